@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures and markers that every test shares."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from nfuser import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HERE = Path(__file__).parent
+
+# Derandomized, so that a run says something about the change and not about the dice;
+# `--hypothesis-profile=explore` looks further.
+settings.register_profile("nfuser", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile("nfuser")
+
+_cache_numbers = count()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite tests/golden"
+    )
+
+
+def _device_count() -> int:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    found = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(found)):
+        return 0
+    return found.value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    needs = {"gpu": 1, "multigpu": 2}
+    if not any(item.get_closest_marker(name) for item in items for name in needs):
+        return
+    devices = _device_count()
+    for item in items:
+        for name, least in needs.items():
+            if item.get_closest_marker(name) and devices < least:
+                reason = f"needs {least} CUDA device(s), found {devices}"
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def _cache_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def clean_config(_cache_root: Path) -> Iterator[None]:
+    """Give each test default settings, an empty disk cache and full verification."""
+    plain = config.from_environment({})
+    changes = {
+        name: getattr(plain, name) for name in config.Config.__dataclass_fields__
+    }
+    changes["cache_dir"] = str(_cache_root / str(next(_cache_numbers)))
+    changes["verify"] = 2
+    with config.override(**changes):
+        yield
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Compare a text with the file in tests/golden named after the test."""
+    folder = request.path.relative_to(HERE).with_suffix("")
+    name = re.sub(r"[^\w.-]+", "_", request.node.name).strip("_")
+    path = HERE / "golden" / folder / f"{name}.txt"
+
+    def check(actual: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(actual)
+        assert path.exists(), f"no golden file; run pytest --update-golden ({path})"
+        assert actual == path.read_text()
+
+    return check
