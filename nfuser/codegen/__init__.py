@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From kernel IR to source, and from source to machine code."""
+
+from __future__ import annotations

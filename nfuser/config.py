@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All settings, read from ``NFUSER_*`` variables once and kept as one value."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FEATURES = frozenset({"concretize_resize_extents"})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the environment asks for.
+
+    ``dump``
+        Stages (or ``stage.pass``) to print; ``dump_folder`` writes files instead.
+    ``disable_all``
+        Run the plain Python function, unfused.
+    ``disable``
+        Names of single features to turn off.
+    ``verify``
+        0: never; 1: at the end of each stage; 2: after each pass.
+    ``pass_limit``
+        Run only the first n passes of each stage.
+    ``num_threads``
+        Threads of the CPU backend; None: as many as the process may use.
+    """
+
+    dump: frozenset[str] = frozenset()
+    dump_folder: str | None = None
+    disable_all: bool = False
+    disable: frozenset[str] = frozenset()
+    verify: int = 1
+    pass_limit: int | None = None
+    cache_dir: str | None = None
+    num_threads: int | None = None
+    repro_dir: str | None = None
+
+
+def from_environment(environ: Mapping[str, str]) -> Config:
+    """Read a configuration; a value that makes no sense is an error that names it.
+
+    >>> from_environment({"NFUSER_DUMP": "fusion,kernel"}).dump == {"fusion", "kernel"}
+    True
+    """
+    stages, _, folder = environ.get("NFUSER_DUMP", "").partition(":")
+    disable = environ.get("NFUSER_DISABLE", "")
+    names = frozenset(filter(None, disable.split(","))) - {"1", "0"}
+    if unknown := names - FEATURES:
+        message = f"NFUSER_DISABLE: {sorted(unknown)} not among {sorted(FEATURES)}"
+        raise ValueError(message)
+    return Config(
+        dump=frozenset(filter(None, stages.split(","))),
+        dump_folder=folder or None,
+        disable_all="1" in disable.split(","),
+        disable=names,
+        verify=_integer(environ, "NFUSER_VERIFY", 1) or 0,
+        pass_limit=_integer(environ, "NFUSER_PASS_LIMIT", None),
+        cache_dir=environ.get("NFUSER_CACHE_DIR") or None,
+        num_threads=_integer(environ, "NFUSER_NUM_THREADS", None),
+        repro_dir=environ.get("NFUSER_REPRO") or None,
+    )
+
+
+def _integer(
+    environ: Mapping[str, str], name: str, default: int | None
+) -> int | None:
+    text = environ.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal():
+        message = f"{name} must be a whole number, not {text!r}"
+        raise ValueError(message)
+    return int(text)
+
+
+_current = from_environment(os.environ)
+
+
+def current() -> Config:
+    """Return the configuration in force."""
+    return _current
+
+
+@contextmanager
+def override(**changes: Any) -> Iterator[Config]:
+    """Change settings inside a ``with`` statement, for the whole process."""
+    global _current  # noqa: PLW0603 (one configuration a process)
+    before = _current
+    _current = replace(before, **changes)
+    try:
+        yield _current
+    finally:
+        _current = before

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run passes; dump, time and verify between them."""
+
+from __future__ import annotations

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``NFUSER_DUMP``: print what a stage gives, or write it to files."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+
+from nfuser import config
+
+STAGES = (
+    "fusion",
+    "concrete",
+    "rewrite",
+    "segments",
+    "schedule",
+    "kernel",
+    "source",
+    "host",
+    "launch",
+)
+
+_numbers = count()
+
+
+def wants(stage: str) -> bool:
+    """Tell whether ``stage`` (or ``stage.pass``) is to be dumped."""
+    return stage in config.current().dump
+
+
+def dump(stage: str, text: str) -> None:
+    """Print ``text`` under the name of ``stage``, or write it to the dump folder."""
+    folder = config.current().dump_folder
+    if folder is None:
+        sys.stderr.write(f"--- nfuser {stage}\n{text.rstrip()}\n")
+        return
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / f"{next(_numbers):05d}_{stage}.txt").write_text(text)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds spent in each stage and pass, summed over the process."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_seconds: defaultdict[str, float] = defaultdict(float)
+
+
+def record(name: str, seconds: float) -> None:
+    """Add ``seconds`` to the account called ``name``."""
+    _seconds[name] += seconds
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Charge the body of the ``with`` statement to ``name``."""
+    begin = perf_counter()
+    try:
+        yield
+    finally:
+        record(name, perf_counter() - begin)
+
+
+def table() -> dict[str, float]:
+    """Return a copy of all accounts."""
+    return dict(_seconds)
+
+
+def clear() -> None:
+    """Forget all accounts."""
+    _seconds.clear()

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in and out, memory, streams, launches."""
+
+from __future__ import annotations

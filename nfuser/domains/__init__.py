@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relations between axes: what is equal, what is contiguous."""
+
+from __future__ import annotations

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types: promotion, storage and compute types."""
+
+from __future__ import annotations
+
+from nfuser.dtypes.dtype import DType, as_dtype
+from nfuser.dtypes.promotion import check_fits, float_of, promote
+
+__all__ = ["DType", "as_dtype", "check_fits", "float_of", "promote"]

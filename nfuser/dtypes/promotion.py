@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NEP 50 promotion, with bfloat16 as one more 16-bit float.
+
+Python scalars are weak: they take part by kind, not by width. bfloat16 stands where
+float16 stands in NumPy's table; the two together give float32.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from nfuser.dtypes.dtype import DType, as_dtype
+from nfuser.errors import DTypeError, RangeError
+
+Weak = type[bool] | type[int] | type[float] | type[complex]
+_KINDS = {bool: 0, int: 1, float: 2, complex: 3}
+_KIND_OF_DTYPE = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_DEFAULT = {bool: DType.BOOL, int: DType.I64, float: DType.F64, complex: DType.C128}
+
+
+@cache
+def promote(*operands: DType | Weak) -> DType:
+    """Return the dtype in which ``operands`` meet; a Python type stands for a weak scalar.
+
+    >>> promote(DType.F32, float), promote(DType.U8, int), promote(DType.I32, float)
+    (f32, u8, f64)
+    >>> promote(DType.BF16, DType.F16), promote(DType.BF16, DType.I16)
+    (f32, f32)
+    """
+    strong = [x for x in operands if isinstance(x, DType)]
+    weak = [x for x in operands if not isinstance(x, DType)]
+    if not strong:
+        return _DEFAULT[max(weak, key=_KINDS.__getitem__)]
+    meet = strong[0]
+    for dtype in strong[1:]:
+        meet = _pair(meet, dtype)
+    for kind in weak:
+        meet = _with_weak(meet, kind)
+    return meet
+
+
+def _pair(a: DType, b: DType) -> DType:
+    if DType.BF16 not in (a, b):
+        return as_dtype(np.result_type(a.numpy, b.numpy))
+    other = b if a is DType.BF16 else a
+    if other is DType.BF16:
+        return DType.BF16
+    if other is DType.F16:
+        return DType.F32
+    as_half = as_dtype(np.result_type(np.float16, other.numpy))
+    return DType.BF16 if as_half is DType.F16 else as_half
+
+
+def _with_weak(dtype: DType, kind: Weak) -> DType:
+    if _KINDS[kind] <= _KIND_OF_DTYPE[dtype.kind]:
+        return dtype
+    if kind is complex and dtype.is_float:
+        return dtype.complex
+    return _DEFAULT[kind]
+
+
+def float_of(dtype: DType) -> DType:
+    """Return the float type in which NumPy's float functions take ``dtype``.
+
+    >>> float_of(DType.U8), float_of(DType.I16), float_of(DType.I32), float_of(DType.BF16)
+    (f16, f32, f64, bf16)
+    """
+    if dtype.is_float or dtype.is_complex:
+        return dtype
+    widths = {8: DType.F16, 16: DType.F32}
+    return widths.get(dtype.bits, DType.F64)
+
+
+def check_fits(number: int, dtype: DType, what: str) -> None:
+    """Refuse a Python integer that ``dtype`` cannot hold, as NEP 50 does."""
+    if not dtype.is_integer:
+        return
+    limits = np.iinfo(dtype.numpy)
+    if not limits.min <= number <= limits.max:
+        message = f"Python integer {number} out of bounds for {dtype.numpy.name} ({what})"
+        raise RangeError(message)
+
+
+def safe_cast(source: DType, target: DType, casting: str) -> None:
+    """Refuse a cast that NumPy's ``casting`` rule does not admit."""
+    if source is target or casting == "unsafe":
+        return
+    stand_in = {DType.BF16: DType.F16}
+    a, b = (stand_in.get(d, d).numpy for d in (source, target))
+    if not np.can_cast(a, b, casting):  # pyright: ignore[reportArgumentType]
+        message = f"cannot cast from {source} to {target} with casting={casting!r}"
+        raise DTypeError(message)

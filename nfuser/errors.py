@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that nfuser raises on purpose, one class for each cause.
+
+A message says what was expected, what was found, which operation, on which line of
+the user's, and what to do. Each class is also the built-in error that NumPy raises in
+the same case, so existing ``except`` clauses keep working.
+"""
+
+from __future__ import annotations
+
+
+class NfuserError(Exception):
+    """Base of every error that nfuser raises on purpose."""
+
+
+class ShapeError(NfuserError, ValueError):
+    """Sizes or axes do not fit an operation."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis number lies outside the array."""
+
+
+class DTypeError(NfuserError, TypeError):
+    """A dtype does not fit an operation, or is not one that nfuser computes with."""
+
+
+class RangeError(NfuserError, OverflowError):
+    """A Python integer does not fit the dtype it takes part in."""
+
+
+class ArgumentError(NfuserError, TypeError):
+    """An argument of an operation, or of a fused function, is not understood."""
+
+
+class UnsupportedError(NfuserError, NotImplementedError):
+    """The operation has no fused form; the message names the alternative."""
+
+
+class TraceError(NfuserError, TypeError):
+    """The traced function asks for something that is not known while tracing."""
+
+
+class MutationError(NfuserError, ValueError):
+    """The traced function assigns into an input."""
+
+
+class DeviceError(NfuserError, ValueError):
+    """Arrays of one call lie on different devices, or on one that cannot be used."""
+
+
+class BackendError(NfuserError, RuntimeError):
+    """A backend is missing or failed; the message names the remedy."""
+
+
+class CompileError(NfuserError, RuntimeError):
+    """A generated kernel did not compile; this is a bug in nfuser."""
+
+
+class VerifyError(NfuserError, AssertionError):
+    """The IR broke an invariant; this is a bug in nfuser, not in the user's code."""

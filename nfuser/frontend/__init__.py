@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users import."""
+
+from __future__ import annotations

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer expressions: sizes, strides, loop indices and what is computed of them.
+
+A scalar is built by operators and by the functions here, which fold, normalise and
+intern: two scalars that were built alike are the same object. Sums of products are
+kept in one normal form (a ``Poly``), so that index arithmetic comes out short however
+it was put together. All symbols stand for non-negative integers; divisors are positive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import Enum
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from weakref import WeakValueDictionary
+
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class _Arithmetic:
+    """Operators for scalars; an ``int`` on either side is a constant."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Scalar | int) -> Scalar:
+        return add(cast("Scalar", self), other)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Scalar:
+        return multiply(cast("Scalar", self), -1)
+
+    def __sub__(self, other: Scalar | int) -> Scalar:
+        return add(cast("Scalar", self), multiply(other, -1))
+
+    def __rsub__(self, other: Scalar | int) -> Scalar:
+        return add(other, multiply(cast("Scalar", self), -1))
+
+    def __mul__(self, other: Scalar | int) -> Scalar:
+        return multiply(cast("Scalar", self), other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Scalar | int) -> Scalar:
+        return floor_divide(cast("Scalar", self), other)
+
+    def __mod__(self, other: Scalar | int) -> Scalar:
+        return modulo(cast("Scalar", self), other)
+
+
+@node
+class Const(_Arithmetic):
+    """A literal integer."""
+
+    value: int
+    key: tuple[int, ...]
+
+
+@node
+class Size(_Arithmetic):
+    """The extent of fusion input ``input`` along ``axis``."""
+
+    input: int
+    axis: int
+    key: tuple[int, ...]
+
+
+@node
+class ScalarInput(_Arithmetic):
+    """The value of the integer scalar that is fusion input ``input``."""
+
+    input: int
+    key: tuple[int, ...]
+
+
+@node
+class Stride(_Arithmetic):
+    """The step, in elements, of tensor ``tensor`` of a segment along ``axis``."""
+
+    tensor: int
+    axis: int
+    key: tuple[int, ...]
+
+
+@node
+class LoopIndex(_Arithmetic):
+    """The index of loop ``number`` of a kernel: ``0 <= index < extent``."""
+
+    number: int
+    extent: Scalar
+    key: tuple[int, ...]
+
+
+class Op(Enum):
+    """An operator that the normal form does not dissolve; the value is its spelling."""
+
+    FLOORDIV = "//"
+    MOD = "%"
+    MIN = "min"
+    MAX = "max"
+    LT = "<"
+    EQ = "=="
+    # Numbers that the host prepares for an exact division by multiplication.
+    MULTIPLIER = "multiplier"
+    SHIFT = "shift"
+
+
+@node
+class Binary(_Arithmetic):
+    """``lhs op rhs``; comparisons give 0 or 1."""
+
+    op: Op
+    lhs: Scalar
+    rhs: Scalar
+    key: tuple[int, ...]
+
+
+@node
+class Select(_Arithmetic):
+    """``then`` where ``condition`` is not zero, else ``other``."""
+
+    condition: Scalar
+    then: Scalar
+    other: Scalar
+    key: tuple[int, ...]
+
+
+@node
+class Poly(_Arithmetic):
+    """A sum of coefficient times atoms; the empty product is the constant term."""
+
+    terms: tuple[tuple[tuple[Atom, ...], int], ...]
+    key: tuple[int, ...]
+
+
+Atom: TypeAlias = Size | ScalarInput | Stride | LoopIndex | Binary | Select
+Scalar: TypeAlias = Const | Poly | Atom
+Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
+
+_interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+_interning = Lock()  # look-up and insertion are one step, or identity breaks
+
+
+def _intern(make: Any, key: tuple[int, ...], *fields: object) -> Any:
+    identity = (make, *fields)
+    with _interning:
+        found = _interned.get(identity)
+        if found is None:
+            found = _interned[identity] = make(*fields, key)
+    return found
+
+
+def _digest(*parts: object) -> int:
+    """Number a compound by its structure, alike in every process."""
+    text = repr(parts).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+
+
+def const(number: int) -> Const:
+    """Return the constant ``number``."""
+    return _intern(Const, (0, number), number)
+
+
+def size(input: int, axis: int) -> Size:
+    """Return the extent of fusion input ``input`` along ``axis``."""
+    return _intern(Size, (1, input, axis), input, axis)
+
+
+def scalar_input(input: int) -> ScalarInput:
+    """Return the value of integer scalar input ``input``."""
+    return _intern(ScalarInput, (2, input), input)
+
+
+def stride(tensor: int, axis: int) -> Stride:
+    """Return the step of tensor ``tensor`` along ``axis``."""
+    return _intern(Stride, (3, tensor, axis), tensor, axis)
+
+
+def loop_index(number: int, extent: Scalar | int) -> LoopIndex:
+    """Return the index of loop ``number``, which runs over ``extent`` values."""
+    extent = as_scalar(extent)
+    key = (4, number, _digest(extent.key))
+    return _intern(LoopIndex, key, number, extent)
+
+
+def as_scalar(x: Scalar | int) -> Scalar:
+    """Return ``x``, an ``int`` as a constant."""
+    return const(x) if isinstance(x, int) else x
+
+
+def _binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:
+    key = (5, list(Op).index(op), _digest(lhs.key, rhs.key))
+    return _intern(Binary, key, op, lhs, rhs)
+
+
+def terms_of(x: Scalar) -> Terms:
+    """Return the normal form of ``x``: coefficient for each product of atoms."""
+    match x:
+        case Const(0):
+            return {}
+        case Const(number):
+            return {(): number}
+        case Poly(terms):
+            return dict(terms)
+        case _:
+            return {(x,): 1}
+
+
+def from_terms(terms: Mapping[tuple[Atom, ...], int]) -> Scalar:
+    """Return the scalar whose normal form is ``terms``."""
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return const(0)
+    if len(kept) == 1:
+        ((monomial, coefficient),) = kept.items()
+        if not monomial:
+            return const(coefficient)
+        if len(monomial) == 1 and coefficient == 1:
+            return monomial[0]
+    ordered = tuple(
+        sorted(kept.items(), key=lambda t: (not t[0], [a.key for a in t[0]]))
+    )
+    key = (7, _digest([([a.key for a in m], c) for m, c in ordered]))
+    return _intern(Poly, key, ordered)
+
+
+def add(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return ``lhs + rhs``.
+
+    >>> n = size(0, 0)
+    >>> n * 1 + 0 is n and n * 4 + 1 is 1 + 4 * n
+    True
+    >>> i = loop_index(0, n * size(0, 1))
+    >>> (i // n) * n + i % n is i
+    True
+    """
+    terms = terms_of(as_scalar(lhs))
+    for monomial, coefficient in terms_of(as_scalar(rhs)).items():
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return from_terms(_recombine({m: c for m, c in terms.items() if c}))
+
+
+def _recombine(terms: Terms) -> Terms:
+    """Rewrite ``(x // n) * n * m + (x % n) * m`` as ``x * m``."""
+    for monomial, coefficient in terms.items():
+        for atom in monomial:
+            if not (isinstance(atom, Binary) and atom.op is Op.MOD):
+                continue
+            rest = _without(monomial, (atom,))
+            scale = from_terms({rest: coefficient})
+            whole = terms_of((atom.lhs // atom.rhs) * atom.rhs * scale)
+            if whole and all(terms.get(m) == c for m, c in whole.items()):
+                left = {m: c for m, c in terms.items() if m not in whole}
+                del left[monomial]
+                return terms_of(add(from_terms(left), atom.lhs * scale))
+    return terms
+
+
+def _without(
+    monomial: tuple[Atom, ...], part: tuple[Atom, ...]
+) -> tuple[Atom, ...]:
+    left = list(monomial)
+    for atom in part:
+        left.remove(atom)
+    return tuple(left)
+
+
+def multiply(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return ``lhs * rhs``, multiplied out."""
+    terms: Terms = {}
+    right = terms_of(as_scalar(rhs))
+    for m1, c1 in terms_of(as_scalar(lhs)).items():
+        for m2, c2 in right.items():
+            monomial = tuple(sorted(m1 + m2, key=lambda a: a.key))
+            terms[monomial] = terms.get(monomial, 0) + c1 * c2
+    if len(terms) > 1:
+        terms = _recombine({m: c for m, c in terms.items() if c})
+    return from_terms(terms)
+
+
+def product(factors: Iterable[Scalar | int]) -> Scalar:
+    """Return the product of ``factors``."""
+    result: Scalar = const(1)
+    for factor in factors:
+        result = multiply(result, factor)
+    return result
+
+
+def _divided(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
+    """Return (quotient, rest) such that ``x == quotient * divisor + rest``."""
+    terms = terms_of(divisor)
+    if len(terms) != 1:
+        return (const(1), const(0)) if x is divisor else (const(0), x)
+    ((part, scale),) = terms.items()
+    quotient: Terms = {}
+    rest: Terms = {}
+    for monomial, coefficient in terms_of(x).items():
+        divides = all(monomial.count(a) >= part.count(a) for a in part)
+        if not divides or (part and coefficient % scale):
+            rest[monomial] = coefficient
+            continue
+        times, left = divmod(coefficient, scale)
+        if monomial and left:
+            rest[monomial] = coefficient
+            continue
+        quotient[_without(monomial, part)] = times
+        if left:
+            rest[monomial] = left
+    return from_terms(quotient), from_terms(rest)
+
+
+def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return ``lhs // rhs``; the divisor is positive.
+
+    >>> n = size(0, 0)
+    >>> (n * 4 + loop_index(0, 4)) // 4 is n
+    True
+    """
+    x, divisor = as_scalar(lhs), as_scalar(rhs)
+    if divisor is const(1):
+        return x
+    quotient, rest = _divided(x, divisor)
+    if lies_below(rest, divisor):
+        return quotient
+    if isinstance(rest, Binary) and rest.op is Op.FLOORDIV:
+        return quotient + _binary(Op.FLOORDIV, rest.lhs, rest.rhs * divisor)
+    return quotient + _binary(Op.FLOORDIV, rest, divisor)
+
+
+def modulo(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return ``lhs % rhs``; the divisor is positive."""
+    divisor = as_scalar(rhs)
+    _, rest = _divided(as_scalar(lhs), divisor)
+    if divisor is const(1):
+        return const(0)
+    return rest if lies_below(rest, divisor) else _binary(Op.MOD, rest, divisor)
+
+
+def upper_bound(x: Scalar) -> Scalar | None:
+    """Return a largest value of ``x`` in terms of sizes, if the form shows one."""
+    bound: Scalar = const(0)
+    for monomial, coefficient in terms_of(x).items():
+        if coefficient < 0:
+            return None
+        term: Scalar = const(coefficient)
+        for atom in monomial:
+            match atom:
+                case LoopIndex(_, extent):
+                    term = term * (extent - 1)
+                case Binary(Op.MOD, _, divisor):
+                    term = term * (divisor - 1)
+                case Binary():
+                    return None
+                case Select():
+                    return None
+                case _:
+                    term = term * atom
+        bound = bound + term
+    return bound
+
+
+def lies_below(x: Scalar, limit: Scalar) -> bool:
+    """Tell whether ``0 <= x < limit`` can be seen from the form of ``x``."""
+    bound = upper_bound(x)
+    if bound is None:
+        return False
+    gap = limit - 1 - bound
+    return isinstance(gap, Const) and gap.value >= 0
+
+
+def minimum(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return the smaller of the two."""
+    return _extremum(Op.MIN, as_scalar(lhs), as_scalar(rhs))
+
+
+def maximum(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return the larger of the two."""
+    return _extremum(Op.MAX, as_scalar(lhs), as_scalar(rhs))
+
+
+def _extremum(op: Op, a: Scalar, b: Scalar) -> Scalar:
+    gap = a - b
+    if isinstance(gap, Const):
+        return a if (gap.value >= 0) == (op is Op.MAX) else b
+    return _binary(op, *sorted((a, b), key=lambda x: x.key))
+
+
+def less(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return 1 where ``lhs < rhs``, else 0."""
+    gap = as_scalar(lhs) - rhs
+    if isinstance(gap, Const):
+        return const(int(gap.value < 0))
+    if lies_below(as_scalar(lhs), as_scalar(rhs)):
+        return const(1)
+    return _binary(Op.LT, as_scalar(lhs), as_scalar(rhs))
+
+
+def equal(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
+    """Return 1 where the two are equal, else 0."""
+    gap = as_scalar(lhs) - rhs
+    if isinstance(gap, Const):
+        return const(int(gap.value == 0))
+    return _binary(Op.EQ, as_scalar(lhs), as_scalar(rhs))
+
+
+def select(
+    condition: Scalar, then: Scalar | int, other: Scalar | int
+) -> Scalar:
+    """Return ``then`` where ``condition`` is not zero, else ``other``."""
+    then, other = as_scalar(then), as_scalar(other)
+    if isinstance(condition, Const):
+        return then if condition.value else other
+    if then is other:
+        return then
+    key = (6, _digest(condition.key, then.key, other.key))
+    return _intern(Select, key, condition, then, other)
+
+
+def multiplier(divisor: Scalar) -> Scalar:
+    """Return the factor that divides by ``divisor`` (design of fast division)."""
+    return _binary(Op.MULTIPLIER, divisor, const(0))
+
+
+def shift(divisor: Scalar) -> Scalar:
+    """Return the shift that goes with ``multiplier(divisor)``."""
+    return _binary(Op.SHIFT, divisor, const(0))

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate, substitute and print scalars; none of it recurses over the DAG."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.scalar import (
+    Binary,
+    Const,
+    LoopIndex,
+    Op,
+    Poly,
+    Scalar,
+    ScalarInput,
+    Select,
+    Size,
+    Stride,
+)
+from nfuser.ir.walk import toposort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def children(x: Scalar) -> tuple[Scalar, ...]:
+    """Return the scalars that ``x`` is computed from."""
+    match x:
+        case Binary(_, lhs, rhs):
+            return (lhs, rhs)
+        case Select(condition, then, other):
+            return (condition, then, other)
+        case Poly(terms):
+            return tuple(dict.fromkeys(atom for m, _ in terms for atom in m))
+        case Const() | Size() | ScalarInput() | Stride() | LoopIndex():
+            return ()
+        case _:
+            assert_never(x)
+
+
+def symbols(roots: Iterable[Scalar]) -> list[Scalar]:
+    """Return the symbols in ``roots``, in order of first use."""
+    kinds = (Size, ScalarInput, Stride, LoopIndex)
+    return [x for x in toposort(roots, children) if isinstance(x, kinds)]
+
+
+def loops_in(x: Scalar) -> list[LoopIndex]:
+    """Return the loop indices that ``x`` depends on."""
+    return [s for s in toposort([x], children) if isinstance(s, LoopIndex)]
+
+
+def evaluate(root: Scalar, values: Mapping[Scalar, int]) -> int:
+    """Return the value of ``root`` where ``values`` gives that of each symbol."""
+    return evaluate_all([root], values)[0]
+
+
+def evaluate_all(
+    roots: Iterable[Scalar], values: Mapping[Scalar, int]
+) -> list[int]:
+    """Return the value of each of ``roots``."""
+    roots = list(roots)
+    done: dict[Scalar, int] = {}
+    for x in toposort(roots, children):
+        if x in values:
+            done[x] = values[x]
+            continue
+        match x:
+            case Const(number):
+                done[x] = number
+            case Poly(terms):
+                total = 0
+                for monomial, coefficient in terms:
+                    for atom in monomial:
+                        coefficient *= done[atom]
+                    total += coefficient
+                done[x] = total
+            case Binary(op, lhs, rhs):
+                done[x] = _OPERATORS[op](done[lhs], done[rhs])
+            case Select(condition, then, other):
+                done[x] = done[then] if done[condition] else done[other]
+            case _:
+                done[x] = values[x]
+    return [done[root] for root in roots]
+
+
+def prepared_shift(divisor: int) -> int:
+    """Return the shift l with ``n // divisor == mulhi(2 n, m) >> l``."""
+    return (divisor - 1).bit_length()
+
+
+def prepared_multiplier(divisor: int) -> int:
+    """Return the factor m that goes with ``prepared_shift``; exact for n < 2**31."""
+    return -(-(1 << (31 + prepared_shift(divisor))) // divisor)
+
+
+_OPERATORS: dict[Op, Callable[[int, int], int]] = {
+    Op.FLOORDIV: lambda a, b: a // b,
+    Op.MOD: lambda a, b: a % b,
+    Op.MIN: min,
+    Op.MAX: max,
+    Op.LT: lambda a, b: int(a < b),
+    Op.EQ: lambda a, b: int(a == b),
+    Op.MULTIPLIER: lambda a, _: prepared_multiplier(max(a, 1)),
+    Op.SHIFT: lambda a, _: prepared_shift(max(a, 1)),
+}
+_FOLDERS: dict[Op, Callable[[Scalar, Scalar], Scalar]] = {
+    Op.FLOORDIV: sc.floor_divide,
+    Op.MOD: sc.modulo,
+    Op.MIN: sc.minimum,
+    Op.MAX: sc.maximum,
+    Op.LT: sc.less,
+    Op.EQ: sc.equal,
+    Op.MULTIPLIER: lambda a, _: sc.multiplier(a),
+    Op.SHIFT: lambda a, _: sc.shift(a),
+}
+
+
+def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Scalar]:
+    """Rebuild ``roots`` with the scalars in ``by`` replaced; everything folds again."""
+    roots = list(roots)
+    done: dict[Scalar, Scalar] = {}
+    for x in toposort(roots, lambda s: () if s in by else children(s)):
+        if x in by:
+            done[x] = by[x]
+            continue
+        match x:
+            case Poly(terms):
+                total: Scalar = sc.const(0)
+                for monomial, coefficient in terms:
+                    total = total + sc.product(done[a] for a in monomial) * coefficient
+                done[x] = total
+            case Binary(op, lhs, rhs):
+                done[x] = _FOLDERS[op](done[lhs], done[rhs])
+            case Select(condition, then, other):
+                done[x] = sc.select(done[condition], done[then], done[other])
+            case LoopIndex(number, extent) if not isinstance(extent, Const):
+                done[x] = sc.loop_index(number, substitute([extent], by)[0])
+            case _:
+                done[x] = x
+    return [done[root] for root in roots]
+
+
+def text(root: Scalar, name: Callable[[Scalar], str]) -> str:
+    """Render ``root`` as Python source; ``name`` spells symbols."""
+    done: dict[Scalar, tuple[str, bool]] = {}  # text, and whether it needs brackets
+
+    def inner(x: Scalar) -> str:
+        string, compound = done[x]
+        return f"({string})" if compound else string
+
+    for x in toposort([root], children):
+        match x:
+            case Const(number):
+                done[x] = (str(number), number < 0)
+            case Poly(terms):
+                done[x] = (_sum_text(terms, inner), True)
+            case Binary(Op.MIN | Op.MAX, lhs, rhs):
+                done[x] = (f"{x.op.value}imum({done[lhs][0]}, {done[rhs][0]})", False)
+            case Binary(Op.MULTIPLIER | Op.SHIFT):
+                done[x] = (name(x), False)
+            case Binary(op, lhs, rhs):
+                done[x] = (f"{inner(lhs)} {op.value} {inner(rhs)}", True)
+            case Select(condition, then, other):
+                parts = (done[s][0] for s in (condition, then, other))
+                done[x] = ("select({}, {}, {})".format(*parts), False)
+            case _:
+                done[x] = (name(x), False)
+    return done[root][0]
+
+
+def _sum_text(
+    terms: tuple[tuple[tuple[sc.Atom, ...], int], ...],
+    inner: Callable[[Scalar], str],
+) -> str:
+    result = ""
+    for monomial, coefficient in terms:
+        factors = [inner(atom) for atom in monomial]
+        if abs(coefficient) != 1 or not factors:
+            factors.append(str(abs(coefficient)))
+        sign = "-" if coefficient < 0 else "+"
+        joined = " * ".join(factors)
+        if not result:
+            result = joined if sign == "+" else f"-{joined}"
+        else:
+            result += f" {sign} {joined}"
+    return result

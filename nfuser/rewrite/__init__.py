@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes from a concrete fusion to a better one."""
+
+from __future__ import annotations

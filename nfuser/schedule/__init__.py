@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose loops, bindings and placements for one segment."""
+
+from __future__ import annotations
