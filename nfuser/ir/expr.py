@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions: how one tensor comes of others."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from nfuser.ir.point_op import PointOp
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+
+
+class Part(Enum):
+    """Which part of an array an argument is; complex arrays come as two reals."""
+
+    WHOLE = ""
+    REAL = ".real"
+    IMAG = ".imag"
+
+
+@node
+class Argument:
+    """What the caller passes in place ``slot``; a scalar is passed by value."""
+
+    slot: int
+    result: TensorView
+    by_value: bool = False
+    part: Part = Part.WHOLE
+
+
+@node
+class Constant:
+    """A number that is part of the program, with no axes."""
+
+    value: bool | int | float | complex
+    result: TensorView
+
+
+@node
+class FromScalar:
+    """A size, or what is computed of sizes, as a value with no axes."""
+
+    scalar: Scalar
+    result: TensorView
+
+
+@node
+class Iota:
+    """The index along the only axis."""
+
+    result: TensorView
+
+
+@node
+class Pointwise:
+    """``op`` on each element; operands stretch as NumPy broadcasts them."""
+
+    op: PointOp
+    operands: tuple[TensorView, ...]
+    result: TensorView
+
+
+@node
+class Expand:
+    """Stretch axes of extent 1, and add axes in front (``broadcast_to``)."""
+
+    source: TensorView
+    result: TensorView
+
+
+@node
+class ExpandDims:
+    """Insert axes of extent 1; ``axes`` are their places in the result."""
+
+    source: TensorView
+    result: TensorView
+    axes: tuple[int, ...]
+
+
+@node
+class Squeeze:
+    """Drop axes of extent 1; ``axes`` are their places in the source."""
+
+    source: TensorView
+    result: TensorView
+    axes: tuple[int, ...]
+
+
+@node
+class Permute:
+    """Axis k of the result is axis ``order[k]`` of the source."""
+
+    source: TensorView
+    result: TensorView
+    order: tuple[int, ...]
+
+
+@node
+class Slice:
+    """Element i along an axis is element ``start + step * i`` of the source."""
+
+    source: TensorView
+    result: TensorView
+    starts: tuple[Scalar, ...]
+    steps: tuple[int, ...]
+
+
+class ReduceOp(Enum):
+    """What a reduction folds with; the value is the name printed for it."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
+    ANY = "any"
+    ALL = "all"
+    ARGMAX = "argmax"
+    ARGMIN = "argmin"
+    MOMENTS = "moments"
+
+
+@node
+class Reduce:
+    """Fold the ``axes`` of the source; they are gone from the results.
+
+    ``MOMENTS`` gives two results, the mean and the sum of squared deviations from it;
+    ``ARGMAX`` and ``ARGMIN`` give the flat index along ``axes``, in their order.
+    """
+
+    op: ReduceOp
+    source: TensorView
+    results: tuple[TensorView, ...]
+    axes: tuple[int, ...]
+
+    @property
+    def result(self) -> TensorView:
+        """The first result."""
+        return self.results[0]
+
+
+View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice
+Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
+Expr: TypeAlias = Leaf | Pointwise | View | Reduce
+
+
+def sources(expr: Expr) -> tuple[TensorView, ...]:
+    """Return the tensors that ``expr`` reads."""
+    match expr:
+        case Argument() | Constant() | FromScalar() | Iota():
+            return ()
+        case Pointwise():
+            return expr.operands
+        case Expand() | ExpandDims() | Squeeze() | Permute() | Slice() | Reduce():
+            return (expr.source,)
+        case _:
+            assert_never(expr)
+
+
+def results(expr: Expr) -> tuple[TensorView, ...]:
+    """Return the tensors that ``expr`` defines."""
+    return expr.results if isinstance(expr, Reduce) else (expr.result,)

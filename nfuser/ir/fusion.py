@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fusion: a straight-line program over tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from nfuser.ir.expr import Argument, Expr, Pointwise, Reduce, results, sources
+from nfuser.ir.walk import toposort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nfuser.ir.tensor import TensorView
+
+
+class Fusion:
+    """Expressions in an order that defines before it uses; frozen by convention.
+
+    Not slotted, unlike other nodes: look-ups are computed on demand and kept.
+    """
+
+    def __init__(
+        self, name: str, exprs: Sequence[Expr], outputs: Sequence[TensorView]
+    ) -> None:
+        self.name = name
+        self.exprs = tuple(exprs)
+        self.outputs = tuple(outputs)
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The inputs, in the order of their slots."""
+        found = [e for e in self.exprs if isinstance(e, Argument)]
+        return tuple(sorted(found, key=lambda a: (a.slot, a.part.value)))
+
+    @cached_property
+    def definition(self) -> Mapping[TensorView, Expr]:
+        """The expression that gives each tensor."""
+        return {tensor: e for e in self.exprs for tensor in results(e)}
+
+    @cached_property
+    def users(self) -> Mapping[TensorView, tuple[Expr, ...]]:
+        """The expressions that read each tensor, in program order."""
+        found: dict[TensorView, list[Expr]] = {t: [] for t in self.definition}
+        for expr in self.exprs:
+            for tensor in dict.fromkeys(sources(expr)):
+                found[tensor].append(expr)
+        return {tensor: tuple(users) for tensor, users in found.items()}
+
+    @cached_property
+    def reductions(self) -> tuple[Reduce, ...]:
+        """The reductions, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, Reduce))
+
+    def __repr__(self) -> str:
+        return f"<Fusion {self.name}: {len(self.exprs)} expressions>"
+
+
+def live_exprs(
+    outputs: Iterable[TensorView], definition: Mapping[TensorView, Expr]
+) -> list[Expr]:
+    """Return the expressions that ``outputs`` need, definitions first."""
+    roots = [definition[tensor] for tensor in outputs]
+    return toposort(roots, lambda e: [definition[t] for t in sources(e)])
+
+
+def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
+    """Return ``expr`` reading ``new`` instead; itself where nothing changed."""
+    if tuple(new) == sources(expr):
+        return expr
+    if isinstance(expr, Pointwise):
+        return replace(expr, operands=tuple(new))
+    return replace(expr, source=new[0])  # pyright: ignore[reportCallIssue]
+
+
+def rebuild(
+    fusion: Fusion, change: Callable[[Expr], Sequence[Expr] | TensorView | None]
+) -> Fusion:
+    """Return ``fusion`` with each expression kept, replaced or forwarded.
+
+    ``change`` sees an expression whose sources are already new. It returns None to
+    keep it, a tensor to use in place of its result, or expressions the last of which
+    defines the replacement of the result. The same fusion comes back when nothing
+    changed.
+    """
+    new_of: dict[TensorView, TensorView] = {}
+    exprs: list[Expr] = []
+    changed = False
+    for expr in fusion.exprs:
+        seen = with_sources(expr, [new_of.get(t, t) for t in sources(expr)])
+        answer = change(seen)
+        changed |= seen is not expr or answer is not None
+        if answer is None:
+            exprs.append(seen)
+        elif isinstance(answer, (list, tuple)):
+            exprs.extend(answer)
+            new_of.update(zip(results(expr), results(answer[-1]), strict=True))
+        else:
+            new_of[results(expr)[0]] = answer  # pyright: ignore[reportArgumentType]
+    if not changed:
+        return fusion
+    return Fusion(fusion.name, exprs, [new_of.get(t, t) for t in fusion.outputs])

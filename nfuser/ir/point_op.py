@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The elementwise operations, as data: arity, what they take, what they give.
+
+Operands of one operation have one dtype (``select``'s condition apart); the verbs in
+``nfuser.ops`` insert the casts. To add an operation, add its row here, its primitive
+to each vocabulary, its meaning to the tests' oracle, and its verb to ``nfuser.ops``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nfuser.ir.base import value
+
+Takes = Literal["float", "real", "number", "integer", "bits", "bool", "any"]
+Gives = Literal["same", "bool", "cast"]
+
+
+@value
+class PointOp:
+    """One elementwise operation.
+
+    ``takes`` names the dtypes admitted (real: no complex, no bool; number: no bool;
+    bits: integers and bool); ``infix`` is its spelling between operands, if any.
+    """
+
+    name: str
+    arity: int
+    takes: Takes
+    gives: Gives = "same"
+    infix: str | None = None
+    is_costly: bool = False  # dearer than reading a kept value back
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _rows() -> list[PointOp]:
+    rows = [
+        PointOp(name, 1, "float", is_costly=True)
+        for name in (
+            "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh "
+            "tanh asinh acosh atanh erf erfc sqrt rsqrt"
+        ).split()
+    ]
+    rows += [
+        PointOp(name, 1, "float")
+        for name in "floor ceil trunc rint reciprocal".split()
+    ]
+    rows += [PointOp(name, 1, "number") for name in "negative absolute sign".split()]
+    rows += [
+        PointOp(name, 1, "float", "bool")
+        for name in "isnan isinf isfinite signbit".split()
+    ]
+    rows += [PointOp("invert", 1, "bits"), PointOp("copy", 1, "any")]
+    rows += [
+        PointOp("add", 2, "number", infix="+"),
+        PointOp("subtract", 2, "number", infix="-"),
+        PointOp("multiply", 2, "number", infix="*"),
+        PointOp("divide", 2, "float", is_costly=True),
+        PointOp("floor_divide", 2, "real", is_costly=True),
+        PointOp("remainder", 2, "real", is_costly=True),
+        PointOp("fmod", 2, "real", is_costly=True),
+        PointOp("power", 2, "number", is_costly=True),
+        PointOp("maximum", 2, "real"),
+        PointOp("minimum", 2, "real"),
+        PointOp("fmax", 2, "real"),
+        PointOp("fmin", 2, "real"),
+    ]
+    rows += [
+        PointOp(name, 2, "float", is_costly=True)
+        for name in "atan2 hypot logaddexp nextafter".split()
+    ]
+    rows += [
+        PointOp("copysign", 2, "float"),
+        PointOp("left_shift", 2, "integer"),
+        PointOp("right_shift", 2, "integer"),
+        PointOp("bit_and", 2, "bits", infix="&"),
+        PointOp("bit_or", 2, "bits", infix="|"),
+        PointOp("bit_xor", 2, "bits", infix="^"),
+    ]
+    comparisons = {"equal": "==", "not_equal": "!=", "less": "<"}
+    comparisons |= {"less_equal": "<=", "greater": ">", "greater_equal": ">="}
+    rows += [PointOp(n, 2, "any", "bool", infix=s) for n, s in comparisons.items()]
+    rows += [PointOp("select", 3, "any"), PointOp("cast", 1, "any", "cast")]
+    # Complex numbers only; they are gone after the rewrite that splits them.
+    rows += [
+        PointOp("complex", 2, "float", "cast"),
+        PointOp("real", 1, "any", "cast"),
+        PointOp("imag", 1, "any", "cast"),
+    ]
+    return rows
+
+
+POINT_OPS = {row.name: row for row in _rows()}
+CAST, COPY, SELECT = (POINT_OPS[name] for name in ("cast", "copy", "select"))

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The printed form of a fusion; names depend on the fusion alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from nfuser.ir import scalar_walk
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expand,
+    ExpandDims,
+    Expr,
+    FromScalar,
+    Iota,
+    Permute,
+    Pointwise,
+    Reduce,
+    Slice,
+    Squeeze,
+    results,
+)
+from nfuser.ir.point_op import CAST
+from nfuser.ir.scalar import LoopIndex, Scalar, ScalarInput, Size, Stride
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+
+class Names:
+    """Names of tensors and symbols, given out in order of first use."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[TensorView, str] = {}
+        self._sizes: dict[Scalar, str] = {}
+        self._strides: dict[Scalar, str] = {}
+
+    def tensor(self, tensor: TensorView) -> str:
+        """Return ``T0``, ``T1``, ... for tensors as they are met."""
+        return self._tensors.setdefault(tensor, f"T{len(self._tensors)}")
+
+    def symbol(self, symbol: Scalar) -> str:
+        """Return ``n0`` for sizes, ``s0`` for strides, ``i0`` for loops."""
+        match symbol:
+            case LoopIndex(number):
+                return f"i{number}"
+            case Stride():
+                return self._strides.setdefault(symbol, f"s{len(self._strides)}")
+            case Size() | ScalarInput():
+                return self._sizes.setdefault(symbol, f"n{len(self._sizes)}")
+            case _:
+                return f"?{symbol!r}"
+
+    def scalar(self, x: Scalar) -> str:
+        """Render ``x``."""
+        return scalar_walk.text(x, self.symbol)
+
+    def typed(self, tensor: TensorView) -> str:
+        """Render ``T0: f32[n0, n1]``."""
+        axes = (f"{a.iter_type.value}{self.scalar(a.extent)}" for a in tensor.axes)
+        return f"{self.tensor(tensor)}: {tensor.dtype}[{', '.join(axes)}]"
+
+
+def fusion_lines(fusion: Fusion, names: Names | None = None) -> list[str]:
+    """Render ``fusion`` as lines."""
+    names = names or Names()
+    parameters = ", ".join(names.typed(a.result) for a in fusion.arguments)
+    body: list[str] = []
+    for expr in fusion.exprs:
+        if isinstance(expr, Argument):
+            continue
+        text = expr_text(expr, names)
+        left = ", ".join(names.typed(t) for t in results(expr))
+        source = results(expr)[0].source
+        note = f"  # {Path(source.file).name}:{source.line}" if source else ""
+        body.append(f"  {left} = {text}{note}")
+    outputs = ", ".join(names.tensor(t) for t in fusion.outputs)
+    return [f"fusion {fusion.name}({parameters}) -> {outputs}", *body]
+
+
+def text(fusion: Fusion) -> str:
+    """Render ``fusion``."""
+    return "\n".join(fusion_lines(fusion)) + "\n"
+
+
+def expr_text(expr: Expr, names: Names) -> str:
+    """Render the right-hand side of ``expr``."""
+    name = names.tensor
+    match expr:
+        case Argument(slot):
+            return f"argument({slot}){expr.part.value}"
+        case Constant(value):
+            return repr(value)
+        case FromScalar(scalar):
+            return names.scalar(scalar)
+        case Iota():
+            return "iota()"
+        case Pointwise(op, operands):
+            listed = ", ".join(name(t) for t in operands)
+            if op is CAST:
+                return f"cast({listed}, {expr.result.dtype})"
+            return f"{op.name}({listed})"
+        case Expand(source):
+            return f"expand({name(source)})"
+        case ExpandDims(source, _, axes):
+            return f"expand_dims({name(source)}, axes={axes})"
+        case Squeeze(source, _, axes):
+            return f"squeeze({name(source)}, axes={axes})"
+        case Permute(source, _, order):
+            return f"permute({name(source)}, order={order})"
+        case Slice(source, _, starts, steps):
+            begin = ", ".join(names.scalar(s) for s in starts)
+            return f"slice({name(source)}, starts=({begin}), steps={steps})"
+        case Reduce(op, source, _, axes):
+            return f"{op.value}({name(source)}, axes={axes})"
+        case _:
+            assert_never(expr)

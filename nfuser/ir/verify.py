@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check the invariants of a fusion; each failure shows the lines around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.errors import VerifyError
+from nfuser.ir.expr import (
+    Expand,
+    ExpandDims,
+    Expr,
+    Permute,
+    Pointwise,
+    Reduce,
+    ReduceOp,
+    Slice,
+    Squeeze,
+    results,
+    sources,
+)
+from nfuser.ir.point_op import SELECT
+from nfuser.ir.text import fusion_lines
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+
+def verify_fusion(fusion: Fusion) -> None:
+    """Raise VerifyError unless ``fusion`` is in order and well typed."""
+    defined: set[TensorView] = set()
+    for expr in fusion.exprs:
+        for tensor in sources(expr):
+            _require(tensor in defined, "used before its definition", expr, fusion)
+        for tensor in results(expr):
+            _require(tensor not in defined, "defined twice", expr, fusion)
+            defined.add(tensor)
+        if problem := _problem(expr):
+            _require(False, problem, expr, fusion)
+    for tensor in fusion.outputs:
+        if tensor not in defined:
+            message = f"an output of {fusion.name} has no definition"
+            raise VerifyError(message)
+
+
+def _require(holds: bool, problem: str, expr: Expr, fusion: Fusion) -> None:
+    if holds:
+        return
+    lines = fusion_lines(fusion)
+    at = fusion.exprs.index(expr)
+    message = f"{type(expr).__name__} (expression {at} of {fusion.name}): {problem}"
+    raise VerifyError("\n".join([message, *lines]))
+
+
+def _problem(expr: Expr) -> str | None:
+    match expr:
+        case Pointwise():
+            return _pointwise_problem(expr)
+        case Permute(source, result, order):
+            fits = sorted(order) == list(range(source.ndim))
+            fits &= result.shape == tuple(source.shape[k] for k in order)
+            return None if fits else "the order does not fit the axes"
+        case ExpandDims(source, result, axes):
+            kept = [e for k, e in enumerate(result.shape) if k not in axes]
+            return None if tuple(kept) == source.shape else "axes do not fit"
+        case Squeeze(source, result, axes):
+            kept = [e for k, e in enumerate(source.shape) if k not in axes]
+            return None if tuple(kept) == result.shape else "axes do not fit"
+        case Slice(source, result, starts, steps):
+            ranks = {source.ndim, result.ndim, len(starts), len(steps)}
+            return None if len(ranks) == 1 else "ranks differ"
+        case Expand(source, result):
+            return None if source.ndim <= result.ndim else "drops axes"
+        case Reduce(op, source, _, axes):
+            kept = [e for k, e in enumerate(source.shape) if k not in axes]
+            fits = all(t.shape == tuple(kept) for t in expr.results)
+            fits &= len(expr.results) == (2 if op is ReduceOp.MOMENTS else 1)
+            return None if fits else "the results' axes do not fit"
+        case _:
+            return None
+
+
+def _pointwise_problem(expr: Pointwise) -> str | None:
+    op, operands = expr.op, expr.operands
+    if len(operands) != op.arity:
+        return f"{op} takes {op.arity} operands"
+    typed = operands[1:] if op is SELECT else operands
+    if len({t.dtype for t in typed}) != 1:
+        return "operands differ in dtype"
+    if op.gives == "same" and expr.result.dtype is not typed[0].dtype:
+        return "the result's dtype differs from its operands'"
+    if op.gives == "bool" and not expr.result.dtype.is_bool:
+        return "a predicate gives bool"
+    if max((t.ndim for t in operands), default=0) > expr.result.ndim:
+        return "an operand has more axes than the result"
+    return None
