@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile one emitted CUDA kernel to a cubin, with no driver and no device.
+
+Numba turns the source into PTX and nvJitLink turns that into machine code. PTX never
+reaches the driver: it may be newer than the driver understands.
+"""
+
+# numba-cuda and cuda-core ship no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+import re
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from nfuser.errors import CompileError
+
+_LOCK = threading.Lock()  # Numba's compiler is not safe under threads
+_ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class CudaBinary:
+    """Machine code of one kernel, and what it uses."""
+
+    cubin: bytes
+    entry: str
+    registers: int
+    spills: int  # bytes stored to and loaded from local memory for want of registers
+    local_bytes: int  # stack frame: spills, and local arrays that stayed in memory
+    shared_bytes: int  # static shared memory
+    ptx: str
+
+
+def compile_cuda(
+    source_text: str,
+    entry: str,
+    signature: str,
+    cc: tuple[int, int] = (9, 0),
+    launch_bounds: int | tuple[int, ...] | None = None,
+    max_registers: int | None = None,
+) -> CudaBinary:
+    """Compile the function ``entry`` of ``source_text`` for compute capability ``cc``.
+
+    Parameters
+    ----------
+    source_text
+        A module. The decorator of ``entry`` is not executed.
+    entry
+        The function's name, which is also the kernel's name in the cubin.
+    signature
+        As in the decorator: ``"void(CPointer(float32), int32)"``.
+    cc
+        Compute capability, at least (8, 0).
+    launch_bounds
+        Largest number of threads of a block, and what Numba takes beside it.
+    max_registers
+        A limit on registers of one thread.
+    """
+    with _LOCK:
+        try:
+            ptx = _ptx(source_text, entry, signature, cc, launch_bounds)
+            return _link(ptx, entry, cc, max_registers)
+        except Exception as error:
+            message = f"kernel {entry} did not compile for sm_{cc[0]}{cc[1]}: {error}"
+            raise CompileError(message) from error
+
+
+def load_function(source_text: str, entry: str) -> Any:
+    """Return the undecorated function ``entry``, with lines that tools can show."""
+    digest = hashlib.sha256(source_text.encode()).hexdigest()[:16]
+    filename = f"<nfuser {entry} {digest}>"
+    tree = ast.parse(source_text, filename)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == entry:
+            statement.decorator_list = []
+            _Indices().visit(statement)
+            ast.fix_missing_locations(statement)
+    lines = source_text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source_text), None, lines, filename)
+    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
+    exec(compile(tree, filename, "exec"), namespace)
+    namespace["__index__"] = _uint32()
+    return namespace[entry]
+
+
+class _Indices(ast.NodeTransformer):
+    """Mark array indices unsigned.
+
+    They are never negative, but only the type can tell Numba, which otherwise adds the
+    length to a negative index at every access.
+    """
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
+        """Wrap an index that is not a constant."""
+        self.generic_visit(node)
+        if not isinstance(node.slice, ast.Constant):
+            name = ast.Name("__index__", ast.Load())
+            node.slice = ast.copy_location(ast.Call(name, [node.slice], []), node.slice)
+        return node
+
+
+@lru_cache(1)
+def _uint32() -> Any:
+    from numba.cuda import types
+
+    return types.uint32
+
+
+@lru_cache(256)
+def _arguments(signature: str) -> tuple[Any, ...]:
+    from numba.cuda.core.sigutils import normalize_signature
+
+    arguments, _ = normalize_signature(signature)
+    return tuple(arguments)
+
+
+def _ptx(
+    source_text: str,
+    entry: str,
+    signature: str,
+    cc: tuple[int, int],
+    launch_bounds: int | tuple[int, ...] | None,
+) -> str:
+    from numba import cuda
+
+    function = load_function(source_text, entry)
+    ptx, _ = cuda.compile(
+        function,
+        _arguments(signature),
+        cc=cc,
+        device=False,
+        abi="numba",
+        launch_bounds=launch_bounds,
+    )
+    mangled = _ENTRY.search(ptx)
+    if mangled is None:
+        raise CompileError(f"the PTX of {entry} has no entry")
+    return ptx.replace(mangled.group(1), entry)
+
+
+def _link(
+    ptx: str, entry: str, cc: tuple[int, int], max_registers: int | None
+) -> CudaBinary:
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    options = LinkerOptions(
+        arch=f"sm_{cc[0]}{cc[1]}",
+        max_register_count=max_registers,
+        ptxas_options=["-v"],
+    )
+    linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
+    cubin = bytes(linker.link("cubin").code)
+    report = linker.get_info_log()
+    return CudaBinary(
+        cubin,
+        entry,
+        registers=_number(r"Used (\d+) registers", report),
+        spills=_number(r"(\d+) bytes spill stores", report)
+        + _number(r"(\d+) bytes spill loads", report),
+        local_bytes=_number(r"(\d+) bytes stack frame", report),
+        shared_bytes=_number(r"(\d+) bytes smem", report),
+        ptx=ptx,
+    )
+
+
+def _number(pattern: str, report: str) -> int:
+    found = re.search(pattern, report)
+    return int(found.group(1)) if found else 0

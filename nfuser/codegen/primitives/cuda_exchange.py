@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA primitives by which threads of a warp, and blocks of a grid, communicate."""
+
+# numba-cuda and llvmlite ship no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import types
+
+from nfuser.codegen.primitives.cuda_define import (
+    ANY,
+    F32,
+    F64,
+    I1,
+    I32,
+    I64,
+    INTEGER,
+    Site,
+    Value,
+    primitive,
+)
+from nfuser.codegen.primitives.cuda_memory import is_pointer
+
+_MODES = {"shuffle": 0, "shuffle_down": 2, "shuffle_xor": 3}
+_LAST_LANE = 0x1F
+
+
+def _exchange_word(site: Site, mode: int, word: Value, lane: Value) -> Value:
+    # The NVVM intrinsic is convergent; inline PTX could be moved under a branch.
+    pair = ir.LiteralStructType([I32, I1])
+    arguments = [
+        ir.Constant(I32, 0xFFFFFFFF),
+        ir.Constant(I32, mode),
+        word,
+        lane,
+        ir.Constant(I32, _LAST_LANE),
+    ]
+    both = site.external("llvm.nvvm.shfl.sync.i32", pair, arguments)
+    return site.builder.extract_value(both, 0)
+
+
+def _exchange(site: Site, mode: int, value: Value, lane: Value) -> Value:
+    b = site.builder
+    kind = value.type
+    if kind == F32:
+        return b.bitcast(_exchange_word(site, mode, b.bitcast(value, I32), lane), F32)
+    if kind == F64:
+        return b.bitcast(_exchange(site, mode, b.bitcast(value, I64), lane), F64)
+    if kind == I32:
+        return _exchange_word(site, mode, value, lane)
+    if kind == I64:
+        thirty_two = ir.Constant(I64, 32)
+        low = _exchange_word(site, mode, b.trunc(value, I32), lane)
+        high = b.trunc(b.lshr(value, thirty_two), I32)
+        high = b.shl(b.zext(_exchange_word(site, mode, high, lane), I64), thirty_two)
+        return b.or_(high, b.zext(low, I64))
+    return b.trunc(_exchange_word(site, mode, b.zext(value, I32), lane), kind)
+
+
+def _shuffle(name: str) -> Any:
+    def rule(v: Any, lane: Any) -> Any:
+        # A literal lane arrives as int64; the cast of a constant costs nothing.
+        return v(v, types.int32) if v in ANY and lane in INTEGER else None
+
+    def emit(site: Site, v: Value, lane: Value) -> Value:
+        return _exchange(site, _MODES[name], v, lane)
+
+    return primitive(name, rule, emit)
+
+
+def _counter_rule(result: Any) -> Any:
+    def rule(p: Any, i: Any) -> Any:
+        fits = is_pointer(p, types.uint32) and i in INTEGER
+        return result(p, i) if fits else None
+
+    return rule
+
+
+def _ticket(site: Site, p: Value, i: Value) -> Value:
+    return site.assembly(
+        "atom.add.acq_rel.gpu.global.u32 $0, [$1], 1;",
+        "=r,l,~{memory}",
+        I32,
+        [site.element(p, i, 1)],
+        effect=True,
+    )
+
+
+def _reset(site: Site, p: Value, i: Value) -> None:
+    site.builder.store(ir.Constant(I32, 0), site.element(p, i, 1))
+
+
+shuffle = _shuffle("shuffle")
+shuffle_down = _shuffle("shuffle_down")
+shuffle_xor = _shuffle("shuffle_xor")
+ticket = primitive("ticket", _counter_rule(types.int32), _ticket)
+reset = primitive("reset", _counter_rule(types.void), _reset)
