@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise kernels against NumPy and numexpr; on the GPU against a copy."""
+
+from __future__ import annotations
+
+import numexpr
+import numpy as np
+
+import nfuser
+from benchmarks import copy_share, gelu, normal, ratio, require_torch_cuda, rope
+
+ROWS = 1024
+COLUMNS = 4096
+
+
+class Cpu:
+    """How many times faster than the peer, both giving a fresh output."""
+
+    def setup(self) -> None:
+        self.x, self.bias = normal(ROWS, COLUMNS), normal(COLUMNS, seed=1)
+        self.gelu = nfuser.fuse(gelu)
+        np.testing.assert_allclose(
+            self.gelu(self.x, self.bias), gelu(self.x, self.bias), rtol=2e-5, atol=1e-6
+        )
+
+    def track_gelu_over_numpy(self) -> float:
+        x, bias = self.x, self.bias
+        return ratio(lambda: self.gelu(x, bias), lambda: gelu(x, bias))
+
+    def track_gelu_over_numexpr(self) -> float:
+        text = "y * 0.5 * (1 + tanh(0.7978845608 * (y + 0.044715 * y * y * y)))"
+        expression = text.replace("y", "(x + bias)")
+        names = {"x": self.x, "bias": self.bias}
+        return ratio(
+            lambda: self.gelu(self.x, self.bias),
+            lambda: numexpr.evaluate(expression, names),
+        )
+
+    def track_rope_over_numpy(self) -> float:
+        x = normal(8, 1024, 128)
+        cos, sin = normal(1024, 128, seed=1), normal(1024, 128, seed=2)
+        fused = nfuser.fuse(rope)
+        np.testing.assert_allclose(fused(x, cos, sin), rope(x, cos, sin), rtol=1e-5)
+        return ratio(lambda: fused(x, cos, sin), lambda: rope(x, cos, sin))
+
+
+class Cuda:
+    """Share of the bandwidth that a device copy reaches."""
+
+    params = ("float32", "bfloat16")
+    param_names = ("dtype",)
+
+    def setup(self, dtype: str) -> None:
+        torch = require_torch_cuda()
+        self.dtype = getattr(torch, dtype)
+        self.torch = torch
+
+    def track_gelu_copy_share(self, dtype: str) -> float:
+        torch = self.torch
+        x = torch.randn(16384, 4096, device="cuda", dtype=self.dtype)
+        bias = torch.randn(4096, device="cuda", dtype=self.dtype)
+        fused = nfuser.fuse(gelu)
+        wanted = torch.nn.functional.gelu(x.float() + bias, approximate="tanh")
+        torch.testing.assert_close(fused(x, bias).float(), wanted, rtol=1e-2, atol=1e-2)
+        return copy_share(lambda: fused(x, bias), 2 * x.nbytes)
+
+    def track_rope_copy_share(self, dtype: str) -> float:
+        torch = self.torch
+        x = torch.randn(2, 32, 8192, 128, device="cuda", dtype=self.dtype)
+        cos, sin = (
+            torch.randn(8192, 128, device="cuda", dtype=self.dtype) for _ in range(2)
+        )
+        fused = nfuser.fuse(rope)
+        a, b = x.float().chunk(2, dim=-1)
+        wanted = x.float() * cos + torch.cat([-b, a], dim=-1) * sin
+        torch.testing.assert_close(
+            fused(x, cos, sin).float(), wanted, rtol=1e-2, atol=3e-2
+        )
+        return copy_share(lambda: fused(x, cos, sin), 2 * x.nbytes)
