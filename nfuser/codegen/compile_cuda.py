@@ -8,6 +8,8 @@ reaches the driver: it may be newer than the driver understands.
 # numba-cuda and cuda-core ship no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportMissingImports=false
+# pyright: reportPrivateImportUsage=false
 
 from __future__ import annotations
 
@@ -24,6 +26,9 @@ from nfuser.errors import CompileError
 
 _LOCK = threading.Lock()  # Numba's compiler is not safe under threads
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
+_ENVIRONMENT = re.compile(r"^\.common \.global .*NumbaEnv.*\n", re.MULTILINE)
+_SHARED_NAME = re.compile(r"_cudapy_smem_\d+")
+_SHARED = re.compile(r"\.shared .*\[(\d+)\];")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ def compile_cuda(
     cc
         Compute capability, at least (8, 0).
     launch_bounds
-        Largest number of threads of a block, and what Numba takes beside it.
+        Largest number of threads of a block, and what Numba takes beside it; as in the
+        decorator if left out.
     max_registers
         A limit on registers of one thread.
     """
@@ -73,22 +79,35 @@ def compile_cuda(
             raise CompileError(message) from error
 
 
-def load_function(source_text: str, entry: str) -> Any:
-    """Return the undecorated function ``entry``, with lines that tools can show."""
+def load_function(source_text: str, entry: str) -> tuple[Any, dict[str, Any]]:
+    """Return the function ``entry`` without its decorator, and that one's keywords."""
     digest = hashlib.sha256(source_text.encode()).hexdigest()[:16]
     filename = f"<nfuser {entry} {digest}>"
     tree = ast.parse(source_text, filename)
+    keywords: dict[str, Any] = {}
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == entry:
+            keywords = _decorator_keywords(statement)
             statement.decorator_list = []
             _Indices().visit(statement)
             ast.fix_missing_locations(statement)
     lines = source_text.splitlines(keepends=True)
     linecache.cache[filename] = (len(source_text), None, lines, filename)
     namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
-    exec(compile(tree, filename, "exec"), namespace)
+    # Numba's disk cache, which needs a real file, is not used: nfuser keeps cubins.
+    exec(compile(tree, filename, "exec"), namespace)  # noqa: S102
     namespace["__index__"] = _uint32()
-    return namespace[entry]
+    return namespace[entry], keywords
+
+
+def _decorator_keywords(function: ast.FunctionDef) -> dict[str, Any]:
+    return {
+        keyword.arg: ast.literal_eval(keyword.value)
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+        if keyword.arg is not None
+    }
 
 
 class _Indices(ast.NodeTransformer):
@@ -109,9 +128,9 @@ class _Indices(ast.NodeTransformer):
 
 @lru_cache(1)
 def _uint32() -> Any:
-    from numba.cuda import types
+    import numba.cuda
 
-    return types.uint32
+    return numba.cuda.types.uint32
 
 
 @lru_cache(256)
@@ -131,19 +150,27 @@ def _ptx(
 ) -> str:
     from numba import cuda
 
-    function = load_function(source_text, entry)
+    function, keywords = load_function(source_text, entry)
     ptx, _ = cuda.compile(
         function,
         _arguments(signature),
         cc=cc,
         device=False,
         abi="numba",
-        launch_bounds=launch_bounds,
+        launch_bounds=launch_bounds or keywords.get("launch_bounds"),
     )
     mangled = _ENTRY.search(ptx)
     if mangled is None:
         raise CompileError(f"the PTX of {entry} has no entry")
-    return ptx.replace(mangled.group(1), entry)
+    return _canonical(ptx.replace(mangled.group(1), entry))
+
+
+def _canonical(ptx: str) -> str:
+    """Take out what depends on the kernels compiled before: the text decides alone."""
+    names = dict.fromkeys(_SHARED_NAME.findall(ptx))
+    numbers = {name: f"shared_{number}" for number, name in enumerate(names)}
+    ptx = _SHARED_NAME.sub(lambda found: numbers[found.group()], ptx)
+    return _ENVIRONMENT.sub("", ptx)  # Numba's tracebacks would use it
 
 
 def _link(
@@ -166,7 +193,7 @@ def _link(
         spills=_number(r"(\d+) bytes spill stores", report)
         + _number(r"(\d+) bytes spill loads", report),
         local_bytes=_number(r"(\d+) bytes stack frame", report),
-        shared_bytes=_number(r"(\d+) bytes smem", report),
+        shared_bytes=sum(int(size) for size in _SHARED.findall(ptx)),
         ptx=ptx,
     )
 

@@ -6,7 +6,7 @@ of its noun.
 """
 
 # numba ships no types.
-# pyright: reportUnknownVariableType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_define import (
     BOOL,
@@ -30,6 +29,7 @@ from nfuser.codegen.primitives.cuda_define import (
     primitive,
     same,
     suffixed,
+    types,
 )
 from nfuser.codegen.primitives.cuda_math import magnitude
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_define import (
     ANY,
@@ -31,6 +30,7 @@ from nfuser.codegen.primitives.cuda_define import (
     Value,
     primitive,
     same,
+    types,
 )
 
 

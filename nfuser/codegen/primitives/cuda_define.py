@@ -8,6 +8,8 @@ the driver for its compute capability; intrinsics compile on a machine without o
 # numba-cuda and llvmlite ship no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from llvmlite import ir
-from numba.cuda import cgutils, types
+from numba.cuda import cgutils
+from numba.cuda import types as numba_types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
+types: Any = numba_types  # it is filled at import, unseen by type checkers
 Value: TypeAlias = Any  # an llvmlite value
 Rule: TypeAlias = Callable[..., Any]  # argument types -> signature, or None to refuse
 Emit: TypeAlias = Callable[..., Any]  # (Site, *values) -> value, or None for void

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_define import (
     ANY,
@@ -23,6 +22,7 @@ from nfuser.codegen.primitives.cuda_define import (
     Site,
     Value,
     primitive,
+    types,
 )
 from nfuser.codegen.primitives.cuda_memory import is_pointer
 

@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_define import (
     F32,
@@ -23,6 +22,7 @@ from nfuser.codegen.primitives.cuda_define import (
     primitive,
     same,
     suffixed,
+    types,
 )
 
 LOG_2 = math.log(2.0)

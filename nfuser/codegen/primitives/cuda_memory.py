@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_convert import (
     narrow_bf16,
@@ -37,6 +36,7 @@ from nfuser.codegen.primitives.cuda_define import (
     Site,
     Value,
     primitive,
+    types,
 )
 
 Widen = Callable[[Site, Value], Value]

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.cuda import types
 
 from nfuser.codegen.primitives.cuda_convert import widen_bf16, widen_f16
 from nfuser.codegen.primitives.cuda_define import (
@@ -28,6 +27,7 @@ from nfuser.codegen.primitives.cuda_define import (
     Site,
     Value,
     primitive,
+    types,
 )
 from nfuser.codegen.primitives.cuda_memory import is_pointer, unchanging
 

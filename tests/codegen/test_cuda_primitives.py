@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every CUDA primitive compiles for every dtype it takes, to the instructions meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from nfuser.codegen.compile_cuda import CudaBinary, compile_cuda
+from nfuser.codegen.primitives import cuda as primitives
+from nfuser.errors import CompileError
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float32", "float64")
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = INTEGERS + FLOATS
+
+FLOAT_UNARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "reciprocal",
+]
+NUMBER_UNARY = ["negative", "absolute", "sign"]
+FLOAT_TESTS = ["isnan", "isinf", "isfinite", "signbit"]
+NUMBER_BINARY = [
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "power",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "add",
+    "subtract",
+    "multiply",
+]
+FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
+INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
+CASTS = [
+    "to_bool",
+    "to_i8",
+    "to_i16",
+    "to_i32",
+    "to_i64",
+    "to_u8",
+    "to_u16",
+    "to_u32",
+    "to_u64",
+    "to_f32",
+    "to_f64",
+]
+ROUNDINGS = ["round_f16", "round_bf16"]
+SHUFFLES = ["shuffle", "shuffle_down", "shuffle_xor"]
+
+HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
+
+
+def build(
+    lines: list[str], *parameters: str, cc: tuple[int, int] = (9, 0)
+) -> CudaBinary:
+    """Compile a kernel of ``lines`` with parameters a, b, ... of the named types."""
+    names = "abcdefgh"[: len(parameters)]
+    body = "".join(f"    {line}\n" for line in lines)
+    head = f"def kernel({', '.join(names)}):\n    i = int32(cuda.threadIdx.x)\n"
+    signature = f"void({', '.join(parameters)})"
+    return compile_cuda(HEADER + head + body, "kernel", signature, cc, 256)
+
+
+def pointer(kind: str) -> str:
+    return f"CPointer({kind})"
+
+
+def stored(kind: str, expressions: list[str]) -> list[str]:
+    """Store each expression over x = a[i], y = b[i] in an output of type ``kind``."""
+    lines = ["x = load(a, i)", "y = load(b, i)"]
+    for k, expression in enumerate(expressions):
+        lines.append(f"store(c, int32(i + {1000 * k}), {expression})")
+    return lines
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_elementwise_primitives_compile_without_spills(kind: str) -> None:
+    unary, binary = list(NUMBER_UNARY), list(NUMBER_BINARY)
+    if kind in FLOATS:
+        unary += FLOAT_UNARY
+        binary += FLOAT_BINARY
+    else:
+        unary.append("invert")
+        binary += INTEGER_BINARY
+    expressions = [f"{name}(x)" for name in unary]
+    expressions += [f"{name}(x, y)" for name in binary]
+    expressions.append("select(to_bool(x), x, y)")
+    p = pointer(kind)
+    assert build(stored(kind, expressions), p, p, p).spills == 0
+
+
+@pytest.mark.parametrize("source", [*NUMBERS, "boolean"])
+def test_casts_and_shuffles_compile_without_spills(source: str) -> None:
+    names = {"boolean": "bool", "float32": "f32", "float64": "f64"}
+    short = names.get(source, source.replace("uint", "u").replace("int", "i"))
+    lines = [f"x = to_{short}(load(a, i))"]
+    lines += [
+        f"store(b, int32(i + {1000 * k}), to_f64({name}(x)))"
+        for k, name in enumerate(CASTS)
+    ]
+    lines += [
+        f"store(b, int32(i + {100000 + 1000 * k}), to_f64({name}(x, 4)))"
+        for k, name in enumerate(SHUFFLES)
+    ]
+    binary = build(lines, pointer("float64"), pointer("float64"))
+    assert binary.spills == 0
+    words = 2 if source in ("int64", "uint64", "float64") else 1
+    assert binary.ptx.count("shfl.sync") == words * len(SHUFFLES)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_float_tests_and_roundings_compile(kind: str) -> None:
+    lines = ["x = load(a, i)"]
+    lines += [
+        f"store_bool(b, int32(i + {1000 * k}), {name}(x))"
+        for k, name in enumerate(FLOAT_TESTS)
+    ]
+    lines += [
+        f"store(c, int32(i + {1000 * k}), {name}(x))"
+        for k, name in enumerate(ROUNDINGS)
+    ]
+    lines += ["store_f16(d, i, x)", "store_bf16(e, i, x)"]
+    word = pointer("uint16")
+    kinds = (pointer(kind), pointer("uint8"), pointer("float32"), word, word)
+    assert build(lines, *kinds).spills == 0
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0), (12, 0)])
+def test_one_instruction_does_what_one_instruction_can(cc: tuple[int, int]) -> None:
+    names = ["maximum", "minimum", "rint", "floor", "ceil", "trunc", "sqrt", "divide"]
+    arity = {"maximum": 2, "minimum": 2, "divide": 2}
+    calls = [f"{n}({', '.join('xy'[: arity.get(n, 1)])})" for n in names]
+    p = pointer("float32")
+    ptx = build(stored("float32", calls), p, p, p, cc=cc).ptx
+    for instruction in (
+        "max.NaN.f32",
+        "min.NaN.f32",
+        "cvt.rni.f32.f32",
+        "cvt.rmi.f32.f32",
+        "cvt.rpi.f32.f32",
+        "cvt.rzi.f32.f32",
+        "sqrt.rn.f32",
+        "div.rn.f32",
+    ):
+        assert instruction in ptx
+    assert ".approx" not in ptx
+
+
+def test_index_division_is_one_instruction_without_a_zero_test() -> None:
+    lines = [
+        "store(c, i, udiv(b, d))",
+        "store(c, int32(i + 1000), urem(b, d))",
+        "store(c, int32(i + 2000), fast_divide(b, d, e))",
+    ]
+    ptx = build(lines, "int32", "int32", pointer("int32"), "int32", "int32").ptx
+    assert "div.u32" in ptx
+    assert "rem.u32" in ptx or "mul.lo" in ptx
+    assert "mul.hi.u32" in ptx
+    assert "setp" not in ptx
+
+
+PACKETS = [
+    (length, suffix, storage, local)
+    for suffix, storage, local, size in [
+        *(("", kind, kind, int(kind.lstrip("uintfloa")) // 8) for kind in NUMBERS),
+        ("_f16", "uint16", "float32", 2),
+        ("_bf16", "uint16", "float32", 2),
+        ("_bool", "uint8", "boolean", 1),
+    ]
+    for length in (2, 4, 8, 16)
+    if length * size <= 16
+]
+
+
+@pytest.mark.parametrize(("length", "suffix", "storage", "local"), PACKETS)
+def test_a_packet_is_one_access(
+    length: int, suffix: str, storage: str, local: str
+) -> None:
+    lines = [
+        f"r0 = cuda.local.array({length}, {local})",
+        f"load_packet_{length}{suffix}(r0, 0, a, int32(i * {length}))",
+        f"store_packet_{length}{suffix}(b, int32(i * {length}), r0, 0)",
+    ]
+    binary = build(lines, pointer(storage), pointer(storage))
+    accesses = [
+        line.split()[0]
+        for line in binary.ptx.splitlines()
+        if line.lstrip().startswith(("ld.global", "st.global"))
+    ]
+    size = length * (1 if storage.endswith("8") else int(storage[-2:]) // 8)
+    assert len(accesses) == 2, accesses
+    assert accesses[0].startswith("ld.global.nc")
+    assert binary.local_bytes == 0
+    for access in accesses:
+        parts = access.split(".")
+        vector = int(parts[-2][1:]) if parts[-2].startswith("v") else 1
+        assert vector * int(parts[-1][1:]) // 8 == size, access
+
+
+def test_volatile_loads_and_tickets_are_ordered_at_device_scope() -> None:
+    lines = [
+        "t = ticket(a, 0)",
+        "store(c, i, load_volatile(b, i))",
+        "store(c, int32(i + 64), load_volatile(b, i))",
+        "if t == int32(cuda.gridDim.x) - 1:",
+        "    reset(a, 0)",
+    ]
+    p = pointer("float32")
+    ptx = build(lines, pointer("uint32"), p, p).ptx
+    assert "atom.add.acq_rel.gpu.global.u32" in ptx
+    assert ptx.count("ld.relaxed.gpu.global.f32") == 2
+    assert "ld.global.nc" not in ptx
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_volatile_loads_take_every_number(kind: str) -> None:
+    p = pointer(kind)
+    ptx = build(["store(b, i, load_volatile(a, i))"], p, p).ptx
+    assert "ld.relaxed.gpu.global" in ptx
+
+
+def test_shared_arrays_are_indexed_without_wraparound() -> None:
+    lines = [
+        "s0 = cuda.shared.array(256, float32)",
+        "s0[i] = load(a, i)",
+        "cuda.syncthreads()",
+        "store(b, i, s0[int32(i + c)])",
+    ]
+    binary = build(lines, pointer("float32"), pointer("float32"), "int32")
+    assert binary.shared_bytes == 1024
+    assert "selp" not in binary.ptx
+    assert "shr" not in binary.ptx
+
+
+def test_the_text_alone_decides_the_ptx() -> None:
+    lines = ["s0 = cuda.shared.array(4, float32)", "s0[i] = load(a, i)"]
+    lines.append("store(b, i, s0[int32(i - i)])")
+    p = pointer("float32")
+    first, second = build(lines, p, p), build(lines, p, p)
+    assert first.ptx == second.ptx
+    assert first.cubin == second.cubin
+    assert first.entry == "kernel"
+    assert ".entry kernel(" in first.ptx
+
+
+def test_the_decorator_is_stripped_and_its_bounds_kept() -> None:
+    text = HEADER + (
+        '@cuda.jit("void(CPointer(float32))", launch_bounds=96)\n'
+        "def fill(T0):\n    store(T0, int32(cuda.threadIdx.x), float32(1.0))\n"
+    )
+    binary = compile_cuda(text, "fill", "void(CPointer(float32))")
+    assert ".maxntid 96" in binary.ptx
+
+
+def test_a_register_limit_reaches_the_linker() -> None:
+    p = pointer("float64")
+    calls = [f"{name}(x)" for name in ("sin", "exp", "log", "tanh")]
+    free = build(stored("float64", calls), p, p, p)
+    text = HEADER + "def kernel(a, b, c):\n    i = int32(cuda.threadIdx.x)\n"
+    text += "".join(f"    {line}\n" for line in stored("float64", calls))
+    limited = compile_cuda(text, "kernel", f"void({p}, {p}, {p})", max_registers=24)
+    assert free.registers > 24
+    assert limited.registers <= 24
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("store(a, i, exp(i))", "int32"),
+        ("store(a, i, maximum(load(a, i), i))", "int32"),
+        ("store_f16(a, i, load(a, i))", "float32"),
+        ("store(a, i, load_f16(a, i))", "float32"),
+    ],
+)
+def test_a_wrong_dtype_does_not_compile(line: str, reason: str) -> None:
+    with pytest.raises(CompileError, match=reason):
+        build([line], pointer("float32"))
+
+
+def test_every_public_primitive_is_named_in_a_test() -> None:
+    dtypes = {*NUMBERS, "boolean"}
+    grouped = {
+        *FLOAT_UNARY,
+        *NUMBER_UNARY,
+        *FLOAT_TESTS,
+        *NUMBER_BINARY,
+        *FLOAT_BINARY,
+        *INTEGER_BINARY,
+        *CASTS,
+        *ROUNDINGS,
+        *SHUFFLES,
+    }
+    packets = {
+        f"{d}_packet_{n}{s}" for n, s, _, _ in PACKETS for d in ("load", "store")
+    }
+    memory = {
+        f"{d}{s}" for d in ("load", "store") for s in ("", "_f16", "_bf16", "_bool")
+    }
+    single = {
+        "invert",
+        "select",
+        "udiv",
+        "urem",
+        "fast_divide",
+        "load_volatile",
+        "ticket",
+        "reset",
+    }
+    assert set(primitives.__all__) == dtypes | grouped | packets | memory | single
