@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation keeps up with the folders and settings it describes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = sorted(path.parent.name for path in (ROOT / "nfuser").glob("*/__init__.py"))
+GROUND_FLOOR = {"debug"}  # errors, config and debug share a row and need no page
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_has_a_row_and_a_page(room: str) -> None:
+    layout = (ROOT / "docs" / "layout.md").read_text()
+    assert f"`{room}`" in layout
+    page = ROOT / "docs" / "stages" / f"{room}.md"
+    assert room in GROUND_FLOOR or page.exists()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "stages").glob("*.md")))
+def test_a_stage_page_describes_a_room(page: Path) -> None:
+    assert page.stem == "index" or (ROOT / "nfuser" / page.stem).is_dir()
+
+
+def test_every_setting_is_documented() -> None:
+    source = (ROOT / "nfuser" / "config.py").read_text()
+    settings = set(re.findall(r'"(NFUSER_[A-Z_]+)"', source))
+    page = (ROOT / "docs" / "debugging.md").read_text()
+    assert len(settings) >= 6
+    assert {name for name in settings if not re.search(rf"`{name}\b", page)} == set()

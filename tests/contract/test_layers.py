@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms import only from rooms below them, and only codegen knows Numba."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "nfuser"
+
+
+def test_the_layer_contract_holds() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "stages flow one way KEPT" in done.stdout
+
+
+def _imports(path: Path) -> set[str]:
+    """Return the packages that a file imports, at the top or inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def test_only_codegen_imports_numba() -> None:
+    numba = {
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        if "numba" in _imports(path)
+    }
+    assert numba == {"codegen"}
+
+
+def test_importing_nfuser_leaves_numba_alone() -> None:
+    code = (
+        "import sys, nfuser; nfuser.fuse;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('numba', 'llvmlite')])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

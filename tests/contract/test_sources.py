@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds of every source file: size, licence line, docstrings, wording."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("nfuser", "tests", "asv_bench", "docs", ".ci")
+TEXT = {".py", ".md", ".toml", ".yaml", ".json", ".txt", ""}
+PACKAGE = sorted((ROOT / "nfuser").rglob("*.py"))
+PYTHON = [
+    path
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if not {"_build", ".asv"} & set(path.parts)
+]
+
+# A longer file needs a decision record, and its name here.
+LONG_FILES: frozenset[str] = frozenset()
+LONG_FUNCTIONS: frozenset[str] = frozenset()
+
+# The repository speaks only of itself: no home folders of whoever wrote it, no open
+# ends without an issue number, no merge leftovers.
+FORBIDDEN = re.compile(
+    r"/(?:root|work|farm|home/\w+)/"
+    r"|\bTODO\b(?!\(#\d+\))|\bFIXME\b|\bXXX\b"
+    r"|^(?:<{7}|>{7}) |\bpypi-more\b|\bAs an AI\b",
+    re.MULTILINE,
+)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_the_sources_are_found() -> None:
+    assert ROOT / "nfuser" / "errors.py" in PACKAGE
+    assert Path(__file__) in PYTHON
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=_name)
+def test_a_file_has_at_most_600_lines_and_a_licence(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 600 or _name(path) in LONG_FILES
+    assert lines[0] == "# SPDX-License-Identifier: Apache-2.0"
+
+
+def _public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Yield public classes, functions and methods; nested functions are private."""
+    yield "module", tree
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        if node.name.startswith("_"):
+            continue
+        yield node.name, node
+        if isinstance(node, ast.ClassDef):
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef) and member.name[0] != "_":
+                    yield f"{node.name}.{member.name}", member
+
+
+def _is_overload(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(
+        ast.unparse(decorator).split(".")[-1] in {"overload", "setter"}
+        for decorator in node.decorator_list
+    )
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=_name)
+def test_public_names_have_docstrings(path: Path) -> None:
+    missing = [
+        name
+        for name, node in _public(ast.parse(path.read_text()))
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+        and not _is_overload(node)
+        and not ast.get_docstring(node)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=_name)
+def test_a_function_has_at_most_60_lines(path: Path) -> None:
+    long = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > 60
+        and f"{_name(path)}:{node.name}" not in LONG_FUNCTIONS
+    ]
+    assert long == []
+
+
+def test_no_forbidden_words() -> None:
+    texts = [
+        path
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.is_file()
+        and path.suffix in TEXT
+        and not {"_build", ".asv", "__pycache__"} & set(path.parts)
+        and path != Path(__file__)
+    ]
+    texts += [ROOT / "README.md", ROOT / "pyproject.toml"]
+    found = {
+        _name(path): match.group()
+        for path in texts
+        if (match := FORBIDDEN.search(path.read_text()))
+    }
+    assert found == {}
