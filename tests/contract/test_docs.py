@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = sorted(path.parent.name for path in (ROOT / "nfuser").glob("*/__init__.py"))
+PAGES = sorted((ROOT / "docs" / "stages").glob("*.md"))
 GROUND_FLOOR = {"debug"}  # errors, config and debug share a row and need no page
 
 
@@ -21,7 +22,7 @@ def test_a_room_has_a_row_and_a_page(room: str) -> None:
     assert room in GROUND_FLOOR or page.exists()
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "stages").glob("*.md")))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_stage_page_describes_a_room(page: Path) -> None:
     assert page.stem == "index" or (ROOT / "nfuser" / page.stem).is_dir()
 
