@@ -91,7 +91,9 @@ def as_dtype(spec: object) -> DType:
     """
     if isinstance(spec, DType):
         return spec
-    name = str(spec).removeprefix("torch.") if type(spec).__module__ == "torch" else spec
+    name = (
+        str(spec).removeprefix("torch.") if type(spec).__module__ == "torch" else spec
+    )
     if name == "bfloat16":
         return DType.BF16
     try:

@@ -79,7 +79,9 @@ def check_fits(number: int, dtype: DType, what: str) -> None:
         return
     limits = np.iinfo(dtype.numpy)
     if not limits.min <= number <= limits.max:
-        message = f"Python integer {number} out of bounds for {dtype.numpy.name} ({what})"
+        message = (
+            f"Python integer {number} out of bounds for {dtype.numpy.name} ({what})"
+        )
         raise RangeError(message)
 
 

@@ -38,19 +38,40 @@ class PointOp:
 def _rows() -> list[PointOp]:
     rows = [
         PointOp(name, 1, "float", is_costly=True)
-        for name in (
-            "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh "
-            "tanh asinh acosh atanh erf erfc sqrt rsqrt"
-        ).split()
+        for name in [
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erf",
+            "erfc",
+            "sqrt",
+            "rsqrt",
+        ]
     ]
     rows += [
         PointOp(name, 1, "float")
-        for name in "floor ceil trunc rint reciprocal".split()
+        for name in ["floor", "ceil", "trunc", "rint", "reciprocal"]
     ]
-    rows += [PointOp(name, 1, "number") for name in "negative absolute sign".split()]
+    rows += [PointOp(name, 1, "number") for name in ["negative", "absolute", "sign"]]
     rows += [
         PointOp(name, 1, "float", "bool")
-        for name in "isnan isinf isfinite signbit".split()
+        for name in ["isnan", "isinf", "isfinite", "signbit"]
     ]
     rows += [PointOp("invert", 1, "bits"), PointOp("copy", 1, "any")]
     rows += [
@@ -69,7 +90,7 @@ def _rows() -> list[PointOp]:
     ]
     rows += [
         PointOp(name, 2, "float", is_costly=True)
-        for name in "atan2 hypot logaddexp nextafter".split()
+        for name in ["atan2", "hypot", "logaddexp", "nextafter"]
     ]
     rows += [
         PointOp("copysign", 2, "float"),

@@ -260,9 +260,7 @@ def _recombine(terms: Terms) -> Terms:
     return terms
 
 
-def _without(
-    monomial: tuple[Atom, ...], part: tuple[Atom, ...]
-) -> tuple[Atom, ...]:
+def _without(monomial: tuple[Atom, ...], part: tuple[Atom, ...]) -> tuple[Atom, ...]:
     left = list(monomial)
     for atom in part:
         left.remove(atom)
@@ -407,9 +405,7 @@ def equal(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     return _binary(Op.EQ, as_scalar(lhs), as_scalar(rhs))
 
 
-def select(
-    condition: Scalar, then: Scalar | int, other: Scalar | int
-) -> Scalar:
+def select(condition: Scalar, then: Scalar | int, other: Scalar | int) -> Scalar:
     """Return ``then`` where ``condition`` is not zero, else ``other``."""
     then, other = as_scalar(then), as_scalar(other)
     if isinstance(condition, Const):

@@ -55,9 +55,7 @@ def evaluate(root: Scalar, values: Mapping[Scalar, int]) -> int:
     return evaluate_all([root], values)[0]
 
 
-def evaluate_all(
-    roots: Iterable[Scalar], values: Mapping[Scalar, int]
-) -> list[int]:
+def evaluate_all(roots: Iterable[Scalar], values: Mapping[Scalar, int]) -> list[int]:
     """Return the value of each of ``roots``."""
     roots = list(roots)
     done: dict[Scalar, int] = {}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take out casts that change nothing, and fold casts of constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.dtypes import DType
+from nfuser.ir.expr import Constant, Expr, Pointwise
+from nfuser.ir.fusion import Fusion, rebuild
+from nfuser.ir.point_op import CAST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.tensor import TensorView
+
+
+def simplify_casts(fusion: Fusion) -> Fusion:
+    """Drop casts to the same dtype, join exact pairs, fold casts of constants."""
+    defined: dict[TensorView, Expr] = {}
+    outputs = set(fusion.outputs)
+
+    def change(expr: Expr) -> Sequence[Expr] | TensorView | None:
+        answer = _simplified(expr, defined, outputs)
+        made = answer[-1] if isinstance(answer, list) else expr
+        if isinstance(made, (Pointwise, Constant)):
+            defined[made.result] = made
+        return answer
+
+    return rebuild(fusion, change)
+
+
+def _simplified(
+    expr: Expr, defined: dict[TensorView, Expr], outputs: set[TensorView]
+) -> list[Expr] | TensorView | None:
+    if not (isinstance(expr, Pointwise) and expr.op is CAST):
+        return None
+    if expr.result in outputs:
+        return None
+    source = expr.operands[0]
+    if source.dtype is expr.result.dtype:
+        return source
+    match defined.get(source):
+        case Constant(number) if (folded := _folded(number, source, expr)) is not None:
+            return [Constant(folded, expr.result)]
+        case Pointwise(op, (first,)) if op is CAST and _is_exact(
+            first.dtype, source.dtype
+        ):
+            return (
+                first
+                if first.dtype is expr.result.dtype
+                else [replace(expr, operands=(first,))]
+            )
+        case _:
+            return None
+
+
+def _folded(
+    number: bool | int | float | complex, source: TensorView, expr: Pointwise
+) -> bool | int | float | None:
+    target = expr.result.dtype
+    if isinstance(number, complex) or source.dtype.is_complex or target.is_half:
+        return None
+    if target.is_float and isinstance(number, (int, float)):
+        return float(target.numpy.type(number))  # pyright: ignore[reportArgumentType]
+    return None
+
+
+def _is_exact(narrow: DType, wide: DType) -> bool:
+    """Tell whether every value of ``narrow`` is one of ``wide``."""
+    if narrow.is_complex or wide.is_complex:
+        return False
+    digits = {DType.F16: 11, DType.BF16: 8, DType.F32: 24, DType.F64: 53}
+    if narrow.is_float:
+        return wide.is_float and not wide.is_half and wide.bits >= narrow.bits
+    if wide.is_float:
+        return narrow.bits <= digits[wide] or narrow.is_bool
+    if narrow.is_bool:
+        return True
+    grows = wide.bits > narrow.bits and (wide.is_signed or not narrow.is_signed)
+    return wide.is_integer and grows

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute what is written twice once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from nfuser.ir.expr import Argument, Expr, Reduce, results
+from nfuser.ir.fusion import Fusion, rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.tensor import TensorView
+
+
+def merge_common_subexpressions(fusion: Fusion) -> Fusion:
+    """Use the first of several expressions that say the same of the same tensors."""
+    first: dict[tuple[object, ...], Expr] = {}
+    outputs = set(fusion.outputs)
+
+    def change(expr: Expr) -> Sequence[Expr] | TensorView | None:
+        # Outputs stay apart: each is a buffer of its own. Reductions with two results
+        # have no single tensor to forward to.
+        if isinstance(expr, Argument) or len(results(expr)) > 1:
+            return None
+        found = first.setdefault(_key(expr), expr)
+        if found is expr or results(expr)[0] in outputs:
+            return None
+        return results(found)[0]
+
+    return rebuild(fusion, change)
+
+
+def _key(expr: Expr) -> tuple[object, ...]:
+    result = results(expr)[0]
+    skip = ("results",) if isinstance(expr, Reduce) else ("result",)
+    own = [getattr(expr, f.name) for f in fields(expr) if f.name not in skip]
+    if own and isinstance(own[0], (bool, int, float, complex)):
+        own = [type(own[0]), repr(own[0])]  # 0.0 and -0.0, 1 and True differ
+    return (type(expr), result.dtype, result.shape, *own)

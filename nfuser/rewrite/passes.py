@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rewrites, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.concretize import Concrete
+from nfuser.debug import dump
+from nfuser.debug.passes import run_passes
+from nfuser.ir.text import text
+from nfuser.ir.verify import verify_fusion
+from nfuser.rewrite.casts import simplify_casts
+from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
+from nfuser.rewrite.compute_types import widen_halves
+from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.split_complex import split_complex
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+
+PASSES = (
+    drop_dead_code,
+    split_complex,
+    widen_halves,
+    simplify_casts,  # after widen_halves, which leaves casts behind
+    merge_common_subexpressions,
+    drop_dead_code,
+)
+
+
+def rewrite(concrete: Concrete) -> Concrete:
+    """Return ``concrete`` with a fusion that does the same with less."""
+    fusion = run_passes(
+        "rewrite", concrete.fusion, PASSES, verify=verify_fusion, dump=_dump
+    )
+    return Concrete(fusion, concrete.answers)
+
+
+def _dump(name: str, fusion: Fusion) -> None:
+    if dump.wants(name):
+        dump.dump(name, text(fusion))
