@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trigonometric functions and their inverses on the CPU."""
+
+# llvmlite carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from nfuser.codegen.primitives.cpu_math_exponential import INFINITY, precision_of
+from nfuser.codegen.primitives.cpu_math_tables import (
+    DOUBLE,
+    TURN_PIECES,
+    TWO_PI,
+    turn_rows,
+)
+from nfuser.codegen.primitives.cpu_math_value import (
+    DOUBLE as DOUBLE_TYPE,
+)
+from nfuser.codegen.primitives.cpu_math_value import (
+    FLOAT,
+    I64,
+    Value,
+    absolute,
+    bits,
+    copysign,
+    fast_two_sum,
+    fma,
+    from_bits,
+    polynomial,
+    rint,
+    select,
+    sqrt,
+    to_double,
+    to_single,
+    two_product,
+    two_sum,
+)
+
+TAN_EIGHTH_PI = 0.41421356237309503
+ROW_STEP_BITS = 5
+FIRST_ROW_EXPONENT = 20
+
+
+class _Angle(NamedTuple):
+    quadrant: Value  # an integer; only its two low bits count
+    rest: Value  # within pi / 4 of zero
+    tail: Value
+
+
+def _fraction(x: Value) -> Value:
+    return x - rint(x)
+
+
+def _quadrant(turns: Value) -> tuple[Value, Value]:
+    """Return the nearest quadrant as an integer and as a part of a turn."""
+    shifted = fma(turns, 4.0, DOUBLE.round_shift)
+    return bits(shifted), (shifted - DOUBLE.round_shift) * 0.25
+
+
+def _reduce_single(x: Value) -> _Angle:
+    """Reduce a non-negative float32 of any size, in float64 and without branches.
+
+    Every product with a piece of 1 / (2 pi) is exact but the last, so whole turns
+    vanish exactly. The nearest quarter is taken off before the finer pieces are added:
+    a result near zero keeps its relative accuracy.
+    """
+    wide = to_double(x)
+    *coarse, finest = TURN_PIECES
+    pieces = [_fraction(wide * piece) for piece in coarse]
+    pieces.append(wide * finest)
+    turns = pieces[0]
+    for piece in pieces[1:]:
+        turns = turns + piece
+    quadrant, quarters = _quadrant(turns)
+    rest = pieces[0] - quarters
+    for piece in pieces[1:]:
+        rest = rest + piece
+    radians = rest * TWO_PI[0]
+    near = to_single(radians)
+    tail = to_single(radians - to_double(near))
+    low = quadrant.make(quadrant.builder.trunc(quadrant.ir, ir.IntType(32)))
+    return _Angle(low, near, tail)
+
+
+def _turn_table(module: Any) -> Any:
+    """Return the global table of 1 / (2 pi), one row of four words a range of size."""
+    name = "nfuser.turn_rows"
+    if name in module.globals:
+        return module.globals[name]
+    words = [
+        word for row in turn_rows(ROW_STEP_BITS, FIRST_ROW_EXPONENT) for word in row
+    ]
+    kind = ir.ArrayType(DOUBLE_TYPE, len(words))
+    table: Any = ir.GlobalVariable(module, kind, name)
+    table.initializer = ir.Constant(kind, words)
+    table.global_constant = True
+    table.linkage = "internal"
+    return table
+
+
+def _turn_words(x: Value) -> list[Value]:
+    """Return the four words of 1 / (2 pi) that matter for a number of this size."""
+    exponent = bits(x).logical_right(DOUBLE.fraction_bits)
+    first = DOUBLE.bias + FIRST_ROW_EXPONENT
+    above = select(exponent > first, exponent - first, 0)
+    start = (above >> ROW_STEP_BITS) << 2
+    builder = x.builder
+    table = _turn_table(builder.module)
+    zero = ir.Constant(I64, 0)
+    words: list[Value] = []
+    for k in range(4):
+        address = builder.gep(table, [zero, (start + k).ir], inbounds=True)
+        words.append(x.make(builder.load(address)))
+    return words
+
+
+def _reduce_double(x: Value) -> _Angle:
+    """Reduce a non-negative float64 of any size (Payne and Hanek, in float64)."""
+    word = _turn_words(x)
+    high1, low1 = two_product(x, word[0])
+    high2, low2 = two_product(x, word[1])
+    high3, low3 = two_product(x, word[2])
+    first, second, third = _fraction(high1), _fraction(low1), _fraction(high2)
+    quadrant, quarters = _quadrant(first + second + third + (low2 + high3))
+    rest, error1 = two_sum(first - quarters, second)
+    rest, error2 = two_sum(rest, third)
+    rest, error3 = two_sum(rest, low2)
+    rest, error4 = two_sum(rest, high3)
+    tail = (error1 + error2) + ((error3 + error4) + fma(x, word[3], low3))
+    rest, tail = fast_two_sum(rest, tail)
+    radians, lost = two_product(rest, TWO_PI[0])
+    return _Angle(quadrant, radians, fma(rest, TWO_PI[1], fma(tail, TWO_PI[0], lost)))
+
+
+def _reduce(x: Value) -> _Angle:
+    size = absolute(x)
+    return _reduce_single(size) if x.type == FLOAT else _reduce_double(size)
+
+
+class _Sides(NamedTuple):
+    sine: Value
+    cosine: Value
+
+
+def _sides(angle: _Angle) -> _Sides:
+    """Return sine and cosine of what is left of an angle, quadrant aside."""
+    r, tail = angle.rest, angle.tail
+    fits = precision_of(r).fits
+    z = r * r
+    half = z * 0.5
+    near_one = 1.0 - half
+    sine = r + fma(z * r, polynomial(z, fits.sin), tail * near_one)
+    lost = (1.0 - near_one) - half
+    cosine = near_one + (fma(z * z, polynomial(z, fits.cos), lost) - r * tail)
+    return _Sides(sine, cosine)
+
+
+def _negate_where(x: Value, quadrant: Value) -> Value:
+    """Negate where bit 1 of the quadrant is set."""
+    width = precision_of(x).bits
+    return from_bits(bits(x) ^ ((quadrant & 2) << (width - 2)))
+
+
+def sin(x: Value) -> Value:
+    """Return the sine."""
+    angle = _reduce(x)
+    sides = _sides(angle)
+    odd = (angle.quadrant & 1).differs(0)
+    result = _negate_where(select(odd, sides.cosine, sides.sine), angle.quadrant)
+    sign = bits(x) ^ bits(absolute(x))
+    result = from_bits(bits(result) ^ sign)
+    return select(absolute(x) < precision_of(x).tiny, x, result)
+
+
+def cos(x: Value) -> Value:
+    """Return the cosine."""
+    angle = _reduce(x)
+    sides = _sides(angle)
+    odd = (angle.quadrant & 1).differs(0)
+    result = select(odd, sides.sine, sides.cosine)
+    return _negate_where(result, angle.quadrant + 1)
+
+
+def tan(x: Value) -> Value:
+    """Return the tangent."""
+    angle = _reduce(x)
+    sides = _sides(angle)
+    odd = (angle.quadrant & 1).differs(0)
+    above = select(odd, -sides.cosine, sides.sine)
+    result = above / select(odd, sides.sine, sides.cosine)
+    sign = bits(x) ^ bits(absolute(x))
+    result = from_bits(bits(result) ^ sign)
+    return select(absolute(x) < precision_of(x).tiny, x, result)
+
+
+def _arcsine_of_half(size: Value) -> tuple[Value, Value]:
+    """Return whether ``size > 1/2`` and then asin(sqrt((1 - size) / 2)), else asin."""
+    big = size > 0.5
+    z = select(big, (1.0 - size) * 0.5, size * size)
+    root = select(big, sqrt(z), size)
+    fit = precision_of(size).fits.asin
+    return big, fma(root * z, polynomial(z, fit), root)
+
+
+def asin(x: Value) -> Value:
+    """Return the inverse sine."""
+    high, low = precision_of(x).constants.half_pi
+    big, inner = _arcsine_of_half(absolute(x))
+    outer = high - ((inner + inner) - low)
+    return copysign(select(big, outer, inner), x)
+
+
+def acos(x: Value) -> Value:
+    """Return the inverse cosine."""
+    constants = precision_of(x).constants
+    big, inner = _arcsine_of_half(absolute(x))
+    negative = x < 0.0
+    twice = inner + inner
+    far = constants.pi[0] - (twice - constants.pi[1])
+    high, low = constants.half_pi
+    near = high - (copysign(inner, x) - low)
+    return select(big, select(negative, far, twice), near)
+
+
+def _arctangent(over: Value, under: Value) -> Value:
+    """Return atan(over / under) for a ratio within tan(pi / 8) of zero."""
+    ratio = over / under
+    z = ratio * ratio
+    return fma(ratio * z, polynomial(z, precision_of(over).fits.atan), ratio)
+
+
+def atan(x: Value) -> Value:
+    """Return the inverse tangent."""
+    constants = precision_of(x).constants
+    size = absolute(x)
+    middle = size > TAN_EIGHTH_PI
+    far = size > 1.0 / TAN_EIGHTH_PI
+    over = select(far, -1.0, select(middle, size - 1.0, size))
+    under = select(far, size, select(middle, size + 1.0, 1.0))
+    inner = _arctangent(over, under)
+    result = inner
+    for where, (high, low) in (
+        (middle, constants.quarter_pi),
+        (far, constants.half_pi),
+    ):
+        result = select(where, high + (inner + low), result)
+    return copysign(result, x)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """Return the angle of the point (x, y)."""
+    constants = precision_of(x).constants
+    height, width = absolute(y), absolute(x)
+    steep = height > width
+    small = select(steep, width, height)
+    large = select(steep, height, width)
+    # Equal infinities act as equal numbers; any number over infinity is zero; and a
+    # quarter keeps the sum below from overflow.
+    endless = large.equals(INFINITY)
+    small = select(endless, select(small.equals(INFINITY), 1.0, small * 0.0), small)
+    large = select(endless, 1.0, select(large.equals(0.0), 1.0, large))
+    huge = large > 2.0 ** (precision_of(x).bias - 1)
+    small = select(huge, small * 0.25, small)
+    large = select(huge, large * 0.25, large)
+    middle = small > large * TAN_EIGHTH_PI
+    inner = _arctangent(
+        select(middle, small - large, small), select(middle, small + large, large)
+    )
+    return _place(y, x, inner, middle, steep, constants)
+
+
+def _place(
+    y: Value, x: Value, inner: Value, middle: Value, steep: Value, constants: Any
+) -> Value:
+    """Turn an angle of the first octant into that of the point's own octant."""
+    high, low = constants.quarter_pi
+    base = select(middle, x.constant(high), 0.0)
+    rest = select(middle, x.constant(low), 0.0)
+    # One signed sum of constants, so that only the last addition rounds much.
+    inner = select(steep, -inner, inner)
+    high, low = constants.half_pi
+    base = select(steep, high - base, base)
+    rest = select(steep, low - rest, rest)
+    backward = bits(x) < 0
+    high, low = constants.pi
+    inner = select(backward, -inner, inner)
+    base = select(backward, high - base, base)
+    rest = select(backward, low - rest, rest)
+    result = copysign(base + (inner + rest), y)
+    return select((x + y).is_nan() & (x.is_nan() | y.is_nan()), x + y, result)

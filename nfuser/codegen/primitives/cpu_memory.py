@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads, stores, 16-bit floats and stack arrays on the CPU."""
+
+# Numba and llvmlite carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing import signature
+
+from nfuser.codegen.primitives.cpu_define import NUMBER, define, register
+from nfuser.codegen.primitives.cpu_math_value import (
+    FLOAT,
+    HALF,
+    I16,
+    I32,
+    Value,
+    bits,
+    from_bits,
+    select,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STACK_ALIGNMENT = 64
+"""Bytes: the widest vector that a CPU stores."""
+
+
+def _address(builder: Any, pointer: Any, index: Any) -> Any:
+    return builder.gep(pointer, [index], inbounds=True)
+
+
+def _index_type(index: Any) -> Any:
+    plain = types.unliteral(index)
+    return plain if isinstance(plain, types.Integer) else None
+
+
+def _points_to(pointer: Any, storage: Any) -> bool:
+    if not isinstance(pointer, types.CPointer):
+        return False
+    return pointer.dtype in NUMBER if storage is None else pointer.dtype == storage
+
+
+def _loader(
+    name: str, storage: Any, value: Any, widen: Callable[[Value], Value]
+) -> Any:
+    def rule(_typing: Any, pointer: Any, index: Any) -> Any:
+        position = _index_type(index)
+        if position is None or not _points_to(pointer, storage):
+            return None
+
+        def emit(_context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+            element = builder.load(_address(builder, *arguments))
+            return widen(Value(builder, element)).ir
+
+        return signature(value or pointer.dtype, pointer, position), emit
+
+    return register(name, rule)
+
+
+def _storer(
+    name: str, storage: Any, value: Any, narrow: Callable[[Value], Value]
+) -> Any:
+    def rule(_typing: Any, pointer: Any, index: Any, element: Any) -> Any:
+        position = _index_type(index)
+        if position is None or not _points_to(pointer, storage):
+            return None
+        kind = value or pointer.dtype
+        if types.unliteral(element) != kind and not isinstance(element, types.Literal):
+            return None
+
+        def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+            pointer, index, element = arguments
+            narrowed = narrow(Value(builder, element)).ir
+            builder.store(narrowed, _address(builder, pointer, index))
+            return context.get_dummy_value()
+
+        return signature(types.void, pointer, position, kind), emit
+
+    return register(name, rule)
+
+
+def _same(x: Value) -> Value:
+    return x
+
+
+def _from_bool(x: Value) -> Value:
+    return x.make(x.builder.zext(x.ir, ir.IntType(8)))
+
+
+def _from_half(x: Value) -> Value:
+    half = x.builder.bitcast(x.ir, HALF)
+    return x.make(x.builder.fpext(half, FLOAT))
+
+
+def _to_half(x: Value) -> Value:
+    half = x.builder.fptrunc(x.ir, HALF)
+    return x.make(x.builder.bitcast(half, I16))
+
+
+def _from_bfloat(x: Value) -> Value:
+    return from_bits(x.make(x.builder.zext(x.ir, I32)) << 16)
+
+
+def _nearest_bfloat(x: Value) -> Value:
+    """Return the bits of the nearest bfloat16, ties to even, in the upper half."""
+    pattern = bits(x)
+    rounded = pattern + (pattern.logical_right(16) & 1) + 0x7FFF
+    quiet = (pattern & -0x80000000) | 0x7FC00000
+    return select(x.is_nan(), quiet, rounded) & -0x10000
+
+
+def _to_bfloat(x: Value) -> Value:
+    upper = _nearest_bfloat(x).logical_right(16)
+    return x.make(x.builder.trunc(upper.ir, I16))
+
+
+load = _loader("load", None, None, _same)
+load_bool = _loader("load_bool", types.uint8, types.boolean, lambda x: x.differs(0))
+load_f16 = _loader("load_f16", types.uint16, types.float32, _from_half)
+load_bf16 = _loader("load_bf16", types.uint16, types.float32, _from_bfloat)
+store = _storer("store", None, None, _same)
+store_bool = _storer("store_bool", types.uint8, types.boolean, _from_bool)
+store_f16 = _storer("store_f16", types.uint16, types.float32, _to_half)
+store_bf16 = _storer("store_bf16", types.uint16, types.float32, _to_bfloat)
+
+_F32 = frozenset({types.float32})
+round_f16 = define("round_f16", 1, _F32, lambda _kind, x: _from_half(_to_half(x)))
+round_bf16 = define(
+    "round_bf16", 1, _F32, lambda _kind, x: from_bits(_nearest_bfloat(x))
+)
+
+
+def _stack(name: str, element: Any) -> Any:
+    def rule(_typing: Any, length: Any) -> Any:
+        if not isinstance(length, types.IntegerLiteral):
+            return None
+        count = length.literal_value
+
+        def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+            array = ir.ArrayType(context.get_data_type(element), count)
+            # In the entry block, where LLVM can turn small arrays into registers and
+            # a loop around the call does not grow the stack.
+            memory = cgutils.alloca_once(builder, array)
+            memory.align = STACK_ALIGNMENT
+            return cgutils.gep(builder, memory, 0, 0, inbounds=True)
+
+        return signature(types.CPointer(element), length), emit
+
+    return register(name, rule, prefer_literal=True)
+
+
+stack_f32 = _stack("stack_f32", types.float32)
+stack_f64 = _stack("stack_f64", types.float64)
+stack_i8 = _stack("stack_i8", types.int8)
+stack_i16 = _stack("stack_i16", types.int16)
+stack_i32 = _stack("stack_i32", types.int32)
+stack_i64 = _stack("stack_i64", types.int64)
+stack_u8 = _stack("stack_u8", types.uint8)
+stack_u16 = _stack("stack_u16", types.uint16)
+stack_u32 = _stack("stack_u32", types.uint32)
+stack_u64 = _stack("stack_u64", types.uint64)
