@@ -62,18 +62,18 @@ class Const(_Arithmetic):
 
 @node
 class Size(_Arithmetic):
-    """The extent of fusion input ``input`` along ``axis``."""
+    """The extent of argument ``slot`` along ``axis``."""
 
-    input: int
+    slot: int
     axis: int
     key: tuple[int, ...]
 
 
 @node
 class ScalarInput(_Arithmetic):
-    """The value of the integer scalar that is fusion input ``input``."""
+    """The value of the integer scalar that is argument ``slot``."""
 
-    input: int
+    slot: int
     key: tuple[int, ...]
 
 
@@ -155,7 +155,7 @@ def _intern(make: Any, key: tuple[int, ...], *fields: object) -> Any:
 
 
 def _digest(*parts: object) -> int:
-    """Number a compound by its structure, alike in every process."""
+    """Return a number for the structure of a compound, alike in every process."""
     text = repr(parts).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
@@ -165,14 +165,14 @@ def const(number: int) -> Const:
     return _intern(Const, (0, number), number)
 
 
-def size(input: int, axis: int) -> Size:
-    """Return the extent of fusion input ``input`` along ``axis``."""
-    return _intern(Size, (1, input, axis), input, axis)
+def size(slot: int, axis: int) -> Size:
+    """Return the extent of argument ``slot`` along ``axis``."""
+    return _intern(Size, (1, slot, axis), slot, axis)
 
 
-def scalar_input(input: int) -> ScalarInput:
-    """Return the value of integer scalar input ``input``."""
-    return _intern(ScalarInput, (2, input), input)
+def scalar_input(slot: int) -> ScalarInput:
+    """Return the value of the integer scalar in ``slot``."""
+    return _intern(ScalarInput, (2, slot), slot)
 
 
 def stride(tensor: int, axis: int) -> Stride:
