@@ -5,26 +5,32 @@ from __future__ import annotations
 
 import ctypes
 import re
+import tempfile
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
-from hypothesis import settings
 
-from nfuser import config
+from nfuser import config as settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 HERE = Path(__file__).parent
 
 # Derandomized, so that a run says something about the change and not about the dice;
 # `--hypothesis-profile=explore` looks further.
-settings.register_profile("nfuser", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None, max_examples=2000)
-settings.load_profile("nfuser")
+hypothesis.settings.register_profile(
+    "nfuser", deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile("nfuser")
 
+CACHE = pytest.StashKey[Path]()
 _cache_numbers = count()
 
 
@@ -57,21 +63,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session")
-def _cache_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def _clean(cache: Path) -> AbstractContextManager[object]:
+    """Settings as if no variable were set, the IR verified after every pass."""
+    plain = settings.from_environment({})
+    changes = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+    return settings.override(**changes | {"cache_dir": str(cache), "verify": 2})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # For the doctests of nfuser/, which the fixture below does not reach.
+    stack = ExitStack()
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nfuser-tests-"))
+    stack.enter_context(_clean(Path(folder)))
+    config.add_cleanup(stack.close)
+    config.stash[CACHE] = Path(folder)
 
 
 @pytest.fixture(autouse=True)
-def clean_config(_cache_root: Path) -> Iterator[None]:
+def clean_config(pytestconfig: pytest.Config) -> Iterator[None]:
     """Give each test default settings, an empty disk cache and full verification."""
-    plain = config.from_environment({})
-    changes = {
-        name: getattr(plain, name) for name in config.Config.__dataclass_fields__
-    }
-    changes["cache_dir"] = str(_cache_root / str(next(_cache_numbers)))
-    changes["verify"] = 2
-    with config.override(**changes):
+    with _clean(pytestconfig.stash[CACHE] / str(next(_cache_numbers))):
         yield
 
 
