@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, Expr, Pointwise, Reduce, results, sources
 from nfuser.ir.walk import toposort
 
@@ -75,15 +76,22 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
     return replace(expr, source=new[0])  # pyright: ignore[reportCallIssue]
 
 
+@node
+class Replacement:
+    """Expressions to put in place of one, and what stands for its results."""
+
+    exprs: tuple[Expr, ...]
+    tensors: tuple[TensorView, ...]
+
+
 def rebuild(
-    fusion: Fusion, change: Callable[[Expr], Sequence[Expr] | TensorView | None]
+    fusion: Fusion, change: Callable[[Expr], Replacement | TensorView | None]
 ) -> Fusion:
     """Return ``fusion`` with each expression kept, replaced or forwarded.
 
     ``change`` sees an expression whose sources are already new. It returns None to
-    keep it, a tensor to use in place of its result, or expressions the last of which
-    defines the replacement of the result. The same fusion comes back when nothing
-    changed.
+    keep it, or a tensor to use in place of its only result, or a replacement. The same
+    fusion comes back when nothing changed.
     """
     new_of: dict[TensorView, TensorView] = {}
     exprs: list[Expr] = []
@@ -94,11 +102,11 @@ def rebuild(
         changed |= seen is not expr or answer is not None
         if answer is None:
             exprs.append(seen)
-        elif isinstance(answer, (list, tuple)):
-            exprs.extend(answer)
-            new_of.update(zip(results(expr), results(answer[-1]), strict=True))
+        elif isinstance(answer, Replacement):
+            exprs.extend(answer.exprs)
+            new_of.update(zip(results(expr), answer.tensors, strict=True))
         else:
-            new_of[results(expr)[0]] = answer  # pyright: ignore[reportArgumentType]
+            new_of[results(expr)[0]] = answer
     if not changed:
         return fusion
     return Fusion(fusion.name, exprs, [new_of.get(t, t) for t in fusion.outputs])

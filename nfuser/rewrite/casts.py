@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Constant, Expr, Pointwise
-from nfuser.ir.fusion import Fusion, rebuild
+from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nfuser.ir.tensor import TensorView
 
 
@@ -22,9 +20,9 @@ def simplify_casts(fusion: Fusion) -> Fusion:
     defined: dict[TensorView, Expr] = {}
     outputs = set(fusion.outputs)
 
-    def change(expr: Expr) -> Sequence[Expr] | TensorView | None:
+    def change(expr: Expr) -> Replacement | TensorView | None:
         answer = _simplified(expr, defined, outputs)
-        made = answer[-1] if isinstance(answer, list) else expr
+        made = answer.exprs[-1] if isinstance(answer, Replacement) else expr
         if isinstance(made, (Pointwise, Constant)):
             defined[made.result] = made
         return answer
@@ -34,7 +32,7 @@ def simplify_casts(fusion: Fusion) -> Fusion:
 
 def _simplified(
     expr: Expr, defined: dict[TensorView, Expr], outputs: set[TensorView]
-) -> list[Expr] | TensorView | None:
+) -> Replacement | TensorView | None:
     if not (isinstance(expr, Pointwise) and expr.op is CAST):
         return None
     if expr.result in outputs:
@@ -44,17 +42,19 @@ def _simplified(
         return source
     match defined.get(source):
         case Constant(number) if (folded := _folded(number, source, expr)) is not None:
-            return [Constant(folded, expr.result)]
+            return _instead(Constant(folded, expr.result))
         case Pointwise(op, (first,)) if op is CAST and _is_exact(
             first.dtype, source.dtype
         ):
-            return (
-                first
-                if first.dtype is expr.result.dtype
-                else [replace(expr, operands=(first,))]
-            )
+            if first.dtype is expr.result.dtype:
+                return first
+            return _instead(replace(expr, operands=(first,)))
         case _:
             return None
+
+
+def _instead(expr: Constant | Pointwise) -> Replacement:
+    return Replacement((expr,), (expr.result,))
 
 
 def _folded(

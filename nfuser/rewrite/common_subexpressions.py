@@ -10,8 +10,6 @@ from nfuser.ir.expr import Argument, Expr, Reduce, results
 from nfuser.ir.fusion import Fusion, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nfuser.ir.tensor import TensorView
 
 
@@ -20,7 +18,7 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
     first: dict[tuple[object, ...], Expr] = {}
     outputs = set(fusion.outputs)
 
-    def change(expr: Expr) -> Sequence[Expr] | TensorView | None:
+    def change(expr: Expr) -> TensorView | None:
         # Outputs stay apart: each is a buffer of its own. Reductions with two results
         # have no single tensor to forward to.
         if isinstance(expr, Argument) or len(results(expr)) > 1:

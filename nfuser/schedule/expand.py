@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites that a reduction schedule applies to its fusion before it is lowered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Expr, ExpandDims, FromScalar, Pointwise, Reduce, ReduceOp, Slice, Squeeze
+from nfuser.ir.fusion import Fusion, Replacement, rebuild
+from nfuser.ir.point_op import CAST, POINT_OPS
+from nfuser.ir.tensor import IterDomain, IterType, TensorView
+
+if TYPE_CHECKING:
+
+
+def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
+    """Write mean and squared deviations as sums.
+
+    In two dependent passes where rows are kept or small; else in one: the sums of
+    d and d * d in f64, where d is the distance from the row's first element, which
+    takes the place of the mean well enough for f32 data.
+    """
+
+    def change(expr: Expr) -> Replacement | None:
+        if not (isinstance(expr, Reduce) and expr.op is ReduceOp.MOMENTS):
+            return None
+        is_empty = any(expr.source.shape[k] is sc.const(0) for k in expr.axes)
+        in_one = one_pass and expr.source.dtype is DType.F32 and not is_empty
+        return (_one_pass if in_one else _two_passes)(expr)
+
+    return rebuild(fusion, change)
+
+
+def widen_sums(fusion: Fusion) -> Fusion:
+    """Accumulate sums and products of f32 in f64: long chains lose nothing."""
+
+    def change(expr: Expr) -> Replacement | None:
+        if not (
+            isinstance(expr, Reduce)
+            and expr.op in (ReduceOp.SUM, ReduceOp.PROD)
+            and expr.source.dtype is DType.F32
+        ):
+            return None
+        make = _Maker()
+        wide = make.cast(expr.source, DType.F64)
+        total = make.reduce(expr.op, wide, expr.axes)
+        return make.replacement(make.cast(total, DType.F32))
+
+    return rebuild(fusion, change)
+
+
+class _Maker:
+    """Appends expressions whose axes are already concrete."""
+
+    def __init__(self) -> None:
+        self.exprs: list[Expr] = []
+
+    def replacement(self, *tensors: TensorView) -> Replacement:
+        return Replacement(tuple(self.exprs), tensors)
+
+    def point(self, name: str, *operands: TensorView) -> TensorView:
+        widest = max(operands, key=lambda t: (t.ndim, -sum(a.is_broadcast for a in t.axes)))
+        made = replace(widest)
+        self.exprs.append(Pointwise(POINT_OPS[name], operands, made))
+        return made
+
+    def cast(self, source: TensorView, dtype: DType) -> TensorView:
+        made = replace(source, dtype=dtype)
+        self.exprs.append(Pointwise(CAST, (source,), made))
+        return made
+
+    def reduce(
+        self, op: ReduceOp, source: TensorView, axes: tuple[int, ...]
+    ) -> TensorView:
+        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
+        made = replace(source, axes=kept)
+        self.exprs.append(Reduce(op, source, (made,), axes))
+        return made
+
+    def count(self, source: TensorView, axes: tuple[int, ...], dtype: DType) -> TensorView:
+        number = replace(source, axes=(), dtype=DType.I64)
+        total = sc.product(source.shape[k] for k in axes)
+        self.exprs.append(FromScalar(total, number))
+        return self.cast(number, dtype)
+
+    def keepdims(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
+        rest = iter(source.axes)
+        one = sc.const(1)
+        shape = tuple(
+            IterDomain(one, IterType.BROADCAST) if k in axes else next(rest)
+            for k in range(source.ndim + len(axes))
+        )
+        made = replace(source, axes=shape)
+        self.exprs.append(ExpandDims(source, made, axes))
+        return made
+
+    def first(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
+        """Read ``source`` at index 0 along ``axes``, which stay with extent 1."""
+        one = sc.const(1)
+        shape = tuple(
+            IterDomain(one, IterType.BROADCAST) if k in axes else axis
+            for k, axis in enumerate(source.axes)
+        )
+        made = replace(source, axes=shape)
+        zeros = (sc.const(0),) * source.ndim
+        self.exprs.append(Slice(source, made, zeros, (1,) * source.ndim))
+        return made
+
+    def squeeze(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
+        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
+        made = replace(source, axes=kept)
+        self.exprs.append(Squeeze(source, made, axes))
+        return made
+
+
+def _two_passes(expr: Reduce) -> Replacement:
+    make = _Maker()
+    source, axes = expr.source, expr.axes
+    count = make.count(source, axes, source.dtype)
+    mean = make.point("divide", make.reduce(ReduceOp.SUM, source, axes), count)
+    centred = make.point("subtract", source, make.keepdims(mean, axes))
+    square = make.point("multiply", centred, centred)
+    return make.replacement(mean, make.reduce(ReduceOp.SUM, square, axes))
+
+
+def _one_pass(expr: Reduce) -> Replacement:
+    make = _Maker()
+    source, axes = expr.source, expr.axes
+    wide = make.cast(source, DType.F64)
+    pilot = make.first(wide, axes)
+    distance = make.point("subtract", wide, pilot)
+    total = make.reduce(ReduceOp.SUM, distance, axes)
+    squares = make.reduce(
+        ReduceOp.SUM, make.point("multiply", distance, distance), axes
+    )
+    share = make.point("divide", total, make.count(source, axes, DType.F64))
+    excess = make.point("multiply", share, total)
+    m2 = make.point("subtract", squares, excess)
+    mean = make.point("add", make.squeeze(pilot, axes), share)
+    return make.replacement(make.cast(mean, DType.F32), make.cast(m2, DType.F32))

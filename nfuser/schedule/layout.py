@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order, grouping and packets: what the strides of one call allow.
+
+Decisions are taken on numbers and kept as patterns, so that a kernel made for one call
+serves every call with the same pattern.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts import Access, Facts
+
+Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
+
+
+@value
+class Step:
+    """The stride of one axis as a pattern.
+
+    ``kind`` is zero, unit, free (a kernel parameter) or chain: the extent of axis
+    ``inner`` times its stride.
+    """
+
+    kind: str
+    inner: int = -1
+
+
+def pattern(tensor: TensorView, facts: Facts) -> tuple[Step, ...]:
+    """Return how the strides of ``tensor`` relate to its extents."""
+    strides = facts.layouts[tensor].strides
+    sizes = [facts.size(x) for x in tensor.shape]
+    steps: list[Step] = []
+    for k, stride in enumerate(strides):
+        # The axis to the right comes first: it is the likely partner where sizes agree.
+        others = [*range(k + 1, len(strides)), *range(k - 1, -1, -1)]
+        inner = next(
+            (j for j in others if sizes[j] > 1 and strides[j] * sizes[j] == stride), -1
+        )
+        if tensor.axes[k].is_broadcast or stride == 0:
+            steps.append(Step("zero"))
+        elif stride == 1:
+            steps.append(Step("unit"))
+        elif inner >= 0 and stride > 0 and not tensor.axes[inner].is_broadcast:
+            steps.append(Step("chain", inner))
+        else:
+            steps.append(Step("free"))
+    return tuple(steps)
+
+
+def strides_of(
+    tensor: TensorView, number: int, steps: Sequence[Step]
+) -> tuple[Scalar, ...]:
+    """Return the strides of tensor ``number`` that ``steps`` describe, as scalars."""
+    found: dict[int, Scalar] = {}
+
+    def stride(k: int) -> Scalar:
+        if k not in found:
+            step = steps[k]
+            match step.kind:
+                case "zero":
+                    found[k] = sc.const(0)
+                case "unit":
+                    found[k] = sc.const(1)
+                case "chain":
+                    found[k] = tensor.shape[step.inner] * stride(step.inner)
+                case _:
+                    found[k] = sc.stride(number, k)
+        return found[k]
+
+    return tuple(stride(k) for k in range(tensor.ndim))
+
+
+def ordered(
+    loops: Sequence[LoopIndex], found: Sequence[Access], facts: Facts
+) -> list[LoopIndex]:
+    """Return ``loops`` as memory runs: largest steps outside.
+
+    The access with the most elements decides, an output (they come first) on a tie.
+    """
+    if len(loops) < 2 or not found:
+        return list(loops)
+
+    def weight(access: Access) -> int:
+        total = 1
+        for loop in loops:
+            if access.steps.get(loop, 0):
+                total *= facts.size(loop.extent)
+        return total
+
+    leader = max(found, key=weight)
+    return sorted(loops, key=lambda x: -abs(leader.steps.get(x, 0)))
+
+
+def grouped(
+    loops: Sequence[LoopIndex], found: Sequence[Access], facts: Facts
+) -> Groups:
+    """Join neighbours that every access steps through as if they were one loop."""
+    groups: list[list[LoopIndex]] = []
+    for loop in loops:
+        if groups and all(_joins(groups[-1][-1], loop, a, facts) for a in found):
+            groups[-1].append(loop)
+        else:
+            groups.append([loop])
+    return tuple(tuple(loop.number for loop in group) for group in groups)
+
+
+def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
+    if {outer, inner} & access.irregular:
+        return False
+    step = access.steps.get(inner, 0)
+    return access.steps.get(outer, 0) == step * facts.size(inner.extent)
+
+
+def packet_width(
+    group: Sequence[LoopIndex],
+    found: Sequence[Access],
+    facts: Facts,
+    largest: int = 16,
+) -> int:
+    """Return how many elements along ``group`` one thread moves at once.
+
+    The narrowest element that is read or written in unit steps fills ``largest``
+    bytes; every such access must start aligned, whatever the other loops do.
+    """
+    lane = group[-1]
+    unit = [a for a in found if is_unit(a, lane)]
+    if not unit:
+        return 1
+    size = 1
+    for loop in group:
+        size *= facts.size(loop.extent)
+    width = min(largest // min(a.tensor.dtype.itemsize for a in unit), 8)
+    while width > 1 and not (
+        size % width == 0 and all(_aligned(a, group, width, facts) for a in unit)
+    ):
+        width //= 2
+    return width
+
+
+def is_unit(access: Access, lane: LoopIndex) -> bool:
+    """Tell whether ``access`` moves element by element along ``lane``."""
+    return access.steps.get(lane, 0) == 1 and lane not in access.irregular
+
+
+def _aligned(
+    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+) -> bool:
+    itemsize = access.tensor.dtype.itemsize
+    chunk = min(width, 16 // itemsize)
+    others = [step for loop, step in access.steps.items() if loop not in group]
+    return (
+        not access.irregular
+        and facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
+        and access.start % chunk == 0
+        and all(step % chunk == 0 for step in others)
+    )

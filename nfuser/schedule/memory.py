@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tensors of a fusion that lie in memory, and facts about them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.schedule.layout import Step, pattern, strides_of
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts import Facts
+
+INT32_LIMIT = 2**31 - 1
+
+
+def memory_tensors(fusion: Fusion) -> list[TensorView]:
+    """Return arguments passed by reference, then outputs, in the order of parameters."""
+    arguments = [a.result for a in fusion.arguments if not a.by_value]
+    return [*arguments, *fusion.outputs]
+
+
+def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:
+    """Return the stride pattern of every memory tensor."""
+    return tuple(pattern(tensor, facts) for tensor in memory_tensors(fusion))
+
+
+def strides(
+    fusion: Fusion, found: tuple[tuple[Step, ...], ...]
+) -> dict[TensorView, tuple[Scalar, ...]]:
+    """Return the strides of every memory tensor as scalars."""
+    pairs = zip(memory_tensors(fusion), found, strict=True)
+    return {t: strides_of(t, k, steps) for k, (t, steps) in enumerate(pairs)}
+
+
+def needs_wide_index(fusion: Fusion, facts: Facts) -> bool:
+    """Tell whether some offset or count does not fit 32 bits."""
+    count = 1
+    for tensor in memory_tensors(fusion):
+        sizes = [facts.size(x) for x in tensor.shape]
+        steps = facts.layouts[tensor].strides
+        reach = sum((n - 1) * abs(s) for n, s in zip(sizes, steps, strict=True) if n)
+        total = 1
+        for n in sizes:
+            total *= n
+        count = max(count, reach, total)
+    # A factor of two leaves room for the overshoot of the last block.
+    return count > INT32_LIMIT // 2

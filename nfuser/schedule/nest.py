@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A loop nest: how the loops of a space are split, merged and bound.
+
+A schedule is built by ``NestBuilder`` and frozen into a ``Nest``: leaves in order, and
+for each loop of the space its index in terms of the leaves'.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import node
+from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Binding(Enum):
+    """What runs a leaf; the value is the tag printed for it."""
+
+    BLOCK_X = "blockIdx.x"
+    BLOCK_Y = "blockIdx.y"
+    THREAD_X = "threadIdx.x"
+    THREAD_Y = "threadIdx.y"
+    PACKET = "packet"
+    SERIAL = "serial"
+    UNROLLED = "unrolled"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the hardware (or the caller's range) runs the leaf, not a loop."""
+        return self in _BOUND
+
+    @property
+    def is_lane(self) -> bool:
+        """Whether the leaf is the innermost, elementwise one."""
+        return self in (Binding.PACKET, Binding.VECTOR)
+
+
+_BOUND = {
+    Binding.BLOCK_X,
+    Binding.BLOCK_Y,
+    Binding.THREAD_X,
+    Binding.THREAD_Y,
+    Binding.PARALLEL,
+}
+
+
+class Tail(Enum):
+    """What becomes of a last tile that is not full."""
+
+    EXACT = "exact"  # there is none
+    GUARD = "guard"  # its surplus is skipped
+    CLAMP = "clamp"  # its surplus repeats the last element and stores nothing
+    SHRINK = "shrink"  # the inner loop stops early
+
+
+@node
+class LoopAxis:
+    """A loop while its nest is being built."""
+
+    extent: Scalar
+
+
+@node
+class Split:
+    """``source -> (outer, inner)``, with ``inner.extent == factor``."""
+
+    source: LoopAxis
+    outer: LoopAxis
+    inner: LoopAxis
+    factor: Scalar
+    tail: Tail
+
+
+@node
+class Merge:
+    """``(outer, inner) -> result``, the inner one running fastest."""
+
+    outer: LoopAxis
+    inner: LoopAxis
+    result: LoopAxis
+
+
+Transform: TypeAlias = Split | Merge
+
+
+@node
+class Leaf:
+    """One loop of the nest; ``stop`` is its extent, or less in a last tile."""
+
+    index: LoopIndex
+    binding: Binding
+    stop: Scalar
+
+    @property
+    def extent(self) -> Scalar:
+        """The number of iterations a full tile has."""
+        return self.index.extent
+
+
+@node
+class Bound:
+    """A condition ``index < extent`` that the transforms do not ensure."""
+
+    index: Scalar
+    extent: Scalar
+
+
+@node
+class Nest:
+    """Frozen loops: the kept leaves run outside the reduced ones; a lane innermost."""
+
+    kept: tuple[Leaf, ...]
+    reduced: tuple[Leaf, ...]
+    lane: Leaf | None
+    lane_reduces: bool
+    index_of: Mapping[LoopIndex, Scalar]
+    kept_bounds: tuple[Bound, ...]
+    reduced_bounds: tuple[Bound, ...]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All leaves, outermost first."""
+        lane = () if self.lane is None else (self.lane,)
+        return self.kept + self.reduced + lane
+
+    def leaf(self, binding: Binding) -> Leaf | None:
+        """Return the leaf with ``binding``, if there is one."""
+        return next((x for x in self.leaves if x.binding is binding), None)
+
+
+class NestBuilder:
+    """Splits, merges and binds loops; does not outlive the function that builds."""
+
+    def __init__(self, kept: Sequence[LoopIndex], reduced: Sequence[LoopIndex]) -> None:
+        self._kept = {loop: LoopAxis(loop.extent) for loop in kept}
+        self._reduced = {loop: LoopAxis(loop.extent) for loop in reduced}
+        self._transforms: list[Transform] = []
+        self._bound: dict[LoopAxis, tuple[Binding, Scalar]] = {}
+        self._count = len(kept) + len(reduced)
+
+    def axis(self, loop: LoopIndex) -> LoopAxis:
+        """Return the axis that stands for ``loop`` of the space."""
+        return self._kept[loop] if loop in self._kept else self._reduced[loop]
+
+    def split(
+        self, source: LoopAxis, factor: Scalar | int, tail: Tail
+    ) -> tuple[LoopAxis, LoopAxis]:
+        """Tile ``source`` by ``factor``; return the outer and the inner axis."""
+        factor = as_scalar(factor)
+        extent = source.extent
+        if tail is Tail.EXACT:
+            outer = LoopAxis(extent // factor)
+        else:
+            outer = LoopAxis((extent + (factor - 1)) // factor)
+        inner = LoopAxis(factor)
+        self._transforms.append(Split(source, outer, inner, factor, tail))
+        return outer, inner
+
+    def merge(self, axes: Sequence[LoopAxis]) -> LoopAxis:
+        """Join ``axes`` (outermost first) into one that runs through all of them."""
+        result = axes[0]
+        for inner in axes[1:]:
+            joined = LoopAxis(result.extent * inner.extent)
+            self._transforms.append(Merge(result, inner, joined))
+            result = joined
+        return result
+
+    def one(self) -> LoopAxis:
+        """Return an axis of extent 1, for a nest that has nothing to bind."""
+        return LoopAxis(sc.const(1))
+
+    def bind(
+        self, axis: LoopAxis, binding: Binding, extent: Scalar | int | None = None
+    ) -> None:
+        """Run ``axis`` by ``binding``; ``extent`` may enlarge a guarded one."""
+        given = axis.extent if extent is None else as_scalar(extent)
+        self._bound[axis] = (binding, given)
+
+    def freeze(self) -> Nest:
+        """Return the nest; every axis left is bound or part of a transform."""
+        index: dict[LoopAxis, Scalar] = {}
+        stop: dict[LoopAxis, Scalar] = {}
+        for number, (axis, (_, extent)) in enumerate(self._bound.items(), self._count):
+            index[axis] = sc.loop_index(number, extent)
+        bounds: dict[LoopAxis, Bound] = {}
+        for transform in reversed(self._transforms):
+            match transform:
+                case Merge(outer, inner, result):
+                    index[outer] = index[result] // inner.extent
+                    index[inner] = index[result] % inner.extent
+                case Split(source, outer, inner, factor, tail):
+                    at = index[outer] * factor + index[inner]
+                    if tail in (Tail.GUARD, Tail.CLAMP):
+                        bounds[source] = Bound(at, source.extent)
+                    if tail is Tail.CLAMP:
+                        at = sc.minimum(at, source.extent - 1)
+                    if tail is Tail.SHRINK:
+                        left = source.extent - index[outer] * factor
+                        stop[inner] = sc.minimum(factor, left)
+                    index[source] = at
+        return self._assemble(index, stop, bounds)
+
+    def _assemble(
+        self,
+        index: dict[LoopAxis, Scalar],
+        stop: dict[LoopAxis, Scalar],
+        bounds: dict[LoopAxis, Bound],
+    ) -> Nest:
+        folding = self._descendants(self._reduced.values())
+        leaves: dict[bool, list[Leaf]] = {True: [], False: []}
+        lane: Leaf | None = None
+        lane_reduces = False
+        for axis, (binding, extent) in self._bound.items():
+            at = index[axis]
+            assert isinstance(at, LoopIndex)
+            leaf = Leaf(at, binding, stop.get(axis, extent))
+            if binding.is_lane:
+                lane, lane_reduces = leaf, axis in folding
+            else:
+                leaves[axis in folding].append(leaf)
+        every = {**self._kept, **self._reduced}
+        return Nest(
+            tuple(leaves[False]),
+            tuple(leaves[True]),
+            lane,
+            lane_reduces,
+            {loop: index[axis] for loop, axis in every.items()},
+            tuple(b for axis, b in bounds.items() if axis not in folding),
+            tuple(b for axis, b in bounds.items() if axis in folding),
+        )
+
+    def _descendants(self, roots: object) -> set[LoopAxis]:
+        found: set[LoopAxis] = set(roots)  # pyright: ignore[reportArgumentType]
+        for transform in self._transforms:
+            match transform:
+                case Merge(outer, _, result) if outer in found:
+                    found.add(result)
+                case Split(source, outer, inner) if source in found:
+                    found.update((outer, inner))
+                case _:
+                    pass
+        return found

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules for fusions without reductions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.space import Mismatch, Space, find_space
+from nfuser.schedule.facts import accesses
+from nfuser.schedule.layout import grouped, ordered, packet_width
+from nfuser.schedule.memory import needs_wide_index, patterns, strides
+from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.scheduled import (
+    Heuristic,
+    PointwiseHeuristic,
+    Rejection,
+    Scheduled,
+)
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import LoopIndex
+    from nfuser.schedule.facts import Facts, Target
+    from nfuser.schedule.nest import LoopAxis, Nest
+
+CUDA_THREADS = 256
+CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
+
+
+class Pointwise:
+    """One flat loop over packets, on either target."""
+
+    name = "pointwise"
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Take everything that has one space and no reduction."""
+        if fusion.reductions:
+            return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+        found = find_space(fusion)
+        if isinstance(found, Mismatch):
+            return Rejection(self.name, found.reason, found.tensor)
+        return None
+
+    def heuristic(self, fusion: Fusion, facts: Facts) -> PointwiseHeuristic:
+        """Group loops that run as one, and widen packets as far as all accesses go."""
+        space = _space(fusion)
+        found = accesses(fusion, space, facts)
+        loops = ordered(space.kept, found, facts)
+        groups = grouped(loops, found, facts)
+        width = 1
+        if facts.target.kind == "cuda" and groups:
+            width = packet_width([space.kept[k] for k in groups[-1]], found, facts)
+        return PointwiseHeuristic(
+            groups,
+            patterns(fusion, facts),
+            width,
+            CUDA_THREADS,
+            needs_wide_index(fusion, facts),
+        )
+
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+        """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
+        assert isinstance(heuristic, PointwiseHeuristic)
+        space = _space(fusion)
+        build = _cuda_nest if target.kind == "cuda" else _cpu_nest
+        nest = build(space.kept, heuristic)
+        found = strides(fusion, heuristic.patterns)
+        return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+def _space(fusion: Fusion) -> Space:
+    found = find_space(fusion)
+    assert isinstance(found, Space)
+    return found
+
+
+def _merged(
+    builder: NestBuilder, loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic
+) -> list[LoopAxis]:
+    return [
+        builder.merge([builder.axis(loops[k]) for k in group])
+        for group in heuristic.groups
+    ]
+
+
+def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> Nest:
+    builder = NestBuilder(loops, ())
+    axes = _merged(builder, loops, heuristic) or [builder.one()]
+    packet = None
+    if heuristic.width > 1:
+        axes[-1], packet = builder.split(axes[-1], heuristic.width, Tail.EXACT)
+    flat = builder.merge(axes)
+    block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
+    builder.bind(block, Binding.BLOCK_X)
+    builder.bind(thread, Binding.THREAD_X)
+    if packet is not None:
+        builder.bind(packet, Binding.PACKET)
+    return builder.freeze()
+
+
+def _cpu_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> Nest:
+    builder = NestBuilder(loops, ())
+    axes = _merged(builder, loops, heuristic) or [builder.one()]
+    tile, lane = builder.split(axes[-1], CPU_CHUNK, Tail.SHRINK)
+    axes[-1] = tile
+    builder.bind(builder.merge(axes), Binding.PARALLEL)
+    builder.bind(lane, Binding.VECTOR)
+    return builder.freeze()

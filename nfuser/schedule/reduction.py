@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules for fusions with reductions, normalizations among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.space import Mismatch, Space, find_space
+from nfuser.ir.expr import ReduceOp
+from nfuser.schedule.expand import expand_moments, widen_sums
+from nfuser.schedule.facts import Access, accesses
+from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width
+from nfuser.schedule.memory import needs_wide_index, patterns, strides
+from nfuser.schedule.reduction_nest import cpu_nest, cuda_nest
+from nfuser.schedule.scheduled import (
+    Heuristic,
+    ReductionHeuristic,
+    Rejection,
+    Scheduled,
+)
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import LoopIndex
+    from nfuser.schedule.facts import Facts, Target
+
+WARP = 32
+MAX_THREADS = 1024
+KEPT_PER_THREAD = 64  # elements of one row that a thread can hold in registers
+CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
+CPU_TILE = 256  # columns of one piece of work of an outer reduction
+
+
+class Reduction:
+    """Rows folded once or several times, with everything before and after."""
+
+    name = "reduction"
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Take what reduces, all reductions over the same loops."""
+        if not fusion.reductions:
+            return Rejection(self.name, "it does not reduce")
+        found = find_space(fusion)
+        if isinstance(found, Mismatch):
+            return Rejection(self.name, found.reason, found.tensor)
+        return None
+
+    def heuristic(self, fusion: Fusion, facts: Facts) -> ReductionHeuristic:
+        """Choose the way memory runs, the threads of a row, and whether to keep it."""
+        space = _space(fusion)
+        found = accesses(fusion, space, facts)
+        kept = ordered(space.kept, found, facts)
+        reduced = ordered(space.reduced, found, facts)
+        inner = _runs_inside(kept, reduced, found, facts)
+        shape = _Shape(
+            facts,
+            grouped(kept, found, facts),
+            grouped(reduced, found, facts),
+            space,
+            found,
+            inner,
+        )
+        choose = _cuda_choice if facts.target.kind == "cuda" else _cpu_choice
+        return choose(fusion, shape)
+
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+        """Expand what the heuristic decides, and build the nest."""
+        assert isinstance(heuristic, ReductionHeuristic)
+        fusion = expand_moments(fusion, one_pass=not heuristic.is_persistent)
+        if target.kind == "cpu" or not heuristic.is_persistent:
+            fusion = widen_sums(fusion)
+        space = _space(fusion)
+        build = cuda_nest if target.kind == "cuda" else cpu_nest
+        nest = build(space, heuristic)
+        found = strides(fusion, heuristic.patterns)
+        return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+class _Shape:
+    """Numbers of one call that the choices are made on."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        kept: tuple[tuple[int, ...], ...],
+        reduced: tuple[tuple[int, ...], ...],
+        space: Space,
+        found: list[Access],
+        inner: bool,
+    ) -> None:
+        self.facts, self.found, self.inner = facts, found, inner
+        self.kept, self.reduced, self.space = kept, reduced, space
+        self.rows = self.count(space.kept)
+        self.length = self.count(space.reduced)
+
+    def count(self, loops: tuple[LoopIndex, ...]) -> int:
+        """Return how many elements ``loops`` run through."""
+        total = 1
+        for loop in loops:
+            total *= self.facts.size(loop.extent)
+        return total
+
+    def lane_group(self) -> list[LoopIndex]:
+        """Return the loops that memory runs along."""
+        groups = self.reduced if self.inner else self.kept
+        return [self.space.loops[k] for k in groups[-1]] if groups else []
+
+    def width(self) -> int:
+        """Return the packet width along the lane."""
+        group = self.lane_group()
+        return packet_width(group, self.found, self.facts) if group else 1
+
+
+def _space(fusion: Fusion) -> Space:
+    found = find_space(fusion)
+    assert isinstance(found, Space)
+    return found
+
+
+def _runs_inside(
+    kept: list[LoopIndex],
+    reduced: list[LoopIndex],
+    found: list[Access],
+    facts: Facts,
+) -> bool:
+    """Tell whether memory runs along the reduced loops rather than the kept ones."""
+    if not kept or not reduced:
+        return True
+
+    def unit_bytes(lane: LoopIndex) -> int:
+        total = 0
+        for access in found:
+            if is_unit(access, lane):
+                elements = access.tensor.dtype.itemsize
+                for extent in access.tensor.shape:
+                    elements *= facts.size(extent)
+                total += elements
+        return total
+
+    return unit_bytes(reduced[-1]) >= unit_bytes(kept[-1])
+
+
+def is_single_pass(fusion: Fusion) -> bool:
+    """Tell whether one pass over the rows is enough: one level, row outputs only."""
+    space = _space(fusion)
+    rows_only = all(
+        not any(loop in space.points[t] for loop in space.reduced)
+        for t in fusion.outputs
+    )
+    return rows_only and max(space.levels.values()) == 0
+
+
+def _power(n: int) -> int:
+    """Return the smallest power of two that is at least ``n``."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
+    single = is_single_pass(fusion)
+    width = shape.width()
+    if shape.inner:
+        packets = max(shape.length // width, 1)
+        fold = min(_power(-(-packets // 4)), MAX_THREADS)
+        fold = max(fold, min(_power(packets), WARP))
+        while fold < MAX_THREADS and -(-packets // fold) * width > KEPT_PER_THREAD // 2:
+            fold *= 2
+        keep = max(1, 128 // fold) if fold <= WARP else 1
+        steps = _power(-(-packets // fold))
+        blocks = -(-shape.rows // keep)
+    else:
+        columns = max(shape.rows // width, 1)
+        keep = min(WARP, _power(columns))
+        fold = min(_power(-(-shape.length // 4)), 512 // keep, WARP)
+        steps = _power(-(-shape.length // fold))
+        blocks = -(-columns // keep)
+    fits = steps * width <= KEPT_PER_THREAD
+    splits = 1
+    if single:
+        fits = (
+            fits
+            and shape.inner
+            and any(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
+        )
+        splits = _splits(shape, fold * (width if shape.inner else 1), blocks)
+    return ReductionHeuristic(
+        shape.kept,
+        shape.reduced,
+        patterns(fusion, shape.facts),
+        shape.inner,
+        width,
+        fold,
+        keep,
+        steps if fits and splits == 1 else 0,
+        splits,
+        needs_wide_index(fusion, shape.facts),
+    )
+
+
+def _splits(shape: _Shape, stride: int, blocks: int) -> int:
+    """Return how many blocks share a row, so that the device is full."""
+    wanted = 4 * shape.facts.target.multiprocessors
+    useful = shape.length // (4 * max(stride, 1))
+    return max(1, min(_power(wanted // max(blocks, 1)), _power(useful + 1) // 2, 1024))
+
+
+def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
+    keeps = shape.length <= CPU_ROW
+    return ReductionHeuristic(
+        shape.kept,
+        shape.reduced,
+        patterns(fusion, shape.facts),
+        shape.inner,
+        width=1,
+        fold_threads=1,
+        keep_threads=1,
+        steps=CPU_ROW if keeps else 0,
+        splits=1,
+        wide_index=True,
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop nests of reductions, one a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
+
+if TYPE_CHECKING:
+    from nfuser.domains.space import Space
+    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.scheduled import ReductionHeuristic
+
+CPU_TILE = 256  # columns of one piece of work of an outer reduction
+
+
+def _merged(builder: NestBuilder, space: Space, groups: Groups) -> list[LoopAxis]:
+    return [
+        builder.merge([builder.axis(space.loops[k]) for k in group]) for group in groups
+    ]
+
+
+def cuda_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
+    """Rows over blocks, one row over threads; packets along memory.
+
+    The threads of a row are x where memory runs along the row (a warp then reads
+    neighbours and folds by shuffles), else y.
+    """
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = _merged(builder, space, heuristic.kept)
+    reduced = _merged(builder, space, heuristic.reduced)
+    lanes = reduced if heuristic.inner else kept
+    packet = None
+    if heuristic.width > 1:
+        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, Tail.EXACT)
+    fold, keep = Binding.THREAD_X, Binding.THREAD_Y
+    if not heuristic.inner:
+        fold, keep = keep, fold
+    _bind_rows(builder, kept, heuristic, keep)
+    if reduced:
+        _bind_fold(builder, reduced, heuristic, fold)
+    if packet is not None:
+        builder.bind(packet, Binding.PACKET)
+    return builder.freeze()
+
+
+def _bind_rows(
+    builder: NestBuilder,
+    kept: list[LoopAxis],
+    heuristic: ReductionHeuristic,
+    threads: Binding,
+) -> None:
+    rows = builder.merge(kept) if kept else builder.one()
+    if heuristic.keep_threads == 1:
+        builder.bind(rows, Binding.BLOCK_X)
+        return
+    block, thread = builder.split(rows, heuristic.keep_threads, Tail.CLAMP)
+    builder.bind(block, Binding.BLOCK_X)
+    builder.bind(thread, threads)
+
+
+def _bind_fold(
+    builder: NestBuilder,
+    reduced: list[LoopAxis],
+    heuristic: ReductionHeuristic,
+    threads: Binding,
+) -> None:
+    along = builder.merge(reduced)
+    share = heuristic.fold_threads * heuristic.splits
+    step, place = builder.split(along, share, Tail.GUARD)
+    if heuristic.splits > 1:
+        block, place = builder.split(place, heuristic.fold_threads, Tail.EXACT)
+        builder.bind(block, Binding.BLOCK_Y)
+    if heuristic.is_persistent:
+        builder.bind(step, Binding.UNROLLED, heuristic.steps)
+    else:
+        builder.bind(step, Binding.SERIAL)
+    builder.bind(place, threads)
+
+
+def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
+    """Rows over the caller's range, vectors along memory.
+
+    Where memory runs along the kept loops, a tile of columns is folded at once.
+    """
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = _merged(builder, space, heuristic.kept)
+    reduced = _merged(builder, space, heuristic.reduced)
+    lane = None
+    if heuristic.inner:
+        lane = reduced.pop() if reduced else None
+    else:
+        kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
+    rows = builder.merge(kept) if kept else builder.one()
+    builder.bind(rows, Binding.PARALLEL)
+    for axis in reduced:
+        builder.bind(axis, Binding.SERIAL)
+    if lane is not None:
+        builder.bind(lane, Binding.VECTOR)
+    return builder.freeze()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All schedulers, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.schedule.pointwise import Pointwise
+from nfuser.schedule.reduction import Reduction
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.schedule.scheduled import Rejection, Scheduler
+
+SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction())
+
+
+def find_scheduler(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:
+    """Return the first scheduler that takes ``fusion``, or every reason against it."""
+    reasons: list[Rejection] = []
+    for scheduler in SCHEDULERS:
+        rejection = scheduler.can_schedule(fusion)
+        if rejection is None:
+            return scheduler
+        reasons.append(rejection)
+    return tuple(reasons)
