@@ -20,11 +20,16 @@ from nfuser.codegen.primitives.cpu_math_value import (
 )
 
 
+def _erf_near(x: Value) -> Value:
+    """Return the error function within 1 of zero."""
+    return fma(polynomial(x * x, precision_of(x).fits.erf_small), x, x)
+
+
 def erf(x: Value) -> Value:
     """Return the error function."""
     p = precision_of(x)
     size = clamp(absolute(x), 0.0, p.erf_limit)
-    near = fma(polynomial(x * x, p.fits.erf_small), x, x)
+    near = _erf_near(x)
     far = 1.0 - exp(-polynomial(size, p.fits.erf_large))
     return select(size < 1.0, near, copysign(far, x))
 
@@ -37,4 +42,5 @@ def erfc(x: Value) -> Value:
     numerator = polynomial(q, p.fits.erfcx) + 1.0
     square, lost = two_product(size, size)
     tail = exp_pair(-square, -lost) * (numerator / fma(size, 2.0, 1.0))
-    return select(x < 0.0, 2.0 - tail, tail)
+    result = select(x < 0.0, 2.0 - tail, tail)
+    return select((x > -1.0) & (x < 0.5), 1.0 - _erf_near(x), result)

@@ -14,11 +14,13 @@ from nfuser.codegen.primitives.cpu_math_value import (
     bits,
     clamp,
     copysign,
+    fast_two_sum,
     fma,
     from_bits,
     polynomial,
     select,
     sqrt,
+    two_sum,
 )
 
 INFINITY = float("inf")
@@ -70,8 +72,9 @@ def exp_pair(x: Value, tail: Value) -> Value:
     """Return e^(x + tail) for a tail far below x."""
     p = precision_of(x)
     n, rest, lost = _reduce(clamp(x, *p.exp_range))
-    # A tail that overflowed or came from infinity must not turn the result to NaN.
-    lost = lost + select(absolute(tail) < 1.0, tail, 0.0)
+    # Only beyond the range of results is a tail this large, or infinite, or NaN.
+    tail = select(absolute(tail) < 2.0**-10, tail, 0.0)
+    rest, lost = two_sum(rest, lost + tail)
     near = fma(rest * rest, polynomial(rest, p.fits.expm1), lost)
     return _scale((rest + near) + 1.0, n)
 
@@ -112,9 +115,11 @@ def sinh(x: Value) -> Value:
     """Return the hyperbolic sine."""
     p = precision_of(x)
     size = absolute(x)
-    quarter = _quarter_exp(clamp(size, 0.0, p.sinh_limit)).less_one
-    result = (quarter + quarter / fma(quarter, 4.0, 1.0)) * 2.0
-    return select(size < p.tiny, x, copysign(result, x))
+    quarter = _quarter_exp(clamp(size, 0.0, p.sinh_limit)).whole
+    far = (quarter - 0.0625 / quarter) * 2.0
+    square = x * x
+    near = fma(x * square, polynomial(square, p.fits.sinh), x)
+    return select(size < 1.0, near, copysign(far, x))
 
 
 def cosh(x: Value) -> Value:
@@ -131,8 +136,14 @@ def tanh(x: Value) -> Value:
     n, rest, lost = _reduce(size + size)
     near = fma(rest * rest, polynomial(rest, p.fits.expm1), lost)
     scale = _power_of_two(n)
-    less_one = fma(scale, near, fma(scale, rest, scale - 1.0))
-    return copysign(less_one / (less_one + 2.0), x)
+    above, above_rest = fast_two_sum(fma(scale, rest, scale - 1.0), scale * near)
+    below, below_rest = two_sum(above, x.constant(2.0))
+    # above / below in pairs: one word would put small results above two ulps.
+    inverse = 1.0 / below
+    ratio = above * inverse
+    left = fma(-ratio, below, above)
+    left = left + (above_rest - ratio * (below_rest + above_rest))
+    return copysign(fma(left, inverse, ratio), x)
 
 
 class _LogParts(NamedTuple):

@@ -39,6 +39,7 @@ class Fits:
     log: Coefficients  # in z = s^2: (log((1+s)/(1-s)) - 2s) / (s z), |s| <= 0.1716
     sin: Coefficients  # in z = r^2: (sin(r) - r) / r^3, |r| <= pi / 4
     cos: Coefficients  # in z = r^2: (cos(r) - 1 + z/2) / z^2, |r| <= pi / 4
+    sinh: Coefficients  # in z = x^2: (sinh(x) - x) / x^3, |x| <= 1
     asin: Coefficients  # in z = x^2: (asin(x) - x) / x^3, |x| <= 1/2
     atan: Coefficients  # in z = x^2: (atan(x) - x) / x^3, |x| <= tan(pi / 8)
     erf_small: Coefficients  # in z = x^2: erf(x) / x - 1, |x| <= 1
@@ -58,7 +59,7 @@ class Precision:
     exp_range: Pair  # outside, e^x is 0 or infinite
     exp2_range: Pair
     expm1_floor: float  # below, e^x - 1 is -1
-    sinh_limit: float  # above, sinh and cosh are infinite
+    sinh_limit: float  # above, sinh and cosh are infinite; 2^(n-2) is still finite
     tanh_limit: float  # above, tanh is 1
     tiny: float  # below, odd functions equal their argument
     erf_limit: float  # above, erf is 1
@@ -88,7 +89,7 @@ SINGLE = Precision(
     exp_range=(-104.0, 89.0),
     exp2_range=(-151.0, 129.0),
     expm1_floor=-20.0,
-    sinh_limit=90.0,
+    sinh_limit=89.6,
     tanh_limit=10.0,
     tiny=2.0**-14,
     erf_limit=4.0,
@@ -144,6 +145,7 @@ SINGLE = Precision(
             -0.0013887375,
             2.4439034e-05,
         ),
+        sinh=(0.16666667, 0.0083333505, 0.00019836074, 2.8174068e-06),
         asin=(
             0.1666675,
             0.07495335,
@@ -200,7 +202,7 @@ DOUBLE = Precision(
     exp_range=(-746.0, 710.0),
     exp2_range=(-1076.0, 1025.0),
     expm1_floor=-40.0,
-    sinh_limit=711.0,
+    sinh_limit=710.7,
     tanh_limit=20.0,
     tiny=2.0**-28,
     erf_limit=6.0,
@@ -279,6 +281,15 @@ DOUBLE = Precision(
             -2.7557314618028647e-07,
             2.0875755726075097e-09,
             -1.136117672423269e-11,
+        ),
+        sinh=(
+            0.16666666666666669,
+            0.00833333333333314,
+            0.00019841269841436494,
+            2.7557319155651027e-06,
+            2.5052123355488565e-08,
+            1.6057243289393378e-10,
+            7.759232481921212e-13,
         ),
         asin=(
             0.1666666666666674,
@@ -409,6 +420,10 @@ _TURN_BITS = int(
 )
 """The bits of 1 / (2 pi) after its two leading zeros."""
 
+HUGE_EXPONENT = 20 + 16 * 32
+"""From this row of the table on, words are lifted, lest the last be subnormal."""
+HUGE_LIFT = 400
+
 
 def turn_rows(step_bits: int, first_exponent: int) -> list[Coefficients]:
     """Return rows of 1 / (2 pi) in four words, less the bits that give whole turns.
@@ -423,7 +438,8 @@ def turn_rows(step_bits: int, first_exponent: int) -> list[Coefficients]:
         exponent = first_exponent + row * step
         # A float64 of this exponent or more is a multiple of 2^(exponent - 52).
         kept = total if row == 0 else total + 52 - exponent
-        rows.append(_words(_TURN_BITS & ((1 << min(kept, total)) - 1), total))
+        lift = HUGE_LIFT if exponent >= HUGE_EXPONENT else 0
+        rows.append(_words(_TURN_BITS & ((1 << min(kept, total)) - 1), total - lift))
     return rows
 
 

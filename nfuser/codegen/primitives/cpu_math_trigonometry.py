@@ -14,6 +14,8 @@ from llvmlite import ir
 from nfuser.codegen.primitives.cpu_math_exponential import INFINITY, precision_of
 from nfuser.codegen.primitives.cpu_math_tables import (
     DOUBLE,
+    HUGE_EXPONENT,
+    HUGE_LIFT,
     TURN_PIECES,
     TWO_PI,
     turn_rows,
@@ -122,6 +124,7 @@ def _turn_words(x: Value) -> list[Value]:
 def _reduce_double(x: Value) -> _Angle:
     """Reduce a non-negative float64 of any size (Payne and Hanek, in float64)."""
     word = _turn_words(x)
+    x = select(x < 2.0**HUGE_EXPONENT, x, x * 2.0**-HUGE_LIFT)
     high1, low1 = two_product(x, word[0])
     high2, low2 = two_product(x, word[1])
     high3, low3 = two_product(x, word[2])
@@ -186,39 +189,60 @@ def cos(x: Value) -> Value:
     return _negate_where(result, angle.quadrant + 1)
 
 
+def _wide_sides(angle: _Angle) -> _Sides:
+    """Return sine and cosine for the tangent, a float32's in float64."""
+    if angle.rest.type != FLOAT:
+        return _sides(angle)
+    r = to_double(angle.rest) + to_double(angle.tail)
+    fits = precision_of(angle.rest).fits
+    z = r * r
+    cosine = fma(z * z, polynomial(z, fits.cos), fma(z, -0.5, 1.0))
+    return _Sides(fma(z * r, polynomial(z, fits.sin), r), cosine)
+
+
 def tan(x: Value) -> Value:
     """Return the tangent."""
     angle = _reduce(x)
-    sides = _sides(angle)
+    sides = _wide_sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     above = select(odd, -sides.cosine, sides.sine)
     result = above / select(odd, sides.sine, sides.cosine)
+    result = to_single(result) if x.type == FLOAT else result
     sign = bits(x) ^ bits(absolute(x))
     result = from_bits(bits(result) ^ sign)
     return select(absolute(x) < precision_of(x).tiny, x, result)
 
 
-def _arcsine_of_half(size: Value) -> tuple[Value, Value]:
-    """Return whether ``size > 1/2`` and then asin(sqrt((1 - size) / 2)), else asin."""
+class _Arcsine(NamedTuple):
+    """asin(sqrt((1 - size) / 2)) where ``size > 1/2``, else asin(size): a sum."""
+
+    big: Value
+    root: Value
+    rest: Value
+
+
+def _arcsine_of_half(size: Value) -> _Arcsine:
     big = size > 0.5
     z = select(big, (1.0 - size) * 0.5, size * size)
     root = select(big, sqrt(z), size)
     fit = precision_of(size).fits.asin
-    return big, fma(root * z, polynomial(z, fit), root)
+    return _Arcsine(big, root, root * z * polynomial(z, fit))
 
 
 def asin(x: Value) -> Value:
     """Return the inverse sine."""
     high, low = precision_of(x).constants.half_pi
-    big, inner = _arcsine_of_half(absolute(x))
-    outer = high - ((inner + inner) - low)
-    return copysign(select(big, outer, inner), x)
+    big, root, rest = _arcsine_of_half(absolute(x))
+    # The first difference is exact or below the last digit of the result.
+    outer = (high - (root + root)) - ((rest + rest) - low)
+    return copysign(select(big, outer, root + rest), x)
 
 
 def acos(x: Value) -> Value:
     """Return the inverse cosine."""
     constants = precision_of(x).constants
-    big, inner = _arcsine_of_half(absolute(x))
+    big, root, rest = _arcsine_of_half(absolute(x))
+    inner = root + rest
     negative = x < 0.0
     twice = inner + inner
     far = constants.pi[0] - (twice - constants.pi[1])
@@ -227,11 +251,11 @@ def acos(x: Value) -> Value:
     return select(big, select(negative, far, twice), near)
 
 
-def _arctangent(over: Value, under: Value) -> Value:
-    """Return atan(over / under) for a ratio within tan(pi / 8) of zero."""
+def _arctangent(over: Value, under: Value) -> tuple[Value, Value]:
+    """Return atan(over / under) as a sum, for a ratio within tan(pi / 8) of zero."""
     ratio = over / under
     z = ratio * ratio
-    return fma(ratio * z, polynomial(z, precision_of(over).fits.atan), ratio)
+    return ratio, ratio * z * polynomial(z, precision_of(over).fits.atan)
 
 
 def atan(x: Value) -> Value:
@@ -242,19 +266,27 @@ def atan(x: Value) -> Value:
     far = size > 1.0 / TAN_EIGHTH_PI
     over = select(far, -1.0, select(middle, size - 1.0, size))
     under = select(far, size, select(middle, size + 1.0, 1.0))
-    inner = _arctangent(over, under)
-    result = inner
+    ratio, rest = _arctangent(over, under)
+    result = ratio + rest
     for where, (high, low) in (
         (middle, constants.quarter_pi),
         (far, constants.half_pi),
     ):
-        result = select(where, high + (inner + low), result)
+        result = select(where, (high + ratio) + (rest + low), result)
     return copysign(result, x)
+
+
+class _Octant(NamedTuple):
+    """An angle in the first octant: ratio + rest, and pi / 4 if in its middle."""
+
+    ratio: Value
+    rest: Value
+    middle: Value
+    steep: Value  # whether the point is nearer to the y axis
 
 
 def atan2(y: Value, x: Value) -> Value:
     """Return the angle of the point (x, y)."""
-    constants = precision_of(x).constants
     height, width = absolute(y), absolute(x)
     steep = height > width
     small = select(steep, width, height)
@@ -268,28 +300,28 @@ def atan2(y: Value, x: Value) -> Value:
     small = select(huge, small * 0.25, small)
     large = select(huge, large * 0.25, large)
     middle = small > large * TAN_EIGHTH_PI
-    inner = _arctangent(
+    ratio, rest = _arctangent(
         select(middle, small - large, small), select(middle, small + large, large)
     )
-    return _place(y, x, inner, middle, steep, constants)
+    return _place(y, x, _Octant(ratio, rest, middle, steep))
 
 
-def _place(
-    y: Value, x: Value, inner: Value, middle: Value, steep: Value, constants: Any
-) -> Value:
+def _place(y: Value, x: Value, octant: _Octant) -> Value:
     """Turn an angle of the first octant into that of the point's own octant."""
+    constants = precision_of(x).constants
     high, low = constants.quarter_pi
-    base = select(middle, x.constant(high), 0.0)
-    rest = select(middle, x.constant(low), 0.0)
-    # One signed sum of constants, so that only the last addition rounds much.
-    inner = select(steep, -inner, inner)
+    base = select(octant.middle, x.constant(high), 0.0)
+    rest = select(octant.middle, x.constant(low), 0.0)
+    # One signed sum of constants, so that only the last additions round much.
     high, low = constants.half_pi
-    base = select(steep, high - base, base)
-    rest = select(steep, low - rest, rest)
+    base = select(octant.steep, high - base, base)
+    rest = select(octant.steep, low - rest, rest)
     backward = bits(x) < 0
     high, low = constants.pi
-    inner = select(backward, -inner, inner)
     base = select(backward, high - base, base)
     rest = select(backward, low - rest, rest)
-    result = copysign(base + (inner + rest), y)
-    return select((x + y).is_nan() & (x.is_nan() | y.is_nan()), x + y, result)
+    flips = octant.steep ^ backward
+    ratio = select(flips, -octant.ratio, octant.ratio)
+    rest = rest + select(flips, -octant.rest, octant.rest)
+    result = copysign((base + ratio) + rest, y)
+    return select(x.is_nan() | y.is_nan(), x + y, result)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure the CPU mathematics in ulps: ``python -m tests.accuracy`` prints a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+from scipy import special
+
+from tests.cpu_harness import Array, apply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Range = tuple[float, float]
+
+WIDE = "wide"
+"""In place of a range: bit patterns drawn evenly, so all magnitudes and both signs."""
+
+# Where each function is sampled: pieces between which its method changes, its zeros,
+# and the edges of its results' range.
+RANGES: dict[str, tuple[Range | str, ...]] = {
+    "exp": ((-1, 1), (-104, 89), (-746, 710), WIDE),
+    "exp2": ((-1, 1), (-150, 129), (-1075, 1025), WIDE),
+    "expm1": ((-1, 1), (-20, 89), (-40, 710), WIDE),
+    "log": ((0.5, 2), (0, 100), WIDE),
+    "log2": ((0.5, 2), (0, 100), WIDE),
+    "log10": ((0.5, 2), (0, 100), WIDE),
+    "log1p": ((-0.5, 1), (-1, 10), WIDE),
+    "sqrt": ((0, 4), WIDE),
+    "rsqrt": ((0, 4), WIDE),
+    "reciprocal": ((-4, 4), WIDE),
+    "sin": ((-1, 1), (-10, 10), (-1e5, 1e5), WIDE),
+    "cos": ((-1, 1), (-10, 10), (-1e5, 1e5), WIDE),
+    "tan": ((-1, 1), (-10, 10), (-1e5, 1e5), WIDE),
+    "asin": ((-1, 1), (0.4, 0.6), (0.99, 1), WIDE),
+    "acos": ((-1, 1), (0.4, 0.6), (0.99, 1), WIDE),
+    "atan": ((-1, 1), (-10, 10), WIDE),
+    "sinh": ((-1, 1), (-20, 20), (-89.5, 89.5), (-711, 711), WIDE),
+    "cosh": ((-1, 1), (-20, 20), (-89.5, 89.5), (-711, 711), WIDE),
+    "tanh": ((-1, 1), (-20, 20), WIDE),
+    "asinh": ((-1, 1), (-20, 20), WIDE),
+    "acosh": ((1, 1.1), (1, 20), WIDE),
+    "atanh": ((-0.5, 0.5), (-1, 1), WIDE),
+    "erf": ((-1, 1), (-6, 6), WIDE),
+    "erfc": ((-1, 1), (-6, 10.2), (0, 27), WIDE),
+    "divide": ((-4, 4), WIDE),
+    "power": ((0, 2), (0.99, 1.01), (-30, 30), (0, 3000), WIDE),
+    "hypot": ((-4, 4), WIDE),
+    "atan2": ((-4, 4), WIDE),
+    "logaddexp": ((0, 4), (0, 100), (0, 1e4)),
+}
+
+BINARY = frozenset({"divide", "power", "hypot", "atan2", "logaddexp"})
+
+_ERRORS = frozenset({"erf", "erfc"})
+
+_NUMPY: dict[str, Callable[..., Any]] = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
+}
+
+
+def exact(name: str, *operands: Array) -> Array:
+    """Return the function's values in extended precision."""
+    if name in _ERRORS:
+        if operands[0].dtype == np.float32:
+            wide = operands[0].astype(np.float64)
+            return getattr(special, name)(wide).astype(np.longdouble)
+        return _exact_error(name, operands[0])
+    function = _NUMPY.get(name) or getattr(np, name)
+    with np.errstate(all="ignore"):
+        return function(*[x.astype(np.longdouble) for x in operands])
+
+
+def _exact_error(name: str, x: Array) -> Array:
+    """Evaluate in 40 digits, and keep the 64 bits of a longdouble in two words."""
+    function = getattr(mpmath, name)
+    values: list[Any] = []
+    with mpmath.workdps(40):
+        for number in x.tolist():
+            # mpmath overflows on large numbers, where both functions are constant.
+            value = function(max(-30.0, min(30.0, number)))
+            high = float(value)
+            low = float(value - high) if np.isfinite(high) else 0.0
+            values.append(np.longdouble(high) + np.longdouble(low))
+    return np.array(values)
+
+
+def samples(ranges: tuple[Range | str, ...], dtype: Any, count: int) -> Array:
+    """Draw `count` numbers from each of the ranges, always the same ones."""
+    generator = np.random.default_rng(20240229)
+    parts: list[Array] = []
+    for limits in ranges:
+        if isinstance(limits, str):
+            integer = np.uint32 if dtype == np.float32 else np.uint64
+            top = np.iinfo(integer).max
+            drawn = generator.integers(0, top, count, integer, endpoint=True)
+            numbers = drawn.view(dtype)
+            parts.append(numbers[~np.isnan(numbers)])
+        else:
+            parts.append(generator.uniform(*limits, count).astype(dtype))
+    return np.concatenate(parts)
+
+
+def errors(got: Array, wanted: Array) -> Array:
+    """Return the distance in ulps of the wanted value; infinite where kinds differ."""
+    limits = np.finfo(got.dtype)
+    with np.errstate(all="ignore"):
+        size = np.minimum(np.abs(wanted), limits.max).astype(got.dtype)
+        # The spacing below a power of two is the smaller one that an error there has.
+        ulp = np.spacing(size).astype(np.longdouble)
+        distance = np.abs(got.astype(np.longdouble) - wanted) / ulp
+        overflow = np.isinf(got) & (np.abs(wanted) > limits.max)
+        right_side = np.sign(got) == np.sign(wanted)
+    distance = np.where(overflow & right_side, 0, distance)
+    distance = np.where(np.isnan(wanted) & np.isnan(got), 0, distance)
+    distance = np.where(np.isinf(wanted) & (got == wanted), 0, distance)
+    return np.where(np.isnan(distance), np.inf, distance)
+
+
+def worst(name: str, dtype: Any, count: int) -> tuple[float, tuple[float, ...]]:
+    """Return the largest error over the function's ranges and where it is."""
+    ranges = RANGES[name]
+    if name in _ERRORS and dtype == np.float64:
+        count = max(count // 20, 500)
+    operands = [samples(ranges, dtype, count)]
+    if name in BINARY:
+        shuffled = np.random.default_rng(5).permutation(operands[0])
+        operands.append(shuffled)
+    distance = errors(apply(name, *operands), exact(name, *operands))
+    position = int(np.argmax(distance))
+    return float(distance[position]), tuple(float(x[position]) for x in operands)
+
+
+def main(count: int = 200_000) -> None:
+    """Print the largest errors as a Markdown table."""
+    print("| function | float32 | at | float64 | at |")  # noqa: T201
+    print("|---|---|---|---|---|")  # noqa: T201
+    for name in RANGES:
+        row = [f"`{name}`"]
+        for dtype in (np.float32, np.float64):
+            ulps, where = worst(name, dtype, count)
+            row += [f"{ulps:.2f}", ", ".join(f"{x:.9g}" for x in where)]
+        print("| " + " | ".join(row) + " |", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile one primitive into a loop and run it over NumPy arrays."""
+
+# Numba carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.core import compiler, types
+from numba.core.registry import cpu_target
+from numba.np.numpy_support import from_dtype
+
+from nfuser.codegen.primitives import cpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Machine code of a kernel ``(n, pointers...)`` and its optimised LLVM IR."""
+
+    address: int
+    text: str
+    library: Any
+
+    def __call__(self, count: int, *arrays: Array) -> None:
+        """Run over the arrays' elements."""
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
+        kinds = [ctypes.c_void_p] * 2 + [ctypes.c_ssize_t]
+        kinds += [ctypes.c_void_p] * len(pointers)
+        function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(self.address)
+        slot = ctypes.c_void_p()
+        status = function(ctypes.byref(slot), ctypes.byref(slot), count, *pointers)
+        assert status == 0
+
+
+def storage(dtype: Any) -> Any:
+    """Return the Numba type of an element in memory."""
+    dtype = np.dtype(dtype)
+    return types.uint8 if dtype == np.bool_ else from_dtype(dtype)
+
+
+def compile_kernel(kernel: Callable[..., None], *dtypes: Any) -> Loop:
+    """Compile ``kernel(n, *pointers)`` as generated kernels are."""
+    flags = compiler.Flags()
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    flags.noalias = True
+    flags.nrt = False
+    signature = (types.intp, *[types.CPointer(storage(d)) for d in dtypes])
+    compiled = compiler.compile_extra(
+        cpu_target.typing_context,
+        cpu_target.target_context,
+        kernel,
+        signature,
+        types.void,
+        flags,
+        {},
+    )
+    name = compiled.fndesc.llvm_func_name
+    library = compiled.library
+    return Loop(
+        library.get_pointer_to_function(name), str(library._final_module), library
+    )
+
+
+@cache
+def unary_loop(name: str, source: str, target: str) -> Loop:
+    """Compile a loop of a one-operand primitive."""
+    apply = getattr(cpu, name)
+    read = cpu.load_bool if source == "bool" else cpu.load
+    write = cpu.store_bool if target == "bool" else cpu.store
+
+    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            write(out, i, apply(read(x, i)))
+
+    return compile_kernel(kernel, source, target)
+
+
+@cache
+def binary_loop(name: str, source: str, target: str) -> Loop:
+    """Compile a loop of a two-operand primitive."""
+    apply = getattr(cpu, name)
+    read = cpu.load_bool if source == "bool" else cpu.load
+    write = cpu.store_bool if target == "bool" else cpu.store
+
+    def kernel(n, x, y, out):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            write(out, i, apply(read(x, i), read(y, i)))
+
+    return compile_kernel(kernel, source, source, target)
+
+
+def apply(name: str, *operands: Array, to: Any = None) -> Array:
+    """Return the primitive's results over arrays of one dtype."""
+    first = np.ascontiguousarray(operands[0])
+    target = np.dtype(to or first.dtype)
+    out = np.empty(first.shape, target)
+    make = unary_loop if len(operands) == 1 else binary_loop
+    loop = make(name, first.dtype.name, target.name)
+    loop(first.size, *[np.ascontiguousarray(o) for o in operands], out)
+    return out
