@@ -162,14 +162,16 @@ def make_current(index: int) -> None:
     call("cuCtxSetCurrent", primary_context(index))
 
 
-def current_device() -> int | None:
-    """Return the device whose context is current in this thread, or None."""
-    context, device = ctypes.c_void_p(), ctypes.c_int()
+def set_context(context: int) -> None:
+    """Make a context current in this thread."""
+    call("cuCtxSetCurrent", ctypes.c_void_p(context))
+
+
+def current_context() -> int | None:
+    """Return the context that is current in this thread, or None."""
+    context = ctypes.c_void_p()
     call("cuCtxGetCurrent", ctypes.byref(context))
-    if not context.value:
-        return None
-    call("cuCtxGetDevice", ctypes.byref(device))
-    return device.value
+    return context.value
 
 
 def pointer_device(pointer: int) -> int:
