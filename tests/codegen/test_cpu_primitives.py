@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CPU mathematics: largest errors, special values, vector code."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from tests.accuracy import BINARY, RANGES, errors, worst
+from tests.cpu_harness import Array, apply, binary_loop, unary_loop
+
+COUNT = 20_000
+
+# Largest errors in ulps (float32, float64), a little above those measured.
+BOUNDS: dict[str, tuple[float, float]] = {
+    "exp": (1.1, 1.1),
+    "exp2": (1.0, 1.0),
+    "expm1": (1.4, 1.4),
+    "log": (1.0, 1.0),
+    "log2": (1.0, 1.0),
+    "log10": (1.0, 1.0),
+    "log1p": (1.0, 1.0),
+    "sqrt": (0.5, 0.5),
+    "rsqrt": (1.5, 1.5),
+    "reciprocal": (0.5, 0.5),
+    "sin": (1.0, 1.0),
+    "cos": (1.0, 1.0),
+    "tan": (0.7, 2.4),
+    "asin": (2.1, 2.1),
+    "acos": (1.3, 1.3),
+    "atan": (2.0, 1.6),
+    "sinh": (1.8, 1.8),
+    "cosh": (1.5, 1.5),
+    "tanh": (1.4, 1.4),
+    "asinh": (2.0, 2.0),
+    "acosh": (2.4, 2.4),
+    "atanh": (2.0, 2.0),
+    "erf": (1.4, 1.2),
+    "erfc": (4.0, 4.0),
+    "divide": (0.5, 0.5),
+    "power": (0.51, 1.0),
+    "hypot": (0.51, 1.0),
+    "atan2": (2.0, 2.0),
+    "logaddexp": (1.8, 1.8),
+}
+
+REFERENCES: dict[str, Any] = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+
+# Rounding and tests of kind; every unary function in BOUNDS is checked as well.
+PLAIN = ("floor", "ceil", "trunc", "rint", "negative", "absolute", "sign")
+KINDS = ("isnan", "isinf", "isfinite", "signbit")
+SELECTING = ("maximum", "minimum", "fmax", "fmin", "copysign", "nextafter")
+DIVIDING = ("floor_divide", "remainder", "fmod")
+UNARY = tuple(name for name in BOUNDS if name not in BINARY)
+
+FLOATS = (np.float32, np.float64)
+
+
+def reference(name: str) -> Any:
+    return REFERENCES.get(name) or getattr(np, name)
+
+
+def tricky(dtype: Any) -> Array:
+    limits = np.finfo(dtype)
+    sizes = [0, limits.smallest_subnormal, limits.tiny, limits.eps, 0.5, 1, 1.5, 2.5]
+    sizes += [3, 7.25, 100, 1e6, limits.max, np.inf, np.nan]
+    sizes += [np.nextafter(dtype(1), dtype(0)), np.nextafter(dtype(1), dtype(2))]
+    numbers = np.array(sizes, dtype)
+    return np.concatenate([numbers, -numbers])
+
+
+def pairs(dtype: Any) -> tuple[Array, Array]:
+    numbers = tricky(dtype)
+    a, b = np.meshgrid(numbers, numbers)
+    return a.ravel().copy(), b.ravel().copy()
+
+
+def quietly(function: Any, *operands: Array) -> Array:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*operands)
+
+
+def assert_alike(got: Array, wanted: Array, ulps: float, *operands: Array) -> None:
+    """Ask for the same NaN, infinities and signs of zero, and for near numbers."""
+    distance = errors(got, wanted.astype(np.longdouble))
+    wrong = ~(distance <= ulps)
+    zero = (wanted == 0) & (got == 0)
+    wrong |= zero & (np.signbit(wanted) != np.signbit(got))
+    cases = list(zip(*[x[wrong] for x in (*operands, got, wanted)], strict=True))
+    assert not cases, cases[:8]
+
+
+@pytest.mark.parametrize("name", list(RANGES))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_error_is_bounded(name: str, dtype: Any) -> None:
+    ulps, where = worst(name, dtype, COUNT)
+    assert ulps <= BOUNDS[name][FLOATS.index(dtype)], where
+
+
+def test_measurement_sees_an_error() -> None:
+    wanted = np.array([1.0], np.longdouble)
+    off = np.nextafter(np.array([1.0]), 2)
+    assert errors(off, wanted)[0] == 1
+    assert errors(np.array([np.nan]), wanted)[0] == np.inf
+    assert errors(np.array([np.inf]), wanted)[0] == np.inf
+
+
+@pytest.mark.parametrize("name", [*UNARY, *PLAIN])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_values_are_those_of_numpy(name: str, dtype: Any) -> None:
+    numbers = tricky(dtype)
+    wanted = quietly(reference(name), numbers)
+    # The reference has errors of its own: NumPy's float32 functions reach 4 ulps.
+    slack = 4.0 if name in BOUNDS else 0.0
+    assert_alike(apply(name, numbers), wanted, slack, numbers)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_kinds_are_those_of_numpy(name: str, dtype: Any) -> None:
+    numbers = tricky(dtype)
+    got = apply(name, numbers, to=np.bool_)
+    np.testing.assert_array_equal(got, reference(name)(numbers))
+
+
+@pytest.mark.parametrize("name", [*BINARY, *SELECTING, *DIVIDING])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_pairs_are_those_of_numpy(name: str, dtype: Any) -> None:
+    a, b = pairs(dtype)
+    wanted = quietly(reference(name), a, b)
+    got = apply(name, a, b)
+    if name in ("maximum", "minimum", "fmax", "fmin"):
+        # NumPy leaves open which of two zeros of different sign it returns.
+        got, wanted = got + 0, wanted + 0
+    slack = 2.0 if name in BOUNDS else 0.0
+    assert_alike(got, wanted, slack, a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_angles_next_to_multiples_of_pi_keep_their_digits(dtype: Any) -> None:
+    # The floats of each format that lie closest to a multiple of pi / 2.
+    hard = {
+        np.float32: (16367173 * 2.0**72, 11789 * 2.0**40, 355.0),
+        np.float64: (6381956970095103 * 2.0**797, 5.319372648326541e255, 355.0),
+    }[dtype]
+    numbers = np.array(hard, dtype)
+    wide = numbers.astype(np.longdouble)
+    for name in ("sin", "cos"):
+        distance = errors(apply(name, numbers), getattr(np, name)(wide))
+        assert distance.max() <= 1.0
+
+
+def _texts(name: str, dtype: Any) -> tuple[str, str]:
+    make = binary_loop if name in {*BINARY, *SELECTING, *DIVIDING} else unary_loop
+    loop = make(name, np.dtype(dtype).name, np.dtype(dtype).name)
+    return loop.text, loop.library.get_asm_str()
+
+
+@pytest.mark.parametrize("name", [*BOUNDS, *PLAIN, *SELECTING])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_loops_are_vectorised_without_calls(name: str, dtype: Any) -> None:
+    text, _ = _texts(name, dtype)
+    # A last change of sign is made on the bits, which are stored as integers.
+    element = {np.float32: "(float|i32)", np.float64: "(double|i64)"}[dtype]
+    assert re.search(rf"store <\d+ x {element}>", text)
+    called = set(re.findall(r"call [^@\n]*@([\w.]+)\(", text))
+    assert all(function.startswith("llvm.") for function in called), called
+
+
+@pytest.mark.parametrize("name", list(BOUNDS))
+def test_machine_code_calls_no_library(name: str) -> None:
+    # A call shows as the symbol that it loads: fma, rint and floor have such symbols.
+    _, assembly = _texts(name, np.float64)
+    assert not re.search(r"\bcall|@PLT|\$(fma|rint|floor|sqrt)\b", assembly)
+
+
+def test_the_call_check_sees_a_call() -> None:
+    _, assembly = _texts("fmod", np.float64)
+    assert re.search(r"\bcall", assembly)
