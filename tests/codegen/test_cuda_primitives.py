@@ -243,6 +243,13 @@ def test_volatile_loads_and_tickets_are_ordered_at_device_scope() -> None:
     assert "ld.global.nc" not in ptx
 
 
+def test_a_wait_spins_on_an_acquire() -> None:
+    lines = ["wait(a, 0, int32(cuda.gridDim.x))", "store(b, i, load_volatile(b, i))"]
+    ptx = build(lines, pointer("uint32"), pointer("float32")).ptx
+    assert ptx.count("ld.acquire.gpu.global.u32") == 1
+    assert ptx.index("ld.acquire") < ptx.index("ld.relaxed")
+
+
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_volatile_loads_take_every_number(kind: str) -> None:
     p = pointer(kind)
@@ -336,5 +343,6 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "load_volatile",
         "ticket",
         "reset",
+        "wait",
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single

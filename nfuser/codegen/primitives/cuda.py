@@ -70,6 +70,7 @@ from nfuser.codegen.primitives.cuda_exchange import (
     shuffle_down,
     shuffle_xor,
     ticket,
+    wait,
 )
 from nfuser.codegen.primitives.cuda_math import (
     acos,
@@ -283,4 +284,5 @@ __all__ = [
     "uint32",
     "uint64",
     "urem",
+    "wait",
 ]

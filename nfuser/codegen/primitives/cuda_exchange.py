@@ -95,8 +95,31 @@ def _reset(site: Site, p: Value, i: Value) -> None:
     site.builder.store(ir.Constant(I32, 0), site.element(p, i, 1))
 
 
+def _wait(site: Site, p: Value, i: Value, least: Value) -> None:
+    b = site.builder
+    address = site.element(p, i, 1)
+    spin, done = b.append_basic_block("wait"), b.append_basic_block("wait_end")
+    b.branch(spin)
+    b.position_at_end(spin)
+    count = site.assembly(
+        "ld.acquire.gpu.global.u32 $0, [$1];",
+        "=r,l,~{memory}",
+        I32,
+        [address],
+        effect=True,
+    )
+    b.cbranch(b.icmp_unsigned("<", count, least), spin, done)
+    b.position_at_end(done)
+
+
+def _wait_rule(p: Any, i: Any, least: Any) -> Any:
+    fits = is_pointer(p, types.uint32) and i in INTEGER and least in INTEGER
+    return types.void(p, i, types.int32) if fits else None
+
+
 shuffle = _shuffle("shuffle")
 shuffle_down = _shuffle("shuffle_down")
 shuffle_xor = _shuffle("shuffle_xor")
 ticket = primitive("ticket", _counter_rule(types.int32), _ticket)
 reset = primitive("reset", _counter_rule(types.void), _reset)
+wait = primitive("wait", _wait_rule, _wait)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each elementwise primitive means in NumPy, and which dtypes it takes.
+
+The same names exist for CUDA and for the CPU; this table is the meaning that both are
+tested against.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BOOL = frozenset({"bool"})
+SIGNED = frozenset({"int8", "int16", "int32", "int64"})
+UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
+INTEGER = SIGNED | UNSIGNED
+FLOAT = frozenset({"float32", "float64"})
+NUMBER = INTEGER | FLOAT
+ANY = NUMBER | BOOL
+INDEX = frozenset({"int32", "int64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """One primitive: its meaning, its operands' dtypes, and its result's dtype."""
+
+    meaning: Callable[..., Any]
+    arity: int
+    takes: frozenset[str]
+    gives: str | None = None  # the operands' dtype where it is None
+
+
+def _through_double(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """Apply a scalar function of the standard library to every element."""
+    ufunc = np.frompyfunc(function, 1, 1)
+
+    def apply(x: Any) -> Any:
+        x = np.asarray(x)
+        return np.asarray(ufunc(x.astype(np.float64)), np.float64).astype(x.dtype)
+
+    return apply
+
+
+def power(x: Any, y: Any) -> Any:
+    """NumPy's power; an integer to a negative power truncates, where NumPy refuses."""
+    base, exponent = np.asarray(x), np.asarray(y)
+    if base.dtype.kind != "i":
+        return np.power(base, exponent)
+    raised = np.power(base, np.maximum(exponent, 0))
+    odd = np.bitwise_and(exponent, 1) == 1
+    unit = np.where(
+        base == -1, np.where(odd, base, -base), (base == 1).astype(base.dtype)
+    )
+    return np.where(exponent < 0, unit, raised)
+
+
+def _rsqrt(x: Any) -> Any:
+    return np.reciprocal(np.sqrt(x))
+
+
+def _round_f16(x: Any) -> Any:
+    return np.asarray(x).astype(np.float16).astype(np.float32)
+
+
+def _round_bf16(x: Any) -> Any:
+    return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def _fast_divide(n: Any, multiplier: Any, shift: Any) -> Any:
+    doubled = np.asarray(n).astype(np.uint64) * np.uint64(2)
+    word = np.asarray(multiplier).astype(np.uint32).astype(np.uint64)
+    high = (doubled * word) >> np.uint64(32)
+    return (high >> np.asarray(shift).astype(np.uint64)).astype(np.int32)
+
+
+def _cast(dtype: str) -> Callable[[Any], Any]:
+    target = np.dtype(dtype)
+
+    def cast(x: Any) -> Any:
+        return np.asarray(x).astype(target)
+
+    return cast
+
+
+_FLOAT_UNARY: dict[str, Callable[..., Any]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _through_double(math.erf),
+    "erfc": _through_double(math.erfc),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "reciprocal": np.reciprocal,
+}
+_FLOAT_BINARY: dict[str, Callable[..., Any]] = {
+    "divide": np.divide,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+}
+_FLOAT_TESTS: dict[str, Callable[..., Any]] = {
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "signbit": np.signbit,
+}
+_NUMBER_UNARY: dict[str, Callable[..., Any]] = {
+    "negative": np.negative,
+    "absolute": np.absolute,
+    "sign": np.sign,
+}
+_NUMBER_BINARY: dict[str, Callable[..., Any]] = {
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "fmod": np.fmod,
+    "power": power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+}
+_INTEGER_BINARY: dict[str, Callable[..., Any]] = {
+    "left_shift": np.left_shift,
+    "right_shift": np.right_shift,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+}
+CASTS = {
+    "to_bool": "bool",
+    "to_i8": "int8",
+    "to_i16": "int16",
+    "to_i32": "int32",
+    "to_i64": "int64",
+    "to_u8": "uint8",
+    "to_u16": "uint16",
+    "to_u32": "uint32",
+    "to_u64": "uint64",
+    "to_f32": "float32",
+    "to_f64": "float64",
+}
+
+
+def _table() -> dict[str, Elementwise]:
+    table = {name: Elementwise(f, 1, FLOAT) for name, f in _FLOAT_UNARY.items()}
+    table |= {name: Elementwise(f, 2, FLOAT) for name, f in _FLOAT_BINARY.items()}
+    table |= {n: Elementwise(f, 1, FLOAT, "bool") for n, f in _FLOAT_TESTS.items()}
+    table |= {name: Elementwise(f, 1, NUMBER) for name, f in _NUMBER_UNARY.items()}
+    table |= {name: Elementwise(f, 2, NUMBER) for name, f in _NUMBER_BINARY.items()}
+    table |= {name: Elementwise(f, 2, INTEGER) for name, f in _INTEGER_BINARY.items()}
+    table |= {name: Elementwise(_cast(d), 1, ANY, d) for name, d in CASTS.items()}
+    return table | {
+        "invert": Elementwise(np.invert, 1, INTEGER | BOOL),
+        "round_f16": Elementwise(_round_f16, 1, FLOAT, "float32"),
+        "round_bf16": Elementwise(_round_bf16, 1, FLOAT, "float32"),
+        "udiv": Elementwise(np.floor_divide, 2, INDEX),
+        "urem": Elementwise(np.remainder, 2, INDEX),
+        "fast_divide": Elementwise(_fast_divide, 3, frozenset({"int32"}), "int32"),
+    }
+
+
+ELEMENTWISE = _table()
