@@ -237,8 +237,8 @@ def _jax_device(jax: Any, device: Device) -> Any:
 
 def _wide_types(jax: Any) -> Any:
     """Let JAX make 64-bit arrays: nfuser's dtypes are NumPy's, whatever the switch."""
-    switch = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64
-    return switch(True)
+    owner = jax if hasattr(jax, "enable_x64") else jax.experimental
+    return owner.enable_x64(True)
 
 
 _BOTH = (Library.TORCH, Library.JAX)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native kernels for tests, made without Numba: C callbacks, and LLVM IR."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as untyped_llvm
+
+from nfuser.device.cpu_kernel import CpuKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+llvm: Any = untyped_llvm
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+_TEXT = """
+define i32 @kernel(ptr %result, ptr %exception, i64 %start, i64 %stop,
+                   ptr %x, ptr %o, double %factor) {
+entry:
+  %some = icmp slt i64 %start, %stop
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [ %start, %entry ], [ %next, %loop ]
+  %from = getelementptr double, ptr %x, i64 %i
+  %value = load double, ptr %from
+  %scaled = fmul double %value, %factor
+  %more = fadd double %scaled, 1.0
+  %to = getelementptr double, ptr %o, i64 %i
+  store double %more, ptr %to
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %stop
+  br i1 %again, label %loop, label %done
+done:
+  ret i32 0
+}
+"""
+
+
+def python_kernel(function: Callable[[int, int], int]) -> CpuKernel:
+    """A kernel that calls back into Python with its range."""
+
+    def body(_result: Any, _exception: Any, start: int, stop: int) -> int:
+        return function(start, stop)
+
+    callback = _CALLBACK(body)
+    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    return CpuKernel(address, (), keep=callback)
+
+
+@cache
+def scale_kernel() -> CpuKernel:
+    """Machine code for ``o[i] = x[i] * factor + 1`` on float64."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_TEXT), machine)
+    engine.finalize_object()
+    address = engine.get_function_address("kernel")
+    return CpuKernel(address, ("pointer", "pointer", "f64"), keep=engine)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfuser import config
+from nfuser.device import threads
+from nfuser.device.threads import chunk_size, run_range
+from nfuser.errors import BackendError
+from tests.device.native import python_kernel, scale_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LARGE = 1 << 30
+
+
+def ranges_of(total: int, grain: int, cost: int) -> list[tuple[int, int]]:
+    """Return the ranges that a kernel is called with, in order."""
+    seen: list[tuple[int, int]] = []
+
+    def record(start: int, stop: int) -> int:
+        seen.append((start, stop))
+        return 0
+
+    run_range(python_kernel(record), (), total, grain, cost)
+    return sorted(seen)
+
+
+@given(
+    st.integers(1, 3000),
+    st.sampled_from([1, 7, 64]),
+    st.integers(0, 1 << 24),
+    st.integers(1, 4),
+)
+def test_a_range_is_covered_once_and_cut_at_grains(
+    total: int, grain: int, cost: int, workers: int
+) -> None:
+    with config.override(num_threads=workers):
+        ranges = ranges_of(total, grain, cost)
+    assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
+    assert (ranges[0][0], ranges[-1][1]) == (0, total)
+    assert all(start % grain == 0 for start, _ in ranges)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 1024), st.integers(0, 10**12))
+def test_chunks_are_few_and_multiples_of_the_grain(
+    total: int, grain: int, cost: int
+) -> None:
+    size = chunk_size(total, grain, cost)
+    assert size % grain == 0
+    assert 1 <= -(-total // size) <= threads.MOST_CHUNKS
+
+
+def test_cuts_do_not_depend_on_the_number_of_threads() -> None:
+    cuts: list[list[tuple[int, int]]] = []
+    for workers in (2, 3, 5):
+        with config.override(num_threads=workers):
+            cuts.append(ranges_of(1000, 8, LARGE))
+    assert cuts[0] == cuts[1] == cuts[2]
+    assert len(cuts[0]) > 1
+
+
+def test_little_work_stays_in_the_calling_thread() -> None:
+    names: list[str] = []
+
+    def record(start: int, stop: int) -> int:
+        names.append(threading.current_thread().name)
+        return 0
+
+    with config.override(num_threads=4):
+        run_range(python_kernel(record), (), 1000)
+    assert names == [threading.current_thread().name]
+
+
+def test_much_work_reaches_other_threads() -> None:
+    names: set[str] = set()
+
+    def record(start: int, stop: int) -> int:
+        names.add(threading.current_thread().name)
+        time.sleep(0.002)
+        return 0
+
+    with config.override(num_threads=3):
+        run_range(python_kernel(record), (), 64, 1, LARGE)
+    assert len(names) > 1
+    assert len(names) <= 3
+
+
+def scaled(x: np.ndarray[Any, np.dtype[np.float64]], workers: int) -> Any:
+    out = np.full_like(x, np.nan)
+    arguments = (x.ctypes.data, out.ctypes.data, 3.0)
+    with config.override(num_threads=workers):
+        run_range(scale_kernel(), arguments, x.size, 64, LARGE)
+    return out
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 63, 64, 1000, 1_000_003])
+def test_native_code_computes_the_same_on_any_number(workers: int, size: int) -> None:
+    x = np.random.default_rng(size).standard_normal(size)
+    np.testing.assert_array_equal(scaled(x, workers), x * 3.0 + 1.0)
+
+
+def test_several_callers_at_once() -> None:
+    inputs = [np.full(200_000, float(k)) for k in range(6)]
+    results: dict[int, list[bool]] = {}
+
+    def caller(k: int) -> None:
+        results[k] = [
+            bool((scaled(inputs[k], 3) == k * 3 + 1).all()) for _ in range(20)
+        ]
+
+    # The setting belongs to the process, so it is made once around all callers.
+    callers = [threading.Thread(target=caller, args=(k,)) for k in range(6)]
+    with config.override(num_threads=3):
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join()
+    assert results == {k: [True] * 20 for k in range(6)}
+
+
+def test_a_kernel_may_run_a_range_itself() -> None:
+    def inner(start: int, stop: int) -> int:
+        run_range(scale_kernel(), arguments, x.size, 64, LARGE)
+        return 0
+
+    x = np.ones(10_000)
+    out = np.zeros_like(x)
+    arguments = (x.ctypes.data, out.ctypes.data, 1.0)
+    with config.override(num_threads=3):
+        run_range(python_kernel(inner), (), 8, 1, LARGE)
+    assert (out == 2).all()
+
+
+def test_the_first_failure_is_raised_after_everybody_stopped() -> None:
+    running: list[int] = []
+
+    def fail(start: int, stop: int) -> int:
+        running.append(1)
+        time.sleep(0.001)
+        running.pop()
+        return start + 1 if start in (8, 40) else 0
+
+    with (
+        config.override(num_threads=3),
+        pytest.raises(BackendError, match="status 9"),
+    ):
+        run_range(python_kernel(fail), (), 64, 8, LARGE)
+    assert not running
+
+
+def test_a_wrong_argument_is_refused() -> None:
+    for workers in (1, 3):
+        with (
+            config.override(num_threads=workers),
+            pytest.raises(ctypes.ArgumentError),
+        ):
+            run_range(scale_kernel(), (1.5, 0, 1.0), 640, 64, LARGE)
+
+
+def test_an_interrupt_waits_for_the_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = threading.current_thread()
+    helping, finished = threading.Event(), threading.Event()
+
+    def helper_is_slow(start: int, stop: int) -> int:
+        if threading.current_thread() is caller:
+            helping.wait(5)
+        else:
+            helping.set()
+            time.sleep(0.05)
+            finished.set()
+        return 0
+
+    kernel = python_kernel(helper_is_slow)
+    entry = kernel.entry
+
+    def interrupted(*arguments: Any) -> int:
+        status = entry(*arguments)
+        if threading.current_thread() is caller:
+            raise KeyboardInterrupt
+        return status
+
+    kernel.entry = interrupted
+    with config.override(num_threads=2), pytest.raises(KeyboardInterrupt):
+        run_range(kernel, (), 4, 1, LARGE)
+    assert finished.is_set()
+
+
+def in_child(check: Callable[[], bool]) -> int:
+    """Fork, run ``check`` and return the child's exit code: 0 where it holds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if check() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_process_starts_threads_of_its_own() -> None:
+    def check() -> bool:
+        names: set[str] = set()
+
+        def record(start: int, stop: int) -> int:
+            names.add(threading.current_thread().name)
+            time.sleep(0.002)
+            return 0
+
+        with config.override(num_threads=2):
+            run_range(python_kernel(record), (), 32, 1, LARGE)
+        return len(names) == 2 and bool((scaled(np.ones(100_000), 2) == 4).all())
+
+    scaled(np.ones(100_000), 2)
+    assert in_child(check) == 0
+    assert check()
+
+
+def test_helpers_do_not_hold_up_the_end_of_the_process() -> None:
+    scaled(np.ones(100_000), 2)
+    helpers = [t for t in threading.enumerate() if t.name.startswith("nfuser-")]
+    assert helpers
+    assert all(thread.daemon for thread in helpers)
