@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on the bits of integers, and on bool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ops import rules
+
+if TYPE_CHECKING:
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder, Operand
+    from nfuser.ops.float_functions import BinaryVerb
+
+
+def _pair(name: str, primitive: str, *, boolean: bool) -> BinaryVerb:
+    def verb(b: Builder, x: Operand, y: Operand) -> TensorView:
+        dtype = rules.bits_type(b, name, x, y, boolean=boolean)
+        return b.point(primitive, b.convert(x, dtype), b.convert(y, dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return ``{name}`` of each pair of elements."
+    return verb
+
+
+bitwise_and = _pair("bitwise_and", "bit_and", boolean=True)
+bitwise_or = _pair("bitwise_or", "bit_or", boolean=True)
+bitwise_xor = _pair("bitwise_xor", "bit_xor", boolean=True)
+left_shift = _pair("left_shift", "left_shift", boolean=False)
+right_shift = _pair("right_shift", "right_shift", boolean=False)
+
+
+def invert(b: Builder, x: Operand) -> TensorView:
+    """Return each element with its bits turned over; for bool, not."""
+    dtype = rules.bits_type(b, "invert", x, boolean=True)
+    return b.point("invert", b.convert(x, dtype))

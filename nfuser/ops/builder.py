@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verbs write into: expressions in order, weak tensors, questions, checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, get_args
+
+import numpy as np
+
+from nfuser.dtypes import DType, as_dtype, check_fits, promote
+from nfuser.errors import DTypeError, ShapeError
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
+from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise
+from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.ir.point_op import CAST, POINT_OPS
+from nfuser.ir.scalar import Const, Scalar
+from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.tensor import TensorView, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.dtypes.promotion import Weak
+    from nfuser.ir.tensor import SourceLine
+
+Number: TypeAlias = bool | int | float | complex
+Operand: TypeAlias = TensorView | Scalar | Number | np.generic
+_SCALARS: tuple[type, ...] = get_args(Scalar)
+
+
+@value
+class ScalarFits:
+    """A run-time integer meets a narrow dtype: each call checks that it fits."""
+
+    scalar: Scalar
+    dtype: DType
+    message: str
+
+
+@dataclass(slots=True)
+class Questions:
+    """Answers taken while building, and checks that each call repeats.
+
+    ``today`` gives the value of each symbol in the call being traced; without it
+    nothing is known, and the usual answer is assumed.
+    """
+
+    today: Mapping[Scalar, int] | None
+    answers: dict[Scalar, int]
+    checks: dict[ScalarFits, None]
+
+
+class Builder:
+    """Collects the expressions of one fusion.
+
+    ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
+    by kind; ``source`` is the user's line that new tensors carry.
+    """
+
+    def __init__(
+        self, today: Mapping[Scalar, int] | None = None, name: str = "fusion"
+    ) -> None:
+        self.name = name
+        self.exprs: list[Expr] = []
+        self.weak: dict[TensorView, Weak] = {}
+        self.source: SourceLine | None = None
+        self.questions = Questions(today, {}, {})
+        self._constants: dict[tuple[DType, str], TensorView] = {}
+        self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
+
+    def emit(self, expr: Expr) -> None:
+        """Append ``expr``."""
+        self.exprs.append(expr)
+
+    def new(self, shape: Sequence[Scalar | int], dtype: DType) -> TensorView:
+        """Return a tensor at the current line, still without definition."""
+        return tensor(shape, dtype, self.source)
+
+    def argument(
+        self, slot: int, ndim: int, dtype: DType, *, by_value: bool = False
+    ) -> TensorView:
+        """Add the input in place ``slot``, with symbolic extents."""
+        result = tensor([sc.size(slot, k) for k in range(ndim)], dtype)
+        self.emit(Argument(slot, result, by_value))
+        return result
+
+    def constant(self, number: Number, dtype: DType) -> TensorView:
+        """Return ``number`` as a 0-d tensor; a 16-bit float keeps its extra digits."""
+        key = (dtype, repr(number))
+        if key not in self._constants:
+            result = self.new((), dtype)
+            self.emit(Constant(number, result))
+            self._constants[key] = result
+        return self._constants[key]
+
+    def from_scalar(self, x: Scalar | int, dtype: DType) -> TensorView:
+        """Return a size, or what is computed of sizes, as a 0-d tensor."""
+        x = sc.as_scalar(x)
+        if isinstance(x, Const):
+            return self.constant(_converted(x.value, dtype), dtype)
+        result = self.new((), dtype)
+        self.emit(FromScalar(x, result))
+        return result
+
+    def point(
+        self, name: str, *operands: TensorView, dtype: DType | None = None
+    ) -> TensorView:
+        """Emit the elementwise operation ``name``; ``dtype`` if not implied."""
+        op = POINT_OPS[name]
+        given = DType.BOOL if op.gives == "bool" else operands[-1].dtype
+        result = self.new(self.broadcast(*operands), dtype or given)
+        self.emit(Pointwise(op, operands, result))
+        return result
+
+    def broadcast(self, *operands: TensorView) -> tuple[Scalar, ...]:
+        """Return the shape in which ``operands`` meet, or refuse as NumPy does."""
+        rank = max(t.ndim for t in operands)
+        shape: list[Scalar] = []
+        for back in range(rank, 0, -1):
+            extents = [t.shape[-back] for t in operands if t.ndim >= back]
+            meet = self._meet(extents)
+            if meet is None:
+                shapes = " ".join(self.shape_text(t.shape) for t in operands)
+                message = (
+                    f"operands could not be broadcast together with shapes {shapes}"
+                )
+                raise ShapeError(message)
+            shape.append(meet)
+        return tuple(shape)
+
+    def _meet(self, extents: Sequence[Scalar]) -> Scalar | None:
+        known = {self.today(e) for e in extents} - {1, None}
+        if len(known) > 1:
+            return None
+        found = {
+            candidate: None
+            for extent in extents
+            for candidate in self._candidates.get(extent, (extent,))
+            if not (isinstance(candidate, Const) and candidate.value == 1)
+        }
+        fixed = {c.value for c in found if isinstance(c, Const)}
+        if fixed:
+            return sc.const(fixed.pop()) if len(fixed) == 1 else None
+        ordered = sorted(found, key=lambda s: s.key)
+        if not ordered:
+            return sc.const(1)
+        meet = ordered[-1]
+        for candidate in reversed(ordered[:-1]):
+            meet = sc.select(sc.equal(candidate, 1), meet, candidate)
+        self._candidates[meet] = tuple(ordered)
+        return meet
+
+    def type_of(self, operand: Operand) -> DType | Weak:
+        """Return how ``operand`` takes part in promotion: a dtype, or a weak type."""
+        if isinstance(operand, TensorView):
+            return self.weak.get(operand, operand.dtype)
+        if isinstance(operand, np.generic):
+            return as_dtype(operand.dtype)
+        if isinstance(operand, (bool, int, float, complex)):
+            return type(operand) if type(operand) in _WEAK else _weak_base(operand)
+        return int
+
+    def promote(self, *operands: Operand) -> DType:
+        """Return the dtype in which ``operands`` meet."""
+        return promote(*(self.type_of(x) for x in operands))
+
+    def convert(self, operand: Operand, dtype: DType) -> TensorView:
+        """Return ``operand`` as a tensor of ``dtype``, as promotion converts it."""
+        if isinstance(operand, TensorView):
+            return self.cast(operand, dtype)
+        if isinstance(operand, np.generic):
+            return self.constant(_rounded(operand, dtype), dtype)
+        if isinstance(operand, _SCALARS):
+            return self._scalar_in(operand, dtype)  # pyright: ignore[reportArgumentType]
+        if isinstance(operand, int):
+            check_fits(operand, dtype, "a constant of the program")
+        return self.constant(_converted(operand, dtype), dtype)  # pyright: ignore[reportArgumentType]
+
+    def _scalar_in(self, x: Scalar, dtype: DType) -> TensorView:
+        number = self.today(x)
+        if number is not None:
+            check_fits(number, dtype, "a size or an integer argument")
+        if dtype.is_integer and dtype is not DType.I64 and not isinstance(x, Const):
+            message = f"Python integer {{}} out of bounds for {dtype.numpy.name}"
+            if self.source:
+                message += f" (at {self.source})"
+            self.questions.checks[ScalarFits(x, dtype, message)] = None
+        return self.from_scalar(x, dtype)
+
+    def tensor(self, operand: Operand) -> TensorView:
+        """Return ``operand`` as a tensor of its own dtype."""
+        if isinstance(operand, TensorView):
+            return operand
+        return self.convert(operand, self.promote(operand))
+
+    def cast(self, x: TensorView, dtype: DType) -> TensorView:
+        """Return ``x`` with ``dtype``, as NumPy's ``astype`` does."""
+        if x.dtype is dtype:
+            return x
+        if x.dtype.is_complex and not dtype.is_complex:
+            if dtype.is_bool:
+                return self.point("not_equal", x, self.constant(0j, x.dtype))
+            part = self.point("real", x, dtype=x.dtype.real)
+            return self.cast(part, dtype)
+        result = self.new(x.shape, dtype)
+        self.emit(Pointwise(CAST, (x,), result))
+        return result
+
+    def today(self, x: Scalar | int) -> int | None:
+        """Return the value of ``x`` in the call being traced, if there is one."""
+        if isinstance(x, int):
+            return x
+        if isinstance(x, Const):
+            return x.value
+        known = self.questions.today
+        return None if known is None else evaluate(x, known)
+
+    def ask(self, condition: Scalar, usual: int = 0) -> int:
+        """Return today's value of ``condition``; other values trace again."""
+        if isinstance(condition, Const):
+            return condition.value
+        answer = self.today(condition)
+        if answer is None:
+            return usual
+        self.questions.answers[condition] = answer
+        return answer
+
+    def shape_text(self, shape: Sequence[Scalar]) -> str:
+        """Render today's shape as NumPy's messages do."""
+        known = [self.today(s) for s in shape]
+        listed = ",".join("?" if k is None else str(k) for k in known)
+        return f"({listed},)" if len(known) == 1 else f"({listed})"
+
+    def fusion(self, outputs: Sequence[TensorView]) -> Fusion:
+        """Return the program that gives ``outputs``; every argument stays."""
+        program = Fusion(self.name, self.exprs, outputs)
+        live = set(live_exprs(outputs, program.definition))
+        kept = [e for e in self.exprs if e in live or isinstance(e, Argument)]
+        return Fusion(self.name, kept, outputs)
+
+
+_WEAK = (bool, int, float, complex)
+
+
+def _weak_base(operand: object) -> Weak:
+    for kind in _WEAK:
+        if isinstance(operand, kind):
+            return kind
+    message = f"{type(operand).__name__} is not a number"
+    raise DTypeError(message)
+
+
+def _rounded(number: np.generic, dtype: DType) -> Number:
+    with np.errstate(all="ignore"):
+        return _shortest(number.astype(dtype.numpy))
+
+
+def _converted(number: Number, dtype: DType) -> Number:
+    if dtype.is_bool:
+        return bool(number)
+    if dtype.is_integer:
+        return int(number)  # pyright: ignore[reportArgumentType]
+    with np.errstate(all="ignore"):
+        return _shortest(np.asarray(number).astype(dtype.numpy)[()])
+
+
+def _shortest(number: np.generic) -> Number:
+    """Return the shortest Python number that rounds to the f32 ``number``."""
+    if number.dtype == np.float32:
+        return float(str(number))
+    return number.item()

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of floats; integers are taken as the float that NumPy takes them as."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+from nfuser.dtypes import DType, float_of
+from nfuser.errors import DTypeError
+from nfuser.ops import complex_parts as parts
+from nfuser.ops import rules
+
+if TYPE_CHECKING:
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder, Operand
+
+
+class Unary(Protocol):
+    """A verb of one operand."""
+
+    def __call__(self, b: Builder, x: Operand) -> TensorView:
+        """Emit the operation on ``x``."""
+        ...
+
+
+class BinaryVerb(Protocol):
+    """A verb of two operands."""
+
+    def __call__(self, b: Builder, x: Operand, y: Operand) -> TensorView:
+        """Emit the operation on ``x`` and ``y``."""
+        ...
+
+
+def _unary(name: str) -> Unary:
+    def verb(b: Builder, x: Operand) -> TensorView:
+        operand = b.tensor(x)
+        if operand.dtype.is_complex:
+            if name not in parts.FUNCTIONS:
+                raise parts.refuse(name)
+            return parts.FUNCTIONS[name](b, operand)
+        return b.point(name, b.cast(operand, _float_of(b, x)))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return ``{name}`` of each element."
+    return verb
+
+
+def _float_of(b: Builder, x: Operand) -> DType:
+    kind = b.type_of(x)
+    return float_of(kind) if isinstance(kind, DType) else rules.float_type(b, "", x)
+
+
+def _binary(name: str) -> BinaryVerb:
+    def verb(b: Builder, x: Operand, y: Operand) -> TensorView:
+        dtype = rules.float_type(b, name, x, y)
+        return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return ``{name}`` of each pair of elements."
+    return verb
+
+
+exp, exp2, expm1 = _unary("exp"), _unary("exp2"), _unary("expm1")
+log, log2, log10, log1p = (_unary(n) for n in ("log", "log2", "log10", "log1p"))
+sin, cos, tan = _unary("sin"), _unary("cos"), _unary("tan")
+asin, acos, atan = _unary("asin"), _unary("acos"), _unary("atan")
+sinh, cosh, tanh = _unary("sinh"), _unary("cosh"), _unary("tanh")
+asinh, acosh, atanh = _unary("asinh"), _unary("acosh"), _unary("atanh")
+sqrt, rsqrt = _unary("sqrt"), _unary("rsqrt")
+erf, erfc = _unary("erf"), _unary("erfc")
+rint = _unary("rint")
+atan2, hypot = _binary("atan2"), _binary("hypot")
+logaddexp = _binary("logaddexp")
+copysign, nextafter = _binary("copysign"), _binary("nextafter")
+
+
+def _whole(name: str) -> Unary:
+    def verb(b: Builder, x: Operand) -> TensorView:
+        operand = b.tensor(x)
+        if operand.dtype.is_complex:
+            raise parts.refuse(name)
+        return b.point(name if operand.dtype.is_float else "copy", operand)
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return ``{name}`` of each element; integers stay as they are."
+    return verb
+
+
+floor, ceil, trunc = _whole("floor"), _whole("ceil"), _whole("trunc")
+
+
+def logaddexp2(b: Builder, x: Operand, y: Operand) -> TensorView:
+    """Return ``log2(2 ** x + 2 ** y)``."""
+    dtype = rules.float_type(b, "logaddexp2", x, y)
+    left, right = b.convert(x, dtype), b.convert(y, dtype)
+    high, low = b.point("maximum", left, right), b.point("minimum", left, right)
+    gap = b.point("exp2", b.point("subtract", low, high))
+    grown = b.point(
+        "multiply", b.point("log1p", gap), b.constant(1 / math.log(2), dtype)
+    )
+    # inf - inf is NaN: two equal infinities add 1 to themselves.
+    same = b.point("equal", left, right)
+    grown = b.point("select", same, b.constant(1.0, dtype), grown)
+    return b.point("add", high, grown)
+
+
+def fabs(b: Builder, x: Operand) -> TensorView:
+    """Return ``|x|`` as a float."""
+    dtype = rules.float_type(b, "fabs", x)
+    return b.point("absolute", b.convert(x, dtype))
+
+
+def heaviside(b: Builder, x: Operand, at_zero: Operand) -> TensorView:
+    """Return 0 below zero, 1 above it, ``at_zero`` at zero, NaN for NaN."""
+    dtype = rules.float_type(b, "heaviside", x, at_zero)
+    operand, middle = b.convert(x, dtype), b.convert(at_zero, dtype)
+    zero, one = b.constant(0.0, dtype), b.constant(1.0, dtype)
+    step = b.point("select", b.point("less", operand, zero), zero, one)
+    step = b.point("select", b.point("equal", operand, zero), middle, step)
+    return b.point("select", b.point("isnan", operand), operand, step)
+
+
+def _scaled(name: str, factor: float) -> Unary:
+    def verb(b: Builder, x: Operand) -> TensorView:
+        operand = b.convert(x, rules.float_type(b, name, x))
+        return b.point("multiply", operand, b.constant(factor, operand.dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return ``{name}`` of each element."
+    return verb
+
+
+deg2rad, rad2deg = _scaled("deg2rad", math.pi / 180), _scaled("rad2deg", 180 / math.pi)
+
+
+def cbrt(b: Builder, x: Operand) -> TensorView:
+    """Return the cube root: a power, and one Newton step that makes it exact."""
+    dtype = rules.float_type(b, "cbrt", x)
+    operand = b.convert(x, dtype)
+    size = b.point("absolute", operand)
+    guess = b.point("power", size, b.constant(1 / 3, dtype))
+    square = b.point("multiply", guess, guess)
+    rest = b.point(
+        "divide",
+        b.point("subtract", guess, b.point("divide", size, square)),
+        b.constant(3.0, dtype),
+    )
+    better = b.point("subtract", guess, rest)
+    usable = b.point("isfinite", better)
+    root = b.point("select", usable, better, guess)
+    return b.point("copysign", root, operand)
+
+
+def round_to(b: Builder, x: Operand, decimals: int = 0) -> TensorView:
+    """Return ``x`` rounded to even at ``decimals`` places, by scaling as NumPy does."""
+    operand = b.tensor(x)
+    if operand.dtype.is_complex:
+        raise parts.refuse("round")
+    if operand.dtype.is_bool:
+        operand = b.cast(operand, DType.F16)
+    if operand.dtype.is_integer:
+        if decimals < 0:
+            message = "rounding integers to tens is not supported; cast to float first"
+            raise DTypeError(message)
+        return b.point("copy", operand)
+    if decimals == 0:
+        return b.point("rint", operand)
+    scale = b.convert(10.0 ** abs(decimals), operand.dtype)
+    into, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    return b.point(back, b.point("rint", b.point(into, operand, scale)), scale)
+
+
+def sinc(b: Builder, x: Operand) -> TensorView:
+    """Return ``sin(pi x) / (pi x)``, 1 at 0."""
+    dtype = rules.float_type(b, "sinc", x)
+    operand = b.point("multiply", b.convert(x, dtype), b.constant(math.pi, dtype))
+    at_zero = b.point("equal", operand, b.constant(0.0, dtype))
+    quotient = b.point("divide", b.point("sin", operand), operand)
+    return b.point("select", at_zero, b.constant(1.0, dtype), quotient)

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: A001 (a verb has the name that NumPy gives it)
+"""Verbs that fold axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.dtypes import DType
+from nfuser.errors import ArgumentError, ShapeError
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Reduce, ReduceOp
+from nfuser.ops import complex_parts as parts
+from nfuser.ops import logic, views
+
+if TYPE_CHECKING:
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+Axes: TypeAlias = int | Sequence[int] | None
+
+
+def _fold(
+    b: Builder, op: ReduceOp, x: TensorView, axes: tuple[int, ...]
+) -> tuple[TensorView, ...]:
+    kept = [extent for k, extent in enumerate(x.shape) if k not in axes]
+    dtype = DType.I64 if op in (ReduceOp.ARGMAX, ReduceOp.ARGMIN) else x.dtype
+    count = 2 if op is ReduceOp.MOMENTS else 1
+    found = tuple(b.new(kept, dtype) for _ in range(count))
+    b.emit(Reduce(op, x, found, axes))
+    return found
+
+
+def _reduce(
+    b: Builder, op: ReduceOp, x: TensorView, axis: Axes, keepdims: bool
+) -> TensorView:
+    axes = views.normal_axes(axis, x.ndim)
+    if not axes:
+        return b.point("copy", x)
+    return _kept(b, _fold(b, op, x, axes)[0], axes, keepdims)
+
+
+def _kept(
+    b: Builder, x: TensorView, axes: tuple[int, ...], keepdims: bool
+) -> TensorView:
+    return views.expand_dims(b, x, axes) if keepdims else x
+
+
+def _summed(x: TensorView, dtype: DType | None) -> DType:
+    if dtype is not None:
+        return dtype
+    if x.dtype.is_bool or x.dtype.kind == "i":
+        return DType.I64
+    return DType.U64 if x.dtype.kind == "u" else x.dtype
+
+
+def sum(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the sum; small integers add up in 64 bits."""
+    operand = b.cast(x, _summed(x, dtype))
+    if operand.dtype.is_bool:
+        return _reduce(b, ReduceOp.ANY, operand, axis, keepdims)
+    return _reduce(b, ReduceOp.SUM, operand, axis, keepdims)
+
+
+def prod(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the product; small integers multiply in 64 bits."""
+    operand = b.cast(x, _summed(x, dtype))
+    if operand.dtype.is_complex:
+        raise parts.refuse("prod")
+    if operand.dtype.is_bool:
+        return _reduce(b, ReduceOp.ALL, operand, axis, keepdims)
+    return _reduce(b, ReduceOp.PROD, operand, axis, keepdims)
+
+
+def _check_not_empty(
+    b: Builder, name: str, x: TensorView, axes: tuple[int, ...]
+) -> None:
+    for place in axes:
+        if b.ask(sc.equal(x.shape[place], 0)):
+            message = (
+                f"zero-size array to reduction operation {name} which has no identity"
+            )
+            raise ShapeError(message)
+
+
+def _extremum(
+    b: Builder, op: ReduceOp, x: TensorView, axis: Axes, keepdims: bool
+) -> TensorView:
+    if x.dtype.is_complex:
+        raise parts.refuse(op.value)
+    axes = views.normal_axes(axis, x.ndim)
+    _check_not_empty(b, f"{op.value}imum", x, axes)
+    if x.dtype.is_bool:
+        op = ReduceOp.ANY if op is ReduceOp.MAX else ReduceOp.ALL
+    return _reduce(b, op, x, axes, keepdims)
+
+
+def max(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return the largest element, NaN if there is one."""
+    return _extremum(b, ReduceOp.MAX, x, axis, keepdims)
+
+
+def min(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return the smallest element, NaN if there is one."""
+    return _extremum(b, ReduceOp.MIN, x, axis, keepdims)
+
+
+def any(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return bool: whether some element is not zero."""
+    return _reduce(b, ReduceOp.ANY, logic.truth(b, x), axis, keepdims)
+
+
+def all(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return bool: whether no element is zero."""
+    return _reduce(b, ReduceOp.ALL, logic.truth(b, x), axis, keepdims)
+
+
+def count_nonzero(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return how many elements are not zero."""
+    counted = b.cast(logic.truth(b, x), DType.I64)
+    return sum(b, counted, axis, keepdims=keepdims)
+
+
+def _argument_of(
+    b: Builder, op: ReduceOp, x: TensorView, axis: int | None, keepdims: bool
+) -> TensorView:
+    if x.dtype.is_complex:
+        raise parts.refuse(op.value)
+    if isinstance(axis, (tuple, list)):
+        message = f"{op.value} takes one axis or None, not {axis}"
+        raise ArgumentError(message)
+    axes = views.normal_axes(axis, x.ndim)
+    for place in axes:
+        if b.ask(sc.equal(x.shape[place], 0)):
+            message = f"attempt to get {op.value} of an empty sequence"
+            raise ShapeError(message)
+    if not axes:
+        return b.constant(0, DType.I64)
+    return _kept(b, _fold(b, op, x, axes)[0], axes, keepdims)
+
+
+def argmax(
+    b: Builder, x: TensorView, axis: int | None = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return where the first largest element is; the first NaN if there is one."""
+    return _argument_of(b, ReduceOp.ARGMAX, x, axis, keepdims)
+
+
+def argmin(
+    b: Builder, x: TensorView, axis: int | None = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return where the first smallest element is; the first NaN if there is one."""
+    return _argument_of(b, ReduceOp.ARGMIN, x, axis, keepdims)
+
+
+def count_of(x: TensorView, axes: tuple[int, ...]) -> sc.Scalar:
+    """Return how many elements fold into one."""
+    return sc.product(x.shape[k] for k in axes)
+
+
+def mean(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the mean; that of integers is f64."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype.is_float or x.dtype.is_complex else DType.F64
+    axes = views.normal_axes(axis, x.ndim)
+    total = sum(b, x, axes, dtype=dtype, keepdims=keepdims)
+    count = count_of(x, axes)
+    if dtype.is_complex:
+        n = b.from_scalar(count, dtype.real)
+        re = b.point("divide", parts.real(b, total), n)
+        return parts.join(b, re, b.point("divide", parts.imag(b, total), n))
+    if not dtype.is_float:
+        return b.cast(_integer_mean(b, total, count), dtype)
+    return b.point("divide", total, b.from_scalar(count, dtype))
+
+
+def _integer_mean(b: Builder, total: TensorView, count: sc.Scalar) -> TensorView:
+    wide = b.cast(total, DType.F64)
+    return b.point("divide", wide, b.from_scalar(count, DType.F64))
+
+
+def moments(
+    b: Builder, x: TensorView, axes: tuple[int, ...]
+) -> tuple[TensorView, TensorView]:
+    """Return the mean, and the sum of squared deviations from it."""
+    if not axes:
+        gap = b.point("subtract", x, x)
+        return b.point("copy", x), b.point("multiply", gap, gap)
+    mean_of, squares = _fold(b, ReduceOp.MOMENTS, x, axes)
+    return mean_of, squares
+
+
+def var_mean(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    correction: float = 0,
+    keepdims: bool = False,
+) -> tuple[TensorView, TensorView]:
+    """Return variance and mean; ``correction`` is taken from the divisor."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype.is_float or x.dtype.is_complex else DType.F64
+    if not dtype.is_float or x.dtype.is_complex:
+        raise parts.refuse("var")
+    axes = views.normal_axes(axis, x.ndim)
+    mean_of, squares = moments(b, b.cast(x, dtype), axes)
+    count = count_of(x, axes)
+    if isinstance(correction, int):
+        divisor = b.from_scalar(_reduced(b, count, correction), dtype)
+    else:
+        zero, less = b.constant(0.0, dtype), b.convert(float(correction), dtype)
+        left = b.point("subtract", b.from_scalar(count, dtype), less)
+        divisor = b.point("maximum", left, zero)
+    variance = b.point("divide", squares, divisor)
+    return _kept(b, variance, axes, keepdims), _kept(b, mean_of, axes, keepdims)
+
+
+def _reduced(b: Builder, count: sc.Scalar, correction: int) -> sc.Scalar:
+    """Return ``count - correction``, or 0 where that is less."""
+    return sc.maximum(count - correction, 0) if correction > 0 else count - correction
+
+
+def var(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    correction: float = 0,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the variance."""
+    both = var_mean(b, x, axis, dtype=dtype, correction=correction, keepdims=keepdims)
+    return both[0]
+
+
+def std(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    correction: float = 0,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the standard deviation."""
+    variance = var(b, x, axis, dtype=dtype, correction=correction, keepdims=keepdims)
+    return b.point("sqrt", variance)
+
+
+def ptp(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return the largest minus the smallest element."""
+    high = max(b, x, axis, keepdims=keepdims)
+    low = min(b, x, axis, keepdims=keepdims)
+    return b.point("subtract", high, low)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The array stand-in: what a traced function sees in place of its arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from nfuser import ops
+from nfuser.dtypes.promotion import safe_cast
+from nfuser.errors import MutationError, ShapeError, TraceError
+from nfuser.ir import scalar as sc
+from nfuser.trace import indexing, refusals
+from nfuser.trace.methods import Methods
+from nfuser.trace.protocols import NumpyProtocols
+from nfuser.trace.symbolic import SymbolicInt, integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.float_functions import BinaryVerb
+    from nfuser.trace.tracer import Tracer
+
+_LONGEST_LOOP = 256
+
+
+class TracedArray(Methods, NumpyProtocols):
+    """Stands for an array whose elements are not known while tracing.
+
+    A view keeps its base and the verb that made it, so that it follows when the base
+    is updated in place.
+    """
+
+    __slots__ = ("_base", "_held", "_is_input", "_remake", "_seen", "_views")
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        held: TensorView,
+        *,
+        base: Any = None,
+        remake: Callable[[TensorView], TensorView] | None = None,
+        is_input: bool = False,
+    ) -> None:
+        self._tracer = tracer
+        self._held = held
+        self._is_input = is_input
+        self._base: TracedArray | None = base
+        self._remake = remake
+        self._seen: TensorView | None = base._operand() if base is not None else None
+        self._views: WeakSet[TracedArray] = WeakSet()
+
+    def _operand(self) -> TensorView:
+        if self._base is not None and self._remake is not None:
+            now = self._base._operand()
+            if now is not self._seen:
+                self._seen, self._held = now, self._remake(now)
+        return self._held
+
+    @property
+    def _is_number(self) -> bool:
+        """Whether NumPy or Python would hold an immutable number here."""
+        return not self._operand().ndim and not self._is_input
+
+    def _update(self, verb: BinaryVerb, other: Any) -> Any:
+        """Apply ``x op= other``: a number is bound anew, an array is written."""
+        if self._is_number:
+            return self._tracer.operate(verb, self, other)
+        before = self._operand()
+        after = self._tracer.tensor(self._tracer.call(verb, self, other))
+        self._assign(before, after)
+        return self
+
+    def _assign(self, before: TensorView, after: TensorView) -> None:
+        self._refuse_assignment()
+        b = self._tracer.builder
+        safe_cast(after.dtype, before.dtype, "same_kind")
+        fits = after.ndim <= before.ndim
+        pairs = zip(reversed(after.shape), reversed(before.shape), strict=False)
+        for extent, wanted in pairs:
+            fits = fits and bool(b.ask(sc.equal(extent, wanted), usual=1))
+        if not fits:
+            message = (
+                f"non-broadcastable output operand with shape "
+                f"{b.shape_text(before.shape)} doesn't match the broadcast shape "
+                f"{b.shape_text(after.shape)}"
+            )
+            raise ShapeError(message)
+        cast = b.cast(after, before.dtype)
+        self._held = ops.broadcast_to(b, cast, before.shape)
+
+    def _refuse_assignment(self) -> None:
+        root = self
+        while root._base is not None:
+            root = root._base
+        if root._is_input:
+            what = "an input" if root is self else "a view of an input"
+            message = (
+                f"a fused function cannot assign into {what}; write y = x + 1 instead "
+                "of x += 1, and return the new array"
+            )
+            raise MutationError(message)
+        if root is not self:
+            message = (
+                "assignment through a view is not supported; compute the new array "
+                "from the whole one, as y = x + 1 does"
+            )
+            raise MutationError(message)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key is not Ellipsis and key != slice(None):
+            self._refuse_assignment()
+            raise MutationError(refusals.SET_ITEM)
+        before = self._operand()
+        self._assign(before, self._tracer.tensor(value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return indexing.get_item(self._tracer, self, key)
+
+    def __len__(self) -> int:
+        shape = self._operand().shape
+        if not shape:
+            message = "len() of unsized object"
+            raise TraceError(message)
+        return self._tracer.consume_scalar(shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._operand().ndim:
+            message = "iteration over a 0-d array"
+            raise TraceError(message)
+        count = len(self)
+        if count > _LONGEST_LOOP:
+            message = (
+                f"a Python loop over {count} elements would be traced one by one; "
+                "write it with array operations"
+            )
+            raise TraceError(message)
+        return iter([self[k] for k in range(count)])
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __bool__(self) -> bool:
+        return bool(self._tracer.consume(self._operand(), "bool(x), or `if x`,"))
+
+    def __float__(self) -> float:
+        return float(self._tracer.consume(self._operand(), "float(x)"))
+
+    def __int__(self) -> int:
+        return int(self._tracer.consume(self._operand(), "int(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(self._tracer.consume(self._operand(), "complex(x)"))
+
+    def __index__(self) -> int:
+        number = self._tracer.consume(self._operand(), "an index")
+        return number.__index__()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None and self._is_number:
+            return round(float(self))
+        return self.round(digits or 0)
+
+    def item(self, *_: Any) -> Any:
+        """Return the Python number, if it depends on scalars alone."""
+        return self._tracer.consume(self._operand(), "x.item()")
+
+    def tolist(self) -> Any:
+        """Return the Python number, if it depends on scalars alone."""
+        return self._tracer.consume(self._operand(), "x.tolist()")
+
+    def __repr__(self) -> str:
+        x = self._held
+        return f"<traced {x.dtype.numpy.name} array of {x.ndim} dimensions>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise refusals.attribute(name)
+
+    @property
+    def shape(self) -> tuple[SymbolicInt | int, ...]:
+        """The sizes; they stay symbolic until Python asks for their values."""
+        return tuple(integer(self._tracer, s) for s in self._operand().shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._operand().ndim
+
+    @property
+    def size(self) -> SymbolicInt | int:
+        """The number of elements."""
+        return integer(self._tracer, sc.product(self._operand().shape))
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The dtype, as NumPy's."""
+        return self._operand().dtype.numpy
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._operand().dtype.itemsize
+
+    @property
+    def nbytes(self) -> SymbolicInt | int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+
+def wrap(tracer: Tracer, held: TensorView, **view: Any) -> TracedArray:
+    """Return the stand-in of ``held``."""
+    return TracedArray(tracer, held, **view)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tracer is told about a call, and what it gives back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from nfuser.dtypes import DType, as_dtype
+from nfuser.ir.base import node, value
+from nfuser.trace import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.trace.captured import Captured
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
+    from nfuser.ops import ScalarFits
+    from nfuser.trace.tree import Tree
+
+
+@value
+class ArrayLeaf:
+    """An array: its place among the inputs, and its shape in this call."""
+
+    slot: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@value
+class ScalarLeaf:
+    """A run-time number: ``kind`` is int or float (weak), or a NumPy scalar's dtype."""
+
+    slot: int
+    kind: type[int] | type[float] | DType
+    value: Any
+
+
+@value
+class StaticLeaf:
+    """Anything else: a constant of the trace."""
+
+    value: Any
+
+
+Leaf: TypeAlias = ArrayLeaf | ScalarLeaf | StaticLeaf
+
+
+@node
+class TracedCall:
+    """The arguments ``(args, kwargs)`` of one call, taken apart."""
+
+    tree: Tree
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def input_count(self) -> int:
+        """The number of slots taken by arrays and run-time scalars."""
+        return sum(not isinstance(leaf, StaticLeaf) for leaf in self.leaves)
+
+
+@value
+class Guard:
+    """Holds while ``condition`` of sizes and integer arguments has this answer."""
+
+    condition: Scalar
+    answer: int
+    source: SourceLine | None = None
+
+
+@value
+class ValueGuard:
+    """Holds while the scalar in ``slot`` has this value: Python consumed it."""
+
+    slot: int
+    value: Any
+    source: SourceLine | None = None
+
+
+@value
+class OutputLeaf:
+    """One output: its place in ``fusion.outputs``, and the Python number it was."""
+
+    position: int
+    python: type | None = None
+
+
+@node
+class Trace:
+    """One function traced for one structure of arguments.
+
+    ``output_tree`` with ``output_leaves`` rebuilds what the function returned. The
+    trace serves a call while ``guards`` and ``value_guards`` hold; ``checks`` raise.
+    ``captured`` are inputs found in closures and globals: slots after the caller's.
+    """
+
+    fusion: Fusion
+    output_tree: Tree
+    output_leaves: tuple[OutputLeaf, ...]
+    guards: tuple[Guard, ...] = ()
+    value_guards: tuple[ValueGuard, ...] = ()
+    checks: tuple[ScalarFits, ...] = ()
+    captured: tuple[Captured, ...] = ()
+
+
+def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> TracedCall:
+    """Take apart a call with NumPy arrays; slots count arrays and run-time numbers.
+
+    >>> call_of((np.ones(3), 2.0, "mean")).leaves[1:]
+    (ScalarLeaf(slot=1, kind=<class 'float'>, value=2.0), StaticLeaf(value='mean'))
+    """
+    flat, shape = tree.flatten((tuple(args), dict(kwargs or {})))
+    leaves: list[Leaf] = []
+    slot = 0
+    for item in flat:
+        leaf = leaf_of(item, slot)
+        leaves.append(leaf)
+        slot += not isinstance(leaf, StaticLeaf)
+    return TracedCall(shape, tuple(leaves))
+
+
+def leaf_of(item: Any, slot: int) -> Leaf:
+    """Return what ``item`` is to a trace."""
+    if isinstance(item, np.ndarray):
+        return ArrayLeaf(slot, as_dtype(item.dtype), item.shape)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    if isinstance(item, np.number):
+        return ScalarLeaf(slot, as_dtype(item.dtype), item)
+    if type(item) in (int, float):
+        return ScalarLeaf(slot, type(item), item)
+    return StaticLeaf(item)

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: A002 (an argument has the name that NumPy gives it)
+"""What each NumPy function does to stand-ins, with NumPy's own signature."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser import ops
+from nfuser.dtypes import as_dtype
+from nfuser.errors import ArgumentError
+from nfuser.trace import refusals
+from nfuser.trace.symbolic import SymbolicInt
+
+if TYPE_CHECKING:
+    from nfuser.trace.tracer import Tracer
+
+Handler = "Callable[..., Any]"
+_MISSING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
+
+
+def given(name: str, options: dict[str, Any]) -> None:
+    """Refuse keywords that are not honoured; a default value passes."""
+    for option, setting in options.items():
+        harmless = setting is None or setting is _MISSING
+        if not (harmless or (option == "where" and setting is True)):
+            raise refusals.keyword(name, option)
+
+
+def plain_axis(axis: Any) -> Any:
+    """Return ``axis`` with today's integers; a size as an axis is a guard."""
+    if isinstance(axis, (tuple, list)):
+        return tuple(plain_axis(a) for a in axis)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return int(axis) if isinstance(axis, SymbolicInt) else axis
+
+
+def _dtype(dtype: Any) -> Any:
+    return None if dtype is None or dtype is _MISSING else as_dtype(dtype)
+
+
+def _keep(keepdims: Any) -> bool:
+    return keepdims is not _MISSING and bool(keepdims)
+
+
+def _folding(name: str, *, typed: bool = False) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(
+        t: Tracer,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        if not typed and dtype is not None:
+            out, dtype = dtype, None
+        given(name, options | {"out": out})
+        extra = {"dtype": _dtype(dtype)} if typed else {}
+        return t.call_on_tensor(
+            verb, a, plain_axis(axis), keepdims=_keep(keepdims), **extra
+        )
+
+    return handler
+
+
+def _var(name: str) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(
+        t: Tracer,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        correction: Any = _MISSING,
+        **options: Any,
+    ) -> Any:
+        given(name, options | {"out": out})
+        correction = ddof if correction is _MISSING else correction
+        return t.call_on_tensor(
+            verb,
+            a,
+            plain_axis(axis),
+            dtype=_dtype(dtype),
+            correction=plain_axis(correction),
+            keepdims=_keep(keepdims),
+        )
+
+    return handler
+
+
+def _argument(name: str) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(
+        t: Tracer, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False
+    ) -> Any:
+        given(name, {"out": out})
+        axis = plain_axis(axis)
+        return t.call_on_tensor(verb, a, axis, keepdims=_keep(keepdims))
+
+    return handler
+
+
+def _count_nonzero(
+    t: Tracer, a: Any, axis: Any = None, *, keepdims: bool = False
+) -> Any:
+    axis = plain_axis(axis)
+    return t.call_on_tensor(ops.count_nonzero, a, axis, keepdims=keepdims)
+
+
+def _where(t: Tracer, condition: Any, *choices: Any) -> Any:
+    if len(choices) != 2:
+        raise refusals.function("nonzero")
+    return t.call(ops.where, condition, *choices)
+
+
+def _clip(
+    t: Tracer,
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    **options: Any,
+) -> Any:
+    given("clip", options | {"out": out})
+    low = min if a_min is None or a_min is _MISSING else a_min
+    high = max if a_max is None or a_max is _MISSING else a_max
+    bounds = [None if x is None else t.operand(x) for x in (low, high)]
+    return t.call_on_tensor(ops.clip, a, *bounds)
+
+
+def _round(t: Tracer, a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    given("round", {"out": out})
+    return t.call_on_tensor(ops.round_to, a, plain_axis(decimals))
+
+
+def _isclose(
+    t: Tracer,
+    a: Any,
+    b: Any,
+    rtol: Any = 1e-5,
+    atol: Any = 1e-8,
+    equal_nan: bool = False,
+) -> Any:
+    tolerances = {"rtol": float(rtol), "atol": float(atol)}
+    return t.call(ops.isclose, a, b, equal_nan=equal_nan, **tolerances)
+
+
+def _nan_to_num(
+    t: Tracer,
+    x: Any,
+    copy: bool = True,
+    nan: Any = 0.0,
+    posinf: Any = None,
+    neginf: Any = None,
+) -> Any:
+    if not copy:
+        raise refusals.keyword("nan_to_num", "copy")
+    fills = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    return t.call_on_tensor(ops.nan_to_num, x, **fills)
+
+
+def _angle(t: Tracer, z: Any, deg: bool = False) -> Any:
+    found = t.call(ops.angle, z)
+    return t.call(ops.rad2deg, found) if deg else found
+
+
+def _astype(
+    t: Tracer, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None
+) -> Any:
+    del copy
+    given("astype", {"device": device})
+    return t.call_on_tensor(ops.astype, x, as_dtype(dtype))
+
+
+def _viewing(name: str, *defaults: Any) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(t: Tracer, a: Any, *args: Any, **options: Any) -> Any:
+        places = [plain_axis(x) for x in (*args, *options.values())]
+        places += defaults[len(places) :]
+        return t.view(verb, a, *places)
+
+    return handler
+
+
+def _shape(t: Tracer, shape: Any) -> list[Any]:
+    listed = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return [t.operand(s) for s in listed]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _broadcast_to(t: Tracer, array: Any, shape: Any, subok: bool = False) -> Any:
+    del subok
+    return t.view(ops.broadcast_to, array, _shape(t, shape))
+
+
+def _broadcast_arrays(t: Tracer, *args: Any, subok: bool = False) -> Any:
+    del subok
+    shape = t.builder.broadcast(*(t.tensor(a) for a in args))
+    return tuple(t.view(ops.broadcast_to, a, shape) for a in args)
+
+
+def _full_like(
+    t: Tracer,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    del order, subok
+    given("full_like", {"shape": shape, "device": device})
+    fill = t.operand(fill_value)
+    return t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
+
+
+def _filled_like(fill: int) -> Any:
+    def handler(
+        t: Tracer, a: Any, dtype: Any = None, *args: Any, **options: Any
+    ) -> Any:
+        return _full_like(t, a, fill, dtype, *args, **options)
+
+    return handler
+
+
+def _copy(t: Tracer, a: Any, order: str = "K", subok: bool = False) -> Any:
+    del order, subok
+    return t.call_on_tensor(ops.copy, a)
+
+
+def _size(t: Tracer, a: Any, axis: Any = None) -> Any:
+    del t
+    if axis is None:
+        return a.size
+    shape = a.shape
+    return shape[ops.normal_axis(axis, len(shape))]
+
+
+def _transpose(t: Tracer, a: Any, axes: Any = None) -> Any:
+    return t.view(ops.permute, a, plain_axis(axes))
+
+
+def _matrix_transpose(t: Tracer, x: Any, /) -> Any:
+    del t
+    return x.mT
+
+
+def _result_type(t: Tracer, *args: Any) -> Any:
+    operands = [x if isinstance(x, (type, np.dtype)) else t.operand(x) for x in args]  # pyright: ignore[reportUnknownVariableType]
+    kinds = [
+        as_dtype(x) if isinstance(x, (type, np.dtype)) else t.builder.type_of(x)  # pyright: ignore[reportUnknownArgumentType]
+        for x in operands  # pyright: ignore[reportUnknownVariableType]
+    ]
+    return ops.promote(*kinds).numpy
+
+
+def _refused(name: str) -> Any:
+    def handler(t: Tracer, *args: Any, **options: Any) -> Any:
+        del t, args, options
+        raise refusals.function(name)
+
+    return handler
+
+
+def _softmax(name: str, default: Any = -1) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(t: Tracer, x: Any, axis: Any = default) -> Any:
+        return t.call_on_tensor(verb, x, plain_axis(axis))
+
+    return handler
+
+
+def _logsumexp(t: Tracer, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    axis = plain_axis(axis)
+    return t.call_on_tensor(ops.logsumexp, a, axis, keepdims=keepdims)
+
+
+def _gelu(t: Tracer, x: Any, *, approximate: str = "none") -> Any:
+    return t.call(ops.gelu, x, approximate=approximate)
+
+
+def _norm(t: Tracer, verb: Any, x: Any, extras: tuple[Any, ...], **options: Any) -> Any:
+    tensors = [None if e is None else t.tensor(e) for e in extras]
+    options["axis"] = plain_axis(options["axis"])
+    options["eps"] = float(options["eps"])
+    return t.call_on_tensor(verb, x, *tensors, **options)
+
+
+def _layer_norm(
+    t: Tracer,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    axis: Any = -1,
+    eps: Any = 1e-5,
+) -> Any:
+    return _norm(t, ops.layer_norm, x, (weight, bias), axis=axis, eps=eps)
+
+
+def _rms_norm(
+    t: Tracer, x: Any, weight: Any = None, *, axis: Any = -1, eps: Any = 1e-6
+) -> Any:
+    return _norm(t, ops.rms_norm, x, (weight,), axis=axis, eps=eps)
+
+
+def _elementwise(verb: Any, count: int) -> Any:
+    name = verb.__name__
+
+    def handler(t: Tracer, *operands: Any, **options: Any) -> Any:
+        given(name, options)
+        if len(operands) != count:
+            message = f"{name} takes {count} operands, found {len(operands)}"
+            raise ArgumentError(message)
+        return t.call(verb, *operands)
+
+    return handler
+
+
+_UNARY = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh "
+    "asinh acosh atanh sqrt rsqrt erf erfc rint floor ceil trunc fabs deg2rad rad2deg "
+    "cbrt sinc square reciprocal negative positive absolute sign invert logical_not "
+    "isnan isinf isfinite signbit isposinf isneginf real imag conj sigmoid silu relu "
+    "softplus"
+)
+_BINARY = (
+    "add subtract multiply divide floor_divide remainder fmod divmod power float_power "
+    "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 copysign nextafter "
+    "heaviside equal not_equal less less_equal greater greater_equal logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift"
+)
+_ALIASES = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "true_divide": "divide",
+    "mod": "remainder",
+    "pow": "power",
+    "abs": "absolute",
+    "conjugate": "conj",
+    "bitwise_not": "invert",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
+    "expit": "sigmoid",
+    "amax": "max",
+    "amin": "min",
+    "around": "round",
+    "permute_dims": "transpose",
+    "fix": "trunc",
+}
+
+
+def _table() -> dict[str, Any]:
+    table = {n: _elementwise(getattr(ops, n), 1) for n in _UNARY.split()}
+    table |= {n: _elementwise(getattr(ops, n), 2) for n in _BINARY.split()}
+    table |= {n: _folding(n, typed=True) for n in ("sum", "prod", "mean")}
+    table |= {n: _folding(n) for n in ("max", "min", "any", "all", "ptp")}
+    table |= {n: _var(n) for n in ("var", "std", "var_mean")}
+    table |= {n: _argument(n) for n in ("argmax", "argmin")}
+    table |= {n: _softmax(n) for n in ("softmax", "log_softmax")}
+    table |= {n: _viewing(n) for n in ("expand_dims", "moveaxis", "swapaxes")}
+    table |= {n: _viewing(n, None) for n in ("squeeze", "flip")}
+    table |= {"flipud": _viewing("flip", 0), "fliplr": _viewing("flip", 1)}
+    table |= {
+        "where": _where,
+        "clip": _clip,
+        "round": _round,
+        "isclose": _isclose,
+        "nan_to_num": _nan_to_num,
+        "angle": _angle,
+        "astype": _astype,
+        "transpose": _transpose,
+        "matrix_transpose": _matrix_transpose,
+        "broadcast_to": _broadcast_to,
+        "broadcast_arrays": _broadcast_arrays,
+        "full_like": _full_like,
+        "zeros_like": _filled_like(0),
+        "ones_like": _filled_like(1),
+        "empty_like": _filled_like(0),
+        "copy": _copy,
+        "size": _size,
+        "shape": lambda t, a: a.shape,
+        "ndim": lambda t, a: a.ndim,
+        "result_type": _result_type,
+        "count_nonzero": _count_nonzero,
+        "logsumexp": _logsumexp,
+        "gelu": _gelu,
+        "layer_norm": _layer_norm,
+        "rms_norm": _rms_norm,
+    }
+    table |= {alias: table[name] for alias, name in _ALIASES.items()}
+    return table | {n: _refused(n) for n in ("matmul", "concat", "stack", "reshape")}
+
+
+HANDLERS = _table()

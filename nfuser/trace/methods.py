@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of ndarray on a traced array: the NumPy functions of the same names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser import ops
+from nfuser.dtypes import as_dtype
+from nfuser.dtypes.promotion import safe_cast
+from nfuser.errors import ShapeError
+from nfuser.trace import refusals
+from nfuser.trace.operators import Operators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return self._tracer.handlers[name](self._tracer, self, *args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"Return ``numpy.{name}`` of the array."
+    return method
+
+
+class Methods(Operators):
+    """Methods and attributes of ndarray that have a fused form."""
+
+    __slots__ = ()
+
+    sum, prod, mean = _method("sum"), _method("prod"), _method("mean")
+    max, min, ptp = _method("max"), _method("min"), _method("ptp")
+    var, std = _method("var"), _method("std")
+    any, all = _method("any"), _method("all")
+    argmax, argmin = _method("argmax"), _method("argmin")
+    clip, round = _method("clip"), _method("round")
+    conj = conjugate = _method("conj")
+    squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        """Return the array with another dtype."""
+        del order, subok, copy
+        target = as_dtype(dtype)
+        safe_cast(self._tracer.tensor(self).dtype, target, casting)
+        return self._tracer.call_on_tensor(ops.astype, self, target)
+
+    def copy(self, order: str = "C") -> Any:
+        """Return a new array with the same elements."""
+        del order
+        return self._tracer.call_on_tensor(ops.copy, self)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self.copy()
+
+    def transpose(self, *order: Any) -> Any:
+        """Return a view with the axes in ``order``, by default reversed."""
+        if len(order) == 1 and (
+            order[0] is None or isinstance(order[0], (tuple, list))
+        ):
+            order = order[0]
+        return self._tracer.view(ops.permute, self, order or None)
+
+    @property
+    def T(self) -> Any:  # noqa: N802 (NumPy's name)
+        """The array with its axes reversed."""
+        return self._tracer.view(ops.permute, self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 (NumPy's name)
+        """The array with its last two axes exchanged."""
+        if self._tracer.tensor(self).ndim < 2:
+            message = "matrix transpose with ndim < 2 is undefined"
+            raise ShapeError(message)
+        return self._tracer.view(ops.swapaxes, self, -2, -1)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return self._tracer.view(ops.real, self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return self._tracer.view(ops.imag, self)
+
+    @property
+    def device(self) -> str:
+        """Where the array is, in the words of the array API."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Return the array itself: results stay where the inputs are."""
+        if device != "cpu" or stream is not None:
+            raise refusals.attribute("to")
+        return self

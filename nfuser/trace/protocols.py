@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The protocols by which NumPy, scipy and the array API hand calls to a stand-in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.dtypes import as_dtype
+from nfuser.errors import MutationError, TraceError
+from nfuser.trace import refusals
+from nfuser.trace.tracer import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+_HARMLESS = {"casting": "same_kind", "order": "K", "subok": True}
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+
+
+class NumpyProtocols(Standin):
+    """What NumPy asks of objects that are not its own arrays."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        tracer = self._tracer
+        name = ufunc.__name__
+        if method == "reduce" and name in _REDUCTIONS:
+            axis = options.pop("axis", 0)
+            x, *rest = inputs
+            return tracer.handlers[_REDUCTIONS[name]](tracer, x, axis, *rest, **options)
+        if method != "__call__":
+            raise refusals.function(f"{name}.{method}")
+        handler = tracer.handlers.get(name)
+        if handler is None:
+            raise refusals.function(name)
+        outputs = options.pop("out", None)
+        where = options.pop("where", True)
+        inputs = _converted(tracer, name, inputs, options)
+        found = handler(tracer, *inputs)
+        if outputs is None:
+            if where is not True:
+                raise refusals.keyword(name, "where")
+            return found
+        return _written(tracer, name, outputs, found, where)
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        tracer = self._tracer
+        module = func.__module__.removeprefix("nfuser.").split("._")[0]
+        name = func.__name__
+        handler = tracer.handlers.get(name) if module == "numpy" else None
+        if handler is None:
+            raise refusals.function(name, module)
+        return handler(tracer, *args, **kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        del api_version
+        return self._tracer.namespace
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        message = (
+            "np.asarray, np.array, or a function that NumPy does not hand over, asks "
+            "for the values of a traced array, which are not known while tracing; use "
+            "array operations, or call it outside the fused function"
+        )
+        raise TraceError(message)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        del types, args, kwargs
+        name = getattr(func, "__name__", str(func))
+        message = (
+            f"torch.{name} does not take a traced array; write np.{name}, or the "
+            "function of that name in nfuser.numpy"
+        )
+        raise TraceError(message)
+
+
+def _converted(tracer: Any, name: str, inputs: Any, options: dict[str, Any]) -> Any:
+    """Apply the keyword ``dtype``; refuse keywords that are not understood."""
+    dtype = options.pop("dtype", None)
+    for option, given in options.items():
+        if _HARMLESS.get(option) != given:
+            raise refusals.keyword(name, option)
+    if dtype is None:
+        return inputs
+    target = as_dtype(dtype)
+    return [tracer.call(_in_dtype, x, dtype=target) for x in inputs]
+
+
+def _in_dtype(b: Any, x: Any, *, dtype: Any) -> Any:
+    return b.convert(x, dtype)
+
+
+def _written(tracer: Any, name: str, outputs: Any, found: Any, where: Any) -> Any:
+    """Write ``found`` into the arrays given as ``out=``, where ``where`` holds."""
+    results = found if isinstance(found, tuple) else (found,)
+    for target, result in zip(outputs, results, strict=True):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        if target is None:
+            continue
+        if not hasattr(target, "_assign"):
+            message = (
+                f"{name}: out= is an array from outside the fused function, which it "
+                "cannot write; return the result instead"
+            )
+            raise MutationError(message)
+        chosen: Any = result
+        if where is not True:
+            chosen = tracer.handlers["where"](tracer, where, result, target)
+        target._assign(tracer.tensor(target), tracer.tensor(chosen))
+    return outputs[0] if len(outputs) == 1 else outputs

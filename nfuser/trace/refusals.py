@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tracer says no to, and what to write instead."""
+
+from __future__ import annotations
+
+from nfuser.errors import TraceError, UnsupportedError
+
+MASK = (
+    "indexing by a boolean array gives a shape that depends on values; use "
+    "where(condition, x, fill) and reduce that"
+)
+GATHER = (
+    "indexing by an array or a list is not supported; use slices, or index outside the "
+    "fused function"
+)
+SET_ITEM = (
+    "assignment to a part of an array is not supported; build the whole array with "
+    "where(condition, new, x)"
+)
+_TORCH_METHODS = {
+    "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
+    "permute": "x.transpose(order)",
+    "view": "x.reshape(shape); for another dtype, x.astype(dtype)",
+    "contiguous": "nothing: outputs are laid out as NumPy's",
+    "to": "x.astype(dtype)",
+    "float": "x.astype(np.float32)",
+    "double": "x.astype(np.float64)",
+    "half": "x.astype(np.float16)",
+    "bfloat16": "x.astype(ml_dtypes.bfloat16)",
+    "int": "x.astype(np.int32)",
+    "long": "x.astype(np.int64)",
+    "type": "x.astype(dtype)",
+    "expand": "np.broadcast_to(x, shape)",
+    "expand_as": "np.broadcast_to(x, y.shape)",
+    "amax": "x.max(axis)",
+    "amin": "x.min(axis)",
+    "logsumexp": "nfuser.numpy.logsumexp(x, axis)",
+    "softmax": "nfuser.numpy.softmax(x, axis)",
+    "log_softmax": "nfuser.numpy.log_softmax(x, axis)",
+    "abs": "np.abs(x)",
+    "clamp": "np.clip(x, low, high)",
+    "numel": "x.size",
+    "dim": "x.ndim",
+    "detach": "nothing: a fused function has no gradients",
+    "cpu": "nothing: results stay where the inputs are",
+    "cuda": "nothing: results stay where the inputs are",
+    "numpy": "nothing: the traced array is NumPy's already",
+    "requires_grad": "nothing: a fused function has no gradients",
+}
+_ELEMENTWISE = (
+    "exp log log2 log10 log1p expm1 sqrt sin cos tan tanh sinh cosh floor ceil sign "
+    "square reciprocal maximum minimum pow add sub mul div where isnan isinf isfinite"
+)
+_TORCH_METHODS |= {name: f"np.{name}(x)" for name in _ELEMENTWISE.split()}
+_TORCH_METHODS |= {
+    name: f"nfuser.numpy.{name}(x)"
+    for name in ("sigmoid", "relu", "gelu", "silu", "erf", "erfc", "rsqrt")
+}
+_TORCH_METHODS |= {
+    "pow": "x ** y",
+    "add": "x + y",
+    "sub": "x - y",
+    "mul": "x * y",
+    "div": "x / y",
+}
+_NUMPY_METHODS = {
+    "nonzero": "where(condition, x, fill) keeps the shape",
+    "sort": "sort outside the fused function",
+    "argsort": "sort outside the fused function",
+    "argpartition": "sort outside the fused function",
+    "partition": "sort outside the fused function",
+    "searchsorted": "search outside the fused function",
+    "cumsum": "scan outside the fused function",
+    "cumprod": "scan outside the fused function",
+    "dot": "multiply and sum, or call matmul outside the fused function",
+    "repeat": "broadcast_to, or repeat outside the fused function",
+    "take": "slices, or index outside the fused function",
+    "choose": "where(condition, a, b)",
+    "compress": "where(condition, x, fill)",
+    "reshape": "np.expand_dims, squeeze or transpose; reshape before the call",
+    "ravel": "reshape before the call",
+    "flatten": "reshape before the call",
+    "resize": "reshape before the call",
+    "diagonal": "index outside the fused function",
+    "trace": "index outside the fused function",
+    "fill": "np.full_like(x, value)",
+    "put": "where(condition, new, x)",
+    "byteswap": "byteswap outside the fused function",
+    "tobytes": "the returned array has it",
+    "tofile": "the returned array has it",
+    "dump": "the returned array has it",
+    "dumps": "the returned array has it",
+    "data": "a traced array has no memory yet",
+    "ctypes": "a traced array has no memory yet",
+    "strides": "a traced array has no memory yet",
+    "flags": "a traced array has no memory yet",
+    "base": "a traced array has no memory yet",
+    "flat": "write it with array operations",
+    "setflags": "a traced array has no memory yet",
+    "setfield": "where(condition, new, x)",
+    "getfield": "x.astype(dtype)",
+}
+_NUMPY_FUNCTIONS = {
+    "einsum": "multiply with broadcasting and sum over the axes",
+    "matmul": "multiply with broadcasting and sum, or call matmul outside",
+    "dot": "multiply and sum, or call dot outside",
+    "inner": "multiply and sum",
+    "vdot": "multiply and sum",
+    "tensordot": "multiply with broadcasting and sum over the axes",
+    "sort": "sort outside the fused function",
+    "argsort": "sort outside the fused function",
+    "nonzero": "where(condition, x, fill) keeps the shape",
+    "argwhere": "where(condition, x, fill) keeps the shape",
+    "flatnonzero": "where(condition, x, fill) keeps the shape",
+    "unique": "it gives a shape that depends on values: call it outside",
+    "extract": "where(condition, x, fill) keeps the shape",
+    "concatenate": "return the parts and join them outside the fused function",
+    "concat": "return the parts and join them outside the fused function",
+    "stack": "return the parts and join them outside the fused function",
+    "vstack": "return the parts and join them outside the fused function",
+    "hstack": "return the parts and join them outside the fused function",
+    "pad": "pad outside the fused function",
+    "reshape": "expand_dims, squeeze or transpose; reshape before the call",
+    "ravel": "reshape before the call",
+    "cumsum": "scan outside the fused function",
+    "cumulative_sum": "scan outside the fused function",
+    "median": "it sorts: call it outside the fused function",
+    "percentile": "it sorts: call it outside the fused function",
+    "quantile": "it sorts: call it outside the fused function",
+    "array_equal": "all(x == y)",
+    "allclose": "all(isclose(x, y))",
+    "take": "slices, or index outside the fused function",
+    "copyto": "where(condition, new, x)",
+    "putmask": "where(condition, new, x)",
+}
+
+
+def attribute(name: str) -> Exception:
+    """Return the error for an attribute that traced arrays do not have."""
+    if name.startswith("__"):
+        # Protocols are probed for by name; their absence is an answer.
+        return AttributeError(name)
+    if name in _TORCH_METHODS:
+        message = f"x.{name} is a torch spelling; write {_TORCH_METHODS[name]}"
+        return TraceAttributeError(message)
+    if name in _NUMPY_METHODS:
+        message = f"x.{name} is not supported: {_NUMPY_METHODS[name]}"
+        return UnsupportedAttributeError(message)
+    message = f"a traced array has no attribute {name!r}"
+    return TraceAttributeError(message)
+
+
+class TraceAttributeError(TraceError, AttributeError):
+    """A traced array has no such attribute."""
+
+
+class UnsupportedAttributeError(UnsupportedError, AttributeError):
+    """A method of ndarray that has no fused form."""
+
+
+def function(name: str, module: str = "numpy") -> UnsupportedError:
+    """Return the error for a function that has no fused form."""
+    advice = _NUMPY_FUNCTIONS.get(name, "call it outside the fused function")
+    return UnsupportedError(f"{module}.{name} has no fused form: {advice}")
+
+
+def keyword(function_name: str, name: str) -> UnsupportedError:
+    """Return the error for a keyword that is not honoured."""
+    advice = {
+        "where": "use where(condition, x, fill)",
+        "initial": "combine the result with the initial value",
+        "out": "return the result instead",
+        "dim": "a torch spelling; write axis=",
+        "keepdim": "a torch spelling; write keepdims=",
+        "unbiased": "a torch spelling; write correction=",
+    }.get(name, "leave it out")
+    return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")

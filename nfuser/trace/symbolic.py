@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes and integer arguments: integers that stay open until Python asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser import ops
+from nfuser.ir import scalar as sc
+from nfuser.ir.scalar import Const, Scalar
+from nfuser.trace.protocols import NumpyProtocols
+from nfuser.trace.tracer import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.trace.tracer import Tracer
+
+
+class SymbolicInt(NumpyProtocols, Standin):
+    """Stands for a Python integer that may differ from call to call.
+
+    Arithmetic keeps it open. A comparison, ``hash``, ``int`` or ``range`` takes the
+    answer of today and leaves a guard.
+    """
+
+    __slots__ = ("_scalar",)
+
+    def __init__(self, tracer: Tracer, scalar: Scalar) -> None:
+        self._tracer = tracer
+        self._scalar = scalar
+
+    def _operand(self) -> Scalar:
+        return self._scalar
+
+    def _combine(self, other: Any, fold: Callable[..., Scalar], verb: Any) -> Any:
+        if isinstance(other, SymbolicInt):
+            return integer(self._tracer, fold(self._scalar, other._scalar))
+        if isinstance(other, int):
+            return integer(self._tracer, fold(self._scalar, int(other)))
+        if isinstance(other, (float, complex)):
+            return self._tracer.operate(verb, self, other)
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine(other, sc.add, ops.add)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine(other, sc.multiply, ops.multiply)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, c: a - c, ops.subtract)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combine(
+            other, lambda a, c: c - a, lambda b, x, y: ops.subtract(b, y, x)
+        )
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combine(other, self._divided(sc.floor_divide), ops.floor_divide)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combine(other, self._divided(sc.modulo), ops.remainder)
+
+    def _divided(self, fold: Callable[[Any, Any], Scalar]) -> Callable[..., Scalar]:
+        def apply(x: Any, y: Any) -> Scalar:
+            divisor = sc.as_scalar(y)
+            if self._tracer.builder.ask(sc.less(0, divisor), usual=1):
+                return fold(x, divisor)
+            # Scalars divide by positive numbers only: the rest is for Python.
+            a, c = (self._tracer.consume_scalar(sc.as_scalar(s)) for s in (x, y))
+            return sc.const(a // c if fold is sc.floor_divide else a % c)
+
+        return apply
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return integer(self._tracer, sc.const(int(other))) // self
+        return self._tracer.operate(ops.floor_divide, other, self)
+
+    def __rmod__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return integer(self._tracer, sc.const(int(other))) % self
+        return self._tracer.operate(ops.remainder, other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __truediv__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int, float, complex)):
+            return NotImplemented
+        return self._tracer.operate(ops.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._tracer.operate(ops.divide, other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, SymbolicInt):
+            other = int(other)
+        if isinstance(other, int) and 0 <= other <= 8:
+            return integer(self._tracer, sc.product([self._scalar] * other))
+        if isinstance(other, int) and other > 0:
+            return int(self) ** other
+        if isinstance(other, (int, float)):
+            return self._tracer.operate(ops.power, self, float(other))
+        return NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** int(self)
+
+    def __neg__(self) -> Any:
+        return integer(self._tracer, -self._scalar)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __and__(self, other: Any) -> Any:
+        return int(self) & _plain(other)
+
+    def __or__(self, other: Any) -> Any:
+        return int(self) | _plain(other)
+
+    def __xor__(self, other: Any) -> Any:
+        return int(self) ^ _plain(other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self * 2 ** int(other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self // 2 ** int(other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    def _ask(self, other: Any, compare: Callable[[Any, Any], Scalar]) -> Any:
+        if isinstance(other, SymbolicInt):
+            other = other._scalar
+        elif not isinstance(other, int):
+            return None
+        return bool(self._tracer.builder.ask(compare(self._scalar, other)))
+
+    def __eq__(self, other: object) -> Any:
+        answer = self._ask(other, sc.equal)
+        return answer if answer is not None else self._by_value("__eq__", other)
+
+    def __ne__(self, other: object) -> Any:
+        answer = self._ask(other, sc.equal)
+        return not answer if answer is not None else self._by_value("__ne__", other)
+
+    def __lt__(self, other: Any) -> Any:
+        answer = self._ask(other, sc.less)
+        return answer if answer is not None else self._by_value("__lt__", other)
+
+    def __ge__(self, other: Any) -> Any:
+        answer = self._ask(other, sc.less)
+        return not answer if answer is not None else self._by_value("__ge__", other)
+
+    def __gt__(self, other: Any) -> Any:
+        answer = self._ask(other, lambda a, c: sc.less(c, a))
+        return answer if answer is not None else self._by_value("__gt__", other)
+
+    def __le__(self, other: Any) -> Any:
+        answer = self._ask(other, lambda a, c: sc.less(c, a))
+        return not answer if answer is not None else self._by_value("__le__", other)
+
+    def _by_value(self, method: str, other: Any) -> Any:
+        if not isinstance(other, float):
+            return NotImplemented
+        return getattr(float(int(self)), method)(other)
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def __int__(self) -> int:
+        return self._tracer.consume_scalar(self._scalar)
+
+    __index__ = __int__
+    __trunc__ = __int__
+    __floor__ = __int__
+    __ceil__ = __int__
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self if digits is None or digits >= 0 else round(int(self), digits)
+
+    def __bool__(self) -> bool:
+        return not self._tracer.builder.ask(sc.equal(self._scalar, 0))
+
+    def __repr__(self) -> str:
+        return str(self._tracer.builder.today(self._scalar))
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec)
+
+    def is_integer(self) -> bool:
+        """Return True, as ``int.is_integer`` does."""
+        return True
+
+    @property
+    def real(self) -> SymbolicInt:
+        """The integer itself."""
+        return self
+
+
+def _plain(x: Any) -> Any:
+    return int(x) if isinstance(x, SymbolicInt) else x
+
+
+def integer(tracer: Tracer, x: Scalar) -> Any:
+    """Return ``x`` as a Python integer: one that stays open unless it is constant."""
+    return x.value if isinstance(x, Const) else SymbolicInt(tracer, x)

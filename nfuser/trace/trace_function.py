@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a function over stand-ins and keep what it did as a fusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser import config, ops
+from nfuser.debug.dump import dump, wants
+from nfuser.dtypes import DType
+from nfuser.errors import NfuserError, TraceError
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Argument, View, results
+from nfuser.ir.text import text
+from nfuser.ir.verify import verify_fusion
+from nfuser.trace import tree
+from nfuser.trace.array import TracedArray, wrap
+from nfuser.trace.call import (
+    ArrayLeaf,
+    Leaf,
+    OutputLeaf,
+    ScalarLeaf,
+    Trace,
+    TracedCall,
+)
+from nfuser.trace.functions import HANDLERS
+from nfuser.trace.source_line import line_of
+from nfuser.trace.symbolic import SymbolicInt, integer
+from nfuser.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.ir.tensor import TensorView
+
+
+def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
+    """Trace ``function`` for arguments like those of ``call``."""
+    tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap, _capture)
+    standins = [_standin(tracer, leaf) for leaf in call.leaves]
+    args, kwargs = tree.unflatten(call.tree, standins)
+    try:
+        with tracer.running():
+            returned = function(*args, **kwargs)
+            tensors, leaves, shape = _outputs(tracer, returned)
+    except NfuserError as error:
+        _name_line(error)
+        raise
+    fusion = tracer.builder.fusion(tensors)
+    if config.current().verify:
+        verify_fusion(fusion)
+    if wants("fusion"):
+        dump("fusion", text(fusion))
+    return Trace(
+        fusion,
+        shape,
+        leaves,
+        guards=tracer.guards(),
+        value_guards=tuple(tracer.value_guards.values()),
+        checks=tuple(tracer.builder.questions.checks),
+    )
+
+
+def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
+    today: dict[sc.Scalar, int] = {}
+    for leaf in call.leaves:
+        if isinstance(leaf, ArrayLeaf):
+            for k, extent in enumerate(leaf.shape):
+                today[sc.size(leaf.slot, k)] = extent
+        elif isinstance(leaf, ScalarLeaf) and leaf.kind is int:
+            today[sc.scalar_input(leaf.slot)] = leaf.value
+    return ops.Builder(today, getattr(function, "__name__", "fusion").strip("<>"))
+
+
+def _values(call: TracedCall) -> dict[int, Any]:
+    return {
+        leaf.slot: leaf.value for leaf in call.leaves if isinstance(leaf, ScalarLeaf)
+    }
+
+
+def _standin(tracer: Tracer, leaf: Leaf) -> Any:
+    b = tracer.builder
+    match leaf:
+        case ArrayLeaf(slot, dtype, shape):
+            held = b.argument(slot, len(shape), dtype)
+            return TracedArray(tracer, held, is_input=True)
+        case ScalarLeaf(slot, kind):
+            if kind is int:
+                return integer(tracer, sc.scalar_input(slot))
+            dtype = kind if isinstance(kind, DType) else DType.F64
+            held = b.argument(slot, 0, dtype, by_value=True)
+            if kind is float:
+                b.weak[held] = float
+            return TracedArray(tracer, held)
+        case _:
+            return leaf.value
+
+
+def _capture(tracer: Tracer, item: Any) -> TensorView | None:
+    del tracer, item
+    return None
+
+
+def _outputs(
+    tracer: Tracer, returned: Any
+) -> tuple[list[TensorView], tuple[OutputLeaf, ...], tree.Tree]:
+    flat, shape = tree.flatten(returned)
+    tensors: list[TensorView] = []
+    leaves: list[OutputLeaf] = []
+    for item in flat:
+        found, python = _output(tracer, item)
+        leaves.append(OutputLeaf(len(tensors), python))
+        tensors.append(_own(tracer, found, tensors))
+    return tensors, tuple(leaves), shape
+
+
+def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
+    b = tracer.builder
+    if isinstance(item, TracedArray):
+        held = tracer.tensor(item)
+        return held, b.weak.get(held)
+    if isinstance(item, SymbolicInt):
+        return b.from_scalar(tracer.operand(item), DType.I64), int
+    if type(item) in (bool, int, float, complex):
+        return b.tensor(item), type(item)
+    try:
+        return tracer.tensor(item), None
+    except NfuserError as error:
+        message = (
+            "a fused function returns arrays, numbers, None, and tuples, lists and "
+            f"dicts of them; found {type(item).__name__}: {item!r:.60}"
+        )
+        raise TraceError(message) from error
+
+
+def _own(tracer: Tracer, held: TensorView, before: list[TensorView]) -> TensorView:
+    """Return an output that shares no memory with inputs or other outputs."""
+    b = tracer.builder
+    definition = next(e for e in reversed(b.exprs) if held in results(e))
+    if held in before or isinstance(definition, Argument | View):
+        return b.point("copy", held)
+    return held
+
+
+def _name_line(error: NfuserError) -> None:
+    """Put the user's line into the message."""
+    line = line_of(error.__traceback__)
+    if line is None or not error.args:
+        return
+    error.args = (f"{error.args[0]}\n  at {line}\n    {line.text}", *error.args[1:])

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of one trace, and the way from stand-ins to verbs and back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.errors import ArgumentError, TraceError
+from nfuser.ir.scalar import Const, Scalar
+from nfuser.ir.tensor import TensorView
+from nfuser.trace import known
+from nfuser.trace.call import Guard, ValueGuard
+from nfuser.trace.source_line import current_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nfuser.ops import Builder
+
+_current: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
+
+
+def current_tracer() -> Tracer | None:
+    """Return the trace that is running in this thread, if any."""
+    return _current.get()
+
+
+class Standin:
+    """Base of what stands in a traced function for what is not known yet."""
+
+    __slots__ = ("__weakref__", "_tracer")
+    _tracer: Tracer
+
+    def _operand(self) -> Any:
+        """Return the tensor or the scalar that this stands for."""
+        raise NotImplementedError
+
+
+class Tracer:
+    """One run of a user's function over stand-ins.
+
+    ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
+    makes the stand-in of a tensor; ``capture`` makes an input of a foreign array.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        values: Mapping[int, Any],
+        handlers: Mapping[str, Callable[..., Any]],
+        wrap: Callable[..., Any],
+        capture: Callable[[Tracer, Any], TensorView | None],
+    ) -> None:
+        self.builder = builder
+        self.values = values
+        self.handlers = handlers
+        self._wrap = wrap
+        self._capture = capture
+        self.namespace: Any = None
+        self.value_guards: dict[int, ValueGuard] = {}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make this the current trace."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def operand(self, item: Any) -> Any:
+        """Return what verbs take for ``item``."""
+        if isinstance(item, Standin):
+            if item._tracer is not self:  # pyright: ignore[reportPrivateUsage]
+                message = "a traced array outlived its trace; return it instead"
+                raise TraceError(message)
+            return item._operand()  # pyright: ignore[reportPrivateUsage]
+        if isinstance(item, (bool, int, float, complex, np.generic)):
+            return item
+        captured = self._capture(self, item)
+        if captured is not None:
+            return captured
+        message = f"expected an array or a number, found {type(item).__name__}"
+        raise ArgumentError(message)
+
+    def tensor(self, item: Any) -> TensorView:
+        """Return ``item`` as a tensor."""
+        return self.builder.tensor(self.operand(item))
+
+    def call(self, verb: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+        """Apply ``verb`` of ``nfuser.ops`` to stand-ins and numbers."""
+        self.builder.source = current_line()
+        found = verb(self.builder, *(self.operand(x) for x in operands), **options)
+        return self.wrap(found)
+
+    def call_on_tensor(
+        self, verb: Callable[..., Any], x: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Apply ``verb``, which takes one tensor and options, to ``x``."""
+        self.builder.source = current_line()
+        return self.wrap(verb(self.builder, self.tensor(x), *args, **options))
+
+    def operate(self, verb: Callable[..., Any], *operands: Any) -> Any:
+        """Apply an operator: of Python numbers alone the result is one, too."""
+        self.builder.source = current_line()
+        taken = [self.operand(x) for x in operands]
+        found = verb(self.builder, *taken)
+        kinds = [self.builder.type_of(x) for x in taken]
+        if all(isinstance(kind, type) for kind in kinds):
+            for result in found if isinstance(found, tuple) else (found,):  # pyright: ignore[reportUnknownVariableType]
+                self.builder.weak[result] = _PYTHON[result.dtype.kind]  # pyright: ignore[reportUnknownMemberType]
+        return self.wrap(found)
+
+    def wrap(self, found: Any) -> Any:
+        """Return the stand-in of each tensor in ``found``."""
+        if isinstance(found, tuple):
+            return tuple(self.wrap(x) for x in found)  # pyright: ignore[reportUnknownVariableType]
+        return self._wrap(self, found) if isinstance(found, TensorView) else found
+
+    def view(self, verb: Callable[..., Any], x: Any, *args: Any) -> Any:
+        """Apply a verb that shares memory with ``x`` in NumPy."""
+
+        def again(source: TensorView) -> TensorView:
+            return verb(self.builder, source, *args)
+
+        self.builder.source = current_line()
+        return self._wrap(self, again(self.tensor(x)), base=x, remake=again)
+
+    def consume(self, x: TensorView, wanted: str) -> Any:
+        """Return today's value of a 0-d tensor made of scalars alone; guard it."""
+        found = known.value_of(self.builder, x, self.values)
+        if found is None:
+            message = (
+                f"{wanted} asks for the value of an array, which is not known while "
+                "tracing; use where(condition, a, b) for a choice, or compute it "
+                "outside the fused function"
+            )
+            raise TraceError(message)
+        line = current_line()
+        for slot in found.slots:
+            guard = ValueGuard(slot, self.values[slot], line)
+            self.value_guards.setdefault(slot, guard)
+        for size in found.scalars:
+            self.consume_scalar(size)
+        return found.value
+
+    def consume_scalar(self, x: Scalar) -> int:
+        """Return today's value of ``x``; another value traces again."""
+        if isinstance(x, Const):
+            return x.value
+        return self.builder.ask(x)
+
+    def guards(self) -> tuple[Guard, ...]:
+        """Return the answers this trace depends on."""
+        answers = self.builder.questions.answers
+        return tuple(Guard(condition, answer) for condition, answer in answers.items())
+
+
+_PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nested tuples, lists, dicts, namedtuples and None, taken apart and put together."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from nfuser.ir.base import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@value
+class Tree:
+    """The shape of a nest: what it is made of, around ``children``.
+
+    ``container`` is the class, None for a leaf; ``keys`` are those of a dict.
+    """
+
+    container: type | None
+    children: tuple[Tree, ...] = ()
+    keys: tuple[Any, ...] = ()
+
+
+LEAF = Tree(None)
+NOTHING = Tree(type(None))
+_DICTS = (dict, OrderedDict)
+
+
+def flatten(nest: object) -> tuple[list[Any], Tree]:
+    """Return the leaves of ``nest`` in order, and its shape.
+
+    >>> leaves, tree = flatten({"a": (1, None), "b": [2]})
+    >>> leaves, unflatten(tree, [10, 20])
+    ([1, 2], {'a': (10, None), 'b': [20]})
+    """
+    leaves: list[Any] = []
+    return leaves, _flatten(nest, leaves)
+
+
+def _flatten(nest: Any, leaves: list[Any]) -> Tree:
+    kind = type(nest)
+    if nest is None:
+        return NOTHING
+    if kind in _DICTS:
+        children = tuple(_flatten(child, leaves) for child in nest.values())
+        return Tree(kind, children, tuple(nest))
+    if kind in (tuple, list) or is_namedtuple(nest):
+        return Tree(kind, tuple(_flatten(child, leaves) for child in nest))
+    leaves.append(nest)
+    return LEAF
+
+
+def is_namedtuple(nest: object) -> bool:
+    """Tell whether ``nest`` is an instance of a named tuple."""
+    return isinstance(nest, tuple) and hasattr(type(nest), "_fields")
+
+
+def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
+    """Return the nest of shape ``tree`` with ``leaves`` in order."""
+    return _unflatten(tree, iter(leaves))
+
+
+def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
+    if tree.container is None:
+        return next(leaves)
+    if tree.container is type(None):
+        return None
+    children = [_unflatten(child, leaves) for child in tree.children]
+    if tree.container in _DICTS:
+        return tree.container(zip(tree.keys, children, strict=True))
+    if hasattr(tree.container, "_fields"):
+        return tree.container(*children)
+    return tree.container(children)
