@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the CPU mathematics in ulps: ``python -m tests.accuracy`` prints a table."""
 
+# Numba, mpmath and SciPy carry few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportMissingTypeArgument=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile one primitive into a loop and run it over NumPy arrays."""
 
-# Numba carries no types.
+# Numba, mpmath and SciPy carry few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportMissingTypeArgument=false
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def storage(dtype: Any) -> Any:
 
 def compile_kernel(kernel: Callable[..., None], *dtypes: Any) -> Loop:
     """Compile ``kernel(n, *pointers)`` as generated kernels are."""
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
@@ -82,7 +85,7 @@ def unary_loop(name: str, source: str, target: str) -> Loop:
     read = cpu.load_bool if source == "bool" else cpu.load
     write = cpu.store_bool if target == "bool" else cpu.store
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n):
             write(out, i, apply(read(x, i)))
 
@@ -96,7 +99,7 @@ def binary_loop(name: str, source: str, target: str) -> Loop:
     read = cpu.load_bool if source == "bool" else cpu.load
     write = cpu.store_bool if target == "bool" else cpu.store
 
-    def kernel(n, x, y, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, y, out):
         for i in range(n):
             write(out, i, apply(read(x, i), read(y, i)))
 

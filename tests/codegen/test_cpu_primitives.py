@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CPU mathematics: largest errors, special values, vector code."""
 
+# Numba, mpmath and SciPy carry few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportMissingTypeArgument=false
+
 from __future__ import annotations
 
+import platform
 import re
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
 from tests.accuracy import BINARY, RANGES, errors, worst
@@ -167,12 +176,18 @@ def test_angles_next_to_multiples_of_pi_keep_their_digits(dtype: Any) -> None:
         assert distance.max() <= 1.0
 
 
+# Numba compiles for the host; without fused multiply-add each one is a library call.
+HAS_FMA = platform.machine() != "x86_64" or get_host_cpu_features().get("fma", False)
+needs_fma = pytest.mark.skipif(not HAS_FMA, reason="the processor lacks FMA")
+
+
 def _texts(name: str, dtype: Any) -> tuple[str, str]:
     make = binary_loop if name in {*BINARY, *SELECTING, *DIVIDING} else unary_loop
     loop = make(name, np.dtype(dtype).name, np.dtype(dtype).name)
     return loop.text, loop.library.get_asm_str()
 
 
+@needs_fma
 @pytest.mark.parametrize("name", [*BOUNDS, *PLAIN, *SELECTING])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_loops_are_vectorised_without_calls(name: str, dtype: Any) -> None:
@@ -184,6 +199,7 @@ def test_loops_are_vectorised_without_calls(name: str, dtype: Any) -> None:
     assert all(function.startswith("llvm.") for function in called), called
 
 
+@needs_fma
 @pytest.mark.parametrize("name", list(BOUNDS))
 def test_machine_code_calls_no_library(name: str) -> None:
     # A call shows as the symbol that it loads: fma, rint and floor have such symbols.

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer arithmetic, shifts, bits and casts on the CPU against NumPy."""
 
+# Numba, mpmath and SciPy carry few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportMissingTypeArgument=false
+
 from __future__ import annotations
 
 import warnings
@@ -152,7 +159,7 @@ def test_casts_out_of_range_give_the_lowest_integer(source: str, target: str) ->
 def test_operands_of_two_dtypes_are_refused() -> None:
     maximum, load, store = cpu.maximum, cpu.load, cpu.store
 
-    def kernel(n, x, y, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, y, out):
         for i in range(n):
             store(out, i, maximum(load(x, i), load(y, i)))
 
@@ -163,7 +170,7 @@ def test_operands_of_two_dtypes_are_refused() -> None:
 def test_literals_take_the_type_of_the_other_operand() -> None:
     add, load, store = cpu.add, cpu.load, cpu.store
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n):
             store(out, i, add(load(x, i), 3))
 
@@ -177,7 +184,7 @@ def test_select_takes_every_dtype() -> None:
     select, load, store = cpu.select, cpu.load, cpu.store
     less = cpu.load_bool
 
-    def kernel(n, c, x, y, out):  # type: ignore[no-untyped-def]
+    def kernel(n, c, x, y, out):
         for i in range(n):
             store(out, i, select(less(c, i), load(x, i), load(y, i)))
 

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads, stores, 16-bit floats, stack arrays and reductions on the CPU."""
 
+# Numba, mpmath and SciPy carry few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportMissingTypeArgument=false
+
 from __future__ import annotations
 
 import re
@@ -10,7 +17,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nfuser.codegen.primitives import cpu
+from nfuser.codegen.primitives import cpu, cpu_memory
+from nfuser.codegen.primitives.cpu_half import converts_halves
 from tests.cpu_harness import Array, apply, compile_kernel
 
 ALL_HALVES = np.arange(1 << 16, dtype=np.uint16)
@@ -38,11 +46,20 @@ def hard_singles(kind: str) -> Array:
     return np.concatenate([numbers, middles, *near, edges.astype(np.float32)])
 
 
+@pytest.fixture(params=["processor", "integers"])
+def conversions(request: pytest.FixtureRequest, monkeypatch: Any) -> str:
+    """Convert float16 by the processor, and then as on one that cannot."""
+    if request.param == "integers":
+        monkeypatch.setattr(cpu_memory, "converts_halves", lambda: False)
+    return request.param
+
+
+@pytest.mark.usefixtures("conversions")
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_every_half_is_loaded(kind: str) -> None:
     read, store = getattr(cpu, f"load_{kind}"), cpu.store
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n):
             store(out, i, read(x, i))
 
@@ -51,11 +68,12 @@ def test_every_half_is_loaded(kind: str) -> None:
     np.testing.assert_array_equal(out, as_float(ALL_HALVES, kind))
 
 
+@pytest.mark.usefixtures("conversions")
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_halves_are_stored_rounded_to_even(kind: str) -> None:
     write, load = getattr(cpu, f"store_{kind}"), cpu.load
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n):
             write(out, i, load(x, i))
 
@@ -70,6 +88,18 @@ def test_halves_are_stored_rounded_to_even(kind: str) -> None:
     assert re.search(r"store <\d+ x i16>|store <\d+ x half>", loop.text)
 
 
+def test_conversion_in_integers_is_compiled_as_asked(conversions: str) -> None:
+    read, store = cpu.load_f16, cpu.store
+
+    def kernel(n, x, out):
+        for i in range(n):
+            store(out, i, read(x, i))
+
+    text = compile_kernel(kernel, "uint16", "float32").text
+    expected = conversions == "processor" and converts_halves()
+    assert ("half" in text) == expected
+
+
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_rounding_stays_in_single(kind: str) -> None:
     numbers = hard_singles(kind)
@@ -80,7 +110,7 @@ def test_rounding_stays_in_single(kind: str) -> None:
 def test_bools_are_any_byte_but_zero() -> None:
     read, write = cpu.load_bool, cpu.store_bool
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n):
             write(out, i, read(x, i))
 
@@ -97,7 +127,7 @@ STACKS = ["f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 def test_stack_arrays_hold_their_elements(name: str) -> None:
     stack, load, store = getattr(cpu, f"stack_{name}"), cpu.load, cpu.store
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         for i in range(n // 8):
             held = stack(8)
             for k in range(8):
@@ -115,7 +145,7 @@ def test_stack_arrays_hold_their_elements(name: str) -> None:
 def test_stack_arrays_do_not_grow_in_loops() -> None:
     stack, load, store = cpu.stack_f64, cpu.load, cpu.store
 
-    def kernel(n, out):  # type: ignore[no-untyped-def]
+    def kernel(n, out):
         for i in range(n):
             held = stack(128)
             store(held, i % 128, 1.0)
@@ -140,7 +170,7 @@ def reduction(name: str, dtype: str) -> Any:
     constant = getattr(cpu, "f32" if dtype == "float32" else "f64")
     first = REDUCTIONS[name][1]
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         total = constant(first)
         for i in range(n):
             total = combine(total, load(x, i))
@@ -176,7 +206,7 @@ def test_extremes_propagate_nan(name: str, position: int) -> None:
 def test_plain_sums_are_not_reordered() -> None:
     load, store = cpu.load, cpu.store
 
-    def kernel(n, x, out):  # type: ignore[no-untyped-def]
+    def kernel(n, x, out):
         total = 0.0
         for i in range(n):
             total = total + load(x, i)

@@ -26,7 +26,7 @@ from numba.core.types import uint8 as u8
 from numba.core.types import uint16 as u16
 from numba.core.types import uint32 as u32
 from numba.core.types import uint64 as u64
-from numba.core.typing import signature
+from numba.core.typing.templates import signature
 
 from nfuser.codegen.primitives import cpu_arithmetic as arithmetic
 from nfuser.codegen.primitives import cpu_math_error as error
@@ -93,7 +93,14 @@ def _float_binary(name: str, body: Body) -> Any:
 
 
 def _rounding(name: str) -> Any:
-    return _float_unary(name, lambda x: call(f"llvm.{name}", x))
+    def body(x: Value) -> Value:
+        return call(f"llvm.{name}", x)
+
+    return _float_unary(name, body)
+
+
+def _inverse_root(x: Value) -> Value:
+    return 1.0 / values.sqrt(x)
 
 
 def _reassociated(name: str, method: str) -> Any:
@@ -142,7 +149,7 @@ erfc = _float_unary("erfc", error.erfc)
 power = define("power", 2, NUMBER, powers.power)
 hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
-rsqrt = _float_unary("rsqrt", lambda x: 1.0 / values.sqrt(x))
+rsqrt = _float_unary("rsqrt", _inverse_root)
 reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
 floor = _rounding("floor")
 ceil = _rounding("ceil")

@@ -23,7 +23,7 @@ def is_float(kind: Any) -> bool:
 
 def is_signed(kind: Any) -> bool:
     """Whether a Numba type is a signed integer."""
-    return isinstance(kind, types.Integer) and bool(kind.signed)
+    return kind in types.signed_domain
 
 
 def negative(_kind: Any, x: Value) -> Value:

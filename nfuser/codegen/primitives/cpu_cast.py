@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.typing import signature
+from numba.core.typing.templates import signature
 
 from nfuser.codegen.primitives.cpu_arithmetic import is_float, is_signed
 from nfuser.codegen.primitives.cpu_define import ANY, common_type, register

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from numba.core import types
-from numba.core.typing import signature
+from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
 from nfuser.codegen.primitives.cpu_math_value import Value
@@ -77,4 +77,8 @@ def register(name: str, rule: Callable[..., Any], **options: Any) -> Any:
 
 def untyped(body: Body) -> TypedBody:
     """Adapt a body that needs no Numba type."""
-    return lambda _kind, *values: body(*values)
+
+    def typed(_kind: Any, *values: Value) -> Value:
+        return body(*values)
+
+    return typed

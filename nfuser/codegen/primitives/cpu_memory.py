@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing import signature
+from numba.core.typing.templates import signature
 
-from nfuser.codegen.primitives.cpu_define import NUMBER, define, register
+from nfuser.codegen.primitives.cpu_define import NUMBER, define, register, untyped
+from nfuser.codegen.primitives.cpu_half import (
+    converts_halves,
+    half_to_single,
+    single_to_half,
+)
 from nfuser.codegen.primitives.cpu_math_value import (
     FLOAT,
     HALF,
@@ -95,11 +100,15 @@ def _from_bool(x: Value) -> Value:
 
 
 def _from_half(x: Value) -> Value:
+    if not converts_halves():
+        return half_to_single(x.make(x.builder.zext(x.ir, I32)))
     half = x.builder.bitcast(x.ir, HALF)
     return x.make(x.builder.fpext(half, FLOAT))
 
 
 def _to_half(x: Value) -> Value:
+    if not converts_halves():
+        return x.make(x.builder.trunc(single_to_half(x).ir, I16))
     half = x.builder.fptrunc(x.ir, HALF)
     return x.make(x.builder.bitcast(half, I16))
 
@@ -130,11 +139,18 @@ store_bool = _storer("store_bool", types.uint8, types.boolean, _from_bool)
 store_f16 = _storer("store_f16", types.uint16, types.float32, _to_half)
 store_bf16 = _storer("store_bf16", types.uint16, types.float32, _to_bfloat)
 
+
+def _round_half(x: Value) -> Value:
+    return _from_half(_to_half(x))
+
+
+def _round_bfloat(x: Value) -> Value:
+    return from_bits(_nearest_bfloat(x))
+
+
 _F32 = frozenset({types.float32})
-round_f16 = define("round_f16", 1, _F32, lambda _kind, x: _from_half(_to_half(x)))
-round_bf16 = define(
-    "round_bf16", 1, _F32, lambda _kind, x: from_bits(_nearest_bfloat(x))
-)
+round_f16 = define("round_f16", 1, _F32, untyped(_round_half))
+round_bf16 = define("round_bf16", 1, _F32, untyped(_round_bfloat))
 
 
 def _stack(name: str, element: Any) -> Any:
