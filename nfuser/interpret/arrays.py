@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nfuser.interpret.races import Tracker
+from nfuser.interpret.races import Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
 
 Vector: TypeAlias = np.ndarray[Any, Any]
@@ -128,12 +128,17 @@ class SharedArray:
         return positions, index + wave.slots[positions] * self.length
 
     def _race(
-        self, wave: Wave, at: Vector, positions: Vector, k: int, line: int, verb: str
+        self,
+        wave: Wave,
+        at: Vector,
+        positions: Vector,
+        race: Race,
+        line: int,
+        verb: str,
     ) -> None:
-        other = self.tracker.writer[at[k]]
-        who = f" written by {wave.where(other)}" if other >= 0 else " read by another"
         wave.fail(
             line,
-            f"race: {verb} of shared {self.name}[{at[k] % self.length}]{who} with no "
-            f"barrier between, in {wave.where(wave.lanes[positions[k]])}",
+            f"race: {verb} of shared {self.name}[{at[race.number] % self.length}], "
+            f"{race.text(wave)} with no barrier between, "
+            f"in {wave.where(wave.lanes[positions[race.number]])}",
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from nfuser.interpret.races import Published, Tracker
+from nfuser.interpret.races import Published, Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
 
 if TYPE_CHECKING:
@@ -152,15 +152,19 @@ class Pointer:
             self._fail(wave, positions[k], line, message)
 
     def _race(
-        self, wave: Wave, at: Vector, positions: Vector, k: int, line: int, verb: str
+        self,
+        wave: Wave,
+        at: Vector,
+        positions: Vector,
+        race: Race,
+        line: int,
+        verb: str,
     ) -> NoReturn:
-        tracker = self.region.tracker
-        assert tracker is not None
-        element = f"{self.name}[{at[k] - self.offset}]"
-        other = tracker.writer[at[k]]
-        who = f" written by {wave.where(other)}" if other >= 0 else " read by another"
-        message = f"race: {verb} of {element}{who} with no barrier or ticket between"
-        self._fail(wave, positions[k], line, message)
+        element = f"{self.name}[{at[race.number] - self.offset}]"
+        message = (
+            f"race: {verb} of {element}, {race.text(wave)} with no barrier or ticket"
+        )
+        self._fail(wave, positions[race.number], line, f"{message} between")
 
     def _write(
         self, wave: Wave, at: Vector, positions: Vector, values: Any, line: int
@@ -292,9 +296,9 @@ class Pointer:
         wanted = least if is_uniform(least) or mask is None else least[mask]
         if not np.all(self.region.storage[at].astype(np.int64) >= wanted):
             return False
-        for position, element in zip(positions, at, strict=True):
-            counter = self._published(wave, element)
-            wave.order.acquire(counter, int(wave.lanes[position]))
+        for element in np.unique(at):
+            lanes = wave.lanes[positions[at == element]]
+            wave.order.acquire(self._published(wave, element), lanes)
         wave.waits += 1
         return True
 

@@ -8,6 +8,7 @@ blocks the writer must have published with a ticket that the reader took after i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,20 @@ from nfuser.interpret.wave import WARP, Wave
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 NOBODY, SEVERAL = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """One access that races: its number, and what the other thread did."""
+
+    number: int
+    verb: str
+    lane: int
+
+    def text(self, wave: Wave) -> str:
+        """Say who did what."""
+        who = wave.where(self.lane) if self.lane >= 0 else "several threads"
+        return f"{self.verb} by {who}"
 
 
 class Tracker:
@@ -33,16 +48,16 @@ class Tracker:
         self.reads = reads
         self.ticket_counts: Vector | None = None  # where blocks wait for each other
 
-    def read(self, wave: Wave, at: Vector, positions: Vector) -> int | None:
-        """Note reads of elements ``at``; return the position of one that races."""
+    def read(self, wave: Wave, at: Vector, positions: Vector) -> Race | None:
+        """Note reads of elements ``at``; return one that races."""
         lanes, epochs = wave.lanes[positions], wave.epochs[positions]
         raced = self._after_write(wave, at, positions, lanes, epochs)
         if raced is None and self.reads:
             self._note_readers(wave, at, positions, lanes, epochs)
         return raced
 
-    def write(self, wave: Wave, at: Vector, positions: Vector) -> int | None:
-        """Note writes of elements ``at``; return the position of one that races."""
+    def write(self, wave: Wave, at: Vector, positions: Vector) -> Race | None:
+        """Note writes of elements ``at``; return one that races."""
         lanes, epochs = wave.lanes[positions], wave.epochs[positions]
         raced = self._after_write(wave, at, positions, lanes, epochs)
         if raced is None and self.reads:
@@ -53,7 +68,10 @@ class Tracker:
         if wave.order is not None:
             wave.order.note_writes(self, at, lanes)
         twice = np.flatnonzero(self.writer[at] != lanes)
-        return int(twice[0]) if raced is None and twice.size else raced
+        if raced is None and twice.size:
+            number = int(twice[0])
+            raced = Race(number, "written", int(self.writer[at[number]]))
+        return raced
 
     def written(self, at: Vector) -> Vector:
         """Return whether the kernel wrote each element of ``at``."""
@@ -61,7 +79,7 @@ class Tracker:
 
     def _after_write(
         self, wave: Wave, at: Vector, positions: Vector, lanes: Vector, epochs: Vector
-    ) -> int | None:
+    ) -> Race | None:
         writer = self.writer[at]
         other = np.flatnonzero((writer != NOBODY) & (writer != lanes))
         if not other.size:
@@ -72,17 +90,18 @@ class Tracker:
         same_warp = _warp(wave, who) == _warp(wave, lanes[other])
         warp_epoch = wave.warp_epochs[positions[other]]
         race &= ~(same_warp & (self.write_warp_epoch[here] != warp_epoch))
-        if wave.order is None:
-            race |= ~same_block
-        else:
-            seen = wave.order.sees(self, here, who, lanes[other])
-            race = (same_block & race) | ~(same_block | seen)
+        race |= ~same_block
+        if wave.order is not None:
+            race &= ~wave.order.sees(self, here, who, lanes[other])
         found = np.flatnonzero(race)
-        return int(other[found[0]]) if found.size else None
+        if not found.size:
+            return None
+        number = int(other[found[0]])
+        return Race(number, "written", int(writer[number]))
 
     def _after_read(
         self, wave: Wave, at: Vector, positions: Vector, lanes: Vector, epochs: Vector
-    ) -> int | None:
+    ) -> Race | None:
         reader = self.reader[at]
         other = np.flatnonzero((reader != NOBODY) & (reader != lanes))
         if not other.size:
@@ -95,7 +114,10 @@ class Tracker:
         if wave.order is None:
             race |= self.read_block[here] != lanes[other] // wave.threads
         found = np.flatnonzero(race)
-        return int(other[found[0]]) if found.size else None
+        if not found.size:
+            return None
+        number = int(other[found[0]])
+        return Race(number, "read", int(reader[number]))
 
     def _note_readers(
         self, wave: Wave, at: Vector, positions: Vector, lanes: Vector, epochs: Vector
@@ -134,7 +156,7 @@ class Order:
         # Writes of block b in epochs below visible[b] are seen by the whole block.
         self.visible = np.zeros(blocks, np.int64)
         self.released: dict[int, int] = {}  # lane -> tickets whose writes are seen
-        self.pending: list[tuple[int, Published]] = []
+        self.pending: list[tuple[Vector, Published]] = []
         self.tickets = np.zeros(wave.threads, np.int64)
 
     def barrier(self) -> None:
@@ -145,15 +167,15 @@ class Order:
 
     def take(self, counter: Published, lane: int, position: int) -> None:
         """Release this thread's view into ``counter`` and acquire what is there."""
-        self.pending.append((lane, counter.copy()))
+        self.acquire(counter, np.asarray([lane]))
         own = self.visible.copy()
         own[self.block] = self.wave.epochs[position]
         self.tickets[position] += 1
         counter.merge(own, {**self.released, lane: int(self.tickets[position])})
 
-    def acquire(self, counter: Published, lane: int) -> None:
-        """See what others released into ``counter``."""
-        self.pending.append((lane, counter.copy()))
+    def acquire(self, counter: Published, lanes: Vector) -> None:
+        """Let ``lanes`` see what others released into ``counter``."""
+        self.pending.append((lanes, counter.copy()))
 
     def note_writes(self, tracker: Tracker, at: Vector, lanes: Vector) -> None:
         """Remember after how many tickets of its thread each element was written."""
@@ -165,11 +187,11 @@ class Order:
     ) -> Vector:
         """Return whether each of ``lanes`` sees the write of ``at`` by ``writers``."""
         seen = self._covers(self.visible, self.released, tracker, at, writers)
-        for lane, published in self.pending:
+        for group, published in self.pending:
             known = self._covers(
                 published.epochs, published.tickets, tracker, at, writers
             )
-            seen |= known & (lanes == lane)
+            seen |= known & np.isin(lanes, group)
         return seen
 
     def _covers(

@@ -98,7 +98,7 @@ class Wave:
         """Assign ``new`` to the active threads of a variable that was ``old``."""
         if mask is None or old is None:
             return new
-        return np.where(mask, new, old)
+        return np.where(mask, np.asarray(new), np.asarray(old))
 
     def both(self, defined: Any, mask: Mask) -> Any:
         """Return which threads have assigned a variable, after one more assignment."""
