@@ -14,7 +14,6 @@ from nfuser.codegen.primitives.cpu_math_value import (
     bits,
     clamp,
     copysign,
-    fast_two_sum,
     fma,
     from_bits,
     polynomial,
@@ -132,18 +131,14 @@ def cosh(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     """Return the hyperbolic tangent."""
     p = precision_of(x)
+    square = x * x
+    near = fma(x * square, polynomial(square, p.fits.tanh), x)
     size = clamp(absolute(x), 0.0, p.tanh_limit)
-    n, rest, lost = _reduce(size + size)
-    near = fma(rest * rest, polynomial(rest, p.fits.expm1), lost)
+    n, rest, _ = _reduce(size + size)
     scale = _power_of_two(n)
-    above, above_rest = fast_two_sum(fma(scale, rest, scale - 1.0), scale * near)
-    below, below_rest = two_sum(above, x.constant(2.0))
-    # above / below in pairs: one word would put small results above two ulps.
-    inverse = 1.0 / below
-    ratio = above * inverse
-    left = fma(-ratio, below, above)
-    left = left + (above_rest - ratio * (below_rest + above_rest))
-    return copysign(fma(left, inverse, ratio), x)
+    power = fma(rest * rest, polynomial(rest, p.fits.exp), rest)
+    far = 1.0 - 2.0 / (fma(scale, power, scale) + 1.0)
+    return select(absolute(x) < 0.6, near, copysign(far, x))
 
 
 class _LogParts(NamedTuple):
