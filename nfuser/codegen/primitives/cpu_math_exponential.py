@@ -138,7 +138,8 @@ def tanh(x: Value) -> Value:
     scale = _power_of_two(n)
     power = fma(rest * rest, polynomial(rest, p.fits.exp), rest)
     far = 1.0 - 2.0 / (fma(scale, power, scale) + 1.0)
-    return select(absolute(x) < 0.6, near, copysign(far, x))
+    # The sign is put on both, because the sum in `near` turns -0 into 0.
+    return copysign(select(absolute(x) < 0.6, near, far), x)
 
 
 class _LogParts(NamedTuple):
