@@ -29,6 +29,7 @@ from nfuser.device.libraries import (
     is_dense,
     module,
 )
+from nfuser.device.streams import DeviceGuard
 from nfuser.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def _finish_jax(array: Any, stream: int) -> Any:
     if isinstance(array, np.ndarray):
         with _wide_types(jax):
             return jax.device_put(array, jax.devices("cpu")[0], may_alias=True)
-    driver.synchronize(stream)
+    with DeviceGuard(array.device.local_hardware_id):
+        driver.synchronize(stream)
     return array
 
 

@@ -183,12 +183,12 @@ def pointer_device(pointer: int) -> int:
 
 
 def synchronize(stream: int) -> None:
-    """Wait until everything on a stream is done."""
+    """Wait until everything on a stream of the current context is done."""
     call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
 
 def memset(pointer: int, byte: int, size: int, stream: int) -> None:
-    """Set bytes of device memory, in the order of a stream."""
+    """Set bytes of device memory, in the order of a stream of the current context."""
     if size:
         call(
             "cuMemsetD8Async",

@@ -67,6 +67,7 @@ class CudaFunction:
 
     def blocks_per_multiprocessor(self, threads: int, shared_bytes: int) -> int:
         """Return how many blocks of this size run on a multiprocessor at once."""
+        self.allow_dynamic_shared(shared_bytes)
         found = ctypes.c_int()
         with DeviceGuard(self.device):
             driver.call(

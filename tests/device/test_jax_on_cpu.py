@@ -26,6 +26,14 @@ def test_a_jax_array() -> None:
     assert found.pointer == array.unsafe_buffer_pointer()
 
 
+def test_equal_arrays_have_equal_keys() -> None:
+    key = key_reader(Library.JAX)
+    array = on_cpu(np.ones((2, 3), "f4"))
+    assert key(array) == key(on_cpu(np.zeros((2, 3), "f4")))
+    assert hash(key(array)) == hash(key(array))
+    assert key(array) != key(on_cpu(np.ones((3, 2), "f4")))
+
+
 @pytest.mark.parametrize("transform", ["jit", "vmap", "grad"])
 def test_tracers_are_refused(transform: str) -> None:
     def function(x: Any) -> Any:
