@@ -127,7 +127,7 @@ def floor_divide(name: str, a: Any, b: Any) -> Value:
     doubt = doubt | ((y.ref == 0) & y.loose)
     # Whole quotients that the type cannot hold are rounded, and rounded from one
     # that is.
-    err = np.where(np.abs(ref) * precision(dtype).unit < 0.5, 0.0, 2 * np.abs(ref))
+    err = np.where(np.abs(ref) * precision(dtype).unit < 0.125, 0.0, 2 * np.abs(ref))
     err = np.where(np.isfinite(ref), err * 2 * precision(dtype).unit, 0.0)
     return rounded(dtype, ref, err, doubt, ulps=0, loose=True)
 

@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from tests.oracle.number_types import F64, is_float, loop
+
 Axis = Any
+
+
+def activated(x: Any) -> Any:
+    """Return ``x`` as what float functions make of its dtype."""
+    dtype = loop(np.exp, x.dtype)[-1]
+    return x if dtype == x.dtype else x.astype(dtype)
+
+
+def _float(x: Any) -> Any:
+    return x if is_float(x.dtype) else x.astype(F64)
 
 
 def relu(x: Any) -> Any:
@@ -17,24 +29,29 @@ def relu(x: Any) -> Any:
 
 
 def silu(x: Any, sigmoid: Any) -> Any:
-    """Return ``x * sigmoid(x)``."""
-    return x * sigmoid(x)
+    """Return ``x * sigmoid(x)``, 0 at -inf."""
+    x = activated(x)
+    return np.where(x == -math.inf, -0.0, x * sigmoid(x))
 
 
 def softmax(x: Any, axis: Axis = -1) -> Any:
     """Return exponentials scaled to add up to one."""
+    x = _float(x)
     powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return powers / np.sum(powers, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Any:
     """Return the logarithm of softmax."""
-    away = x - np.max(x, axis=axis, keepdims=True)
+    x = _float(x)
+    most = np.max(x, axis=axis, keepdims=True)
+    away = x - np.where(np.isfinite(most), most, 0.0)
     return away - np.log(np.sum(np.exp(away), axis=axis, keepdims=True))
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the logarithm of a sum of exponentials."""
+    x = _float(x)
     most = np.max(x, axis=axis, keepdims=True)
     shift = np.where(np.isfinite(most), most, 0.0)
     sums = np.sum(np.exp(x - shift), axis=axis, keepdims=True)
@@ -49,6 +66,7 @@ def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, axis: Axis = -1, eps: float = 1e-5
 ) -> Any:
     """Return ``x`` with its mean taken off and its variance made one."""
+    x = _float(x)
     mean = np.mean(x, axis=axis, keepdims=True)
     spread = np.var(x, axis=axis, keepdims=True)
     result = (x - mean) / np.sqrt(spread + eps)
@@ -57,6 +75,7 @@ def layer_norm(
 
 def rms_norm(x: Any, weight: Any = None, axis: Axis = -1, eps: float = 1e-6) -> Any:
     """Return ``x`` with its mean square made one."""
+    x = _float(x)
     square = np.mean(x * x, axis=axis, keepdims=True)
     return _scaled(x / np.sqrt(square + eps), weight, None)
 
@@ -76,10 +95,12 @@ def var_mean(
 
 def gelu_tanh(x: Any) -> Any:
     """Return the tanh form of gelu."""
+    x = activated(x)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1 + np.tanh(inner))
 
 
 def gelu_erf(x: Any, erf: Any) -> Any:
     """Return gelu."""
+    x = activated(x)
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))

@@ -76,7 +76,7 @@ def total(
     err = err + sum_length(count_of(x, axis)) * p.unit * size
     if count_of(x, axis) == 1:
         err = _total(x.err, axes, keepdims)
-    one_sign = size <= np.abs(ref)
+    one_sign = (size <= np.abs(ref)) & np.isfinite(ref)
     doubt = doubt | ((size + err >= p.top) & ~one_sign & ~np.isnan(ref))
     err = np.where(np.isfinite(ref), err, 0.0)
     if target.kind == "c":

@@ -23,7 +23,8 @@ def _erf(x: Array) -> Array:
     """Return erf; in longdouble by one step of Taylor's from the nearest float64."""
     near = x.astype(F64)
     slope = _TWO_OVER_ROOT_PI * np.exp(-near * near)
-    return special.erf(near) + _rest(x, near) * slope
+    rest = _rest(x, near)
+    return np.where(rest == 0, special.erf(near), special.erf(near) + rest * slope)
 
 
 def _erfc(x: Array) -> Array:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to run a program: the product's backends, and NumPy standing in for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.fuzz import emulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fuzz.program import Program
+
+    Run = Callable[..., list[Any]]
+
+_ARRAYS = (np.ndarray, np.generic)
+_BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def _listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def emulated(program: Program) -> Run:
+    """Run with NumPy in the arithmetic that kernels have."""
+    function = program.function(emulate.NAMESPACE)
+
+    def run(*arguments: Any) -> list[Any]:
+        given = [
+            emulate.Emulated(a, a.dtype) if isinstance(a, _ARRAYS) else a
+            for a in arguments
+        ]
+        return [x.result() for x in _listed(function(*given))]
+
+    return run
+
+
+def cpu(program: Program) -> Run:
+    """Run the fused function on NumPy arrays."""
+    import nfuser
+    import nfuser.numpy as xp
+
+    fused = nfuser.fuse(program.function(xp))
+    return lambda *arguments: _listed(fused(*arguments))
+
+
+def interpret(program: Program) -> Run:
+    """Run the emitted CUDA source in the interpreter."""
+    import nfuser
+    import nfuser.numpy as xp
+
+    fused = nfuser.fuse(program.function(xp), backend="interpret")
+    return lambda *arguments: _listed(fused(*arguments))
+
+
+def cuda(program: Program) -> Run:
+    """Run the fused function on torch tensors on the device."""
+    import nfuser
+    import nfuser.numpy as xp
+
+    fused = nfuser.fuse(program.function(xp))
+
+    def run(*arguments: Any) -> list[Any]:
+        given = [to_torch(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        return [from_torch(x) for x in _listed(fused(*given))]
+
+    return run
+
+
+def to_torch(array: np.ndarray[Any, Any]) -> Any:
+    """Return a CUDA tensor with the strides of ``array`` (torch has no negative ones)."""
+    import torch
+
+    if any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    step = array.itemsize
+    strides = tuple(s // step for s in array.strides)
+    reach = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+    reach = reach if array.size else 0
+    flat = np.lib.stride_tricks.as_strided(array, (reach,), (step,))
+    is_half = array.dtype == _BF16
+    plain: Any = torch.from_numpy(np.array(flat.view(np.int16) if is_half else flat))
+    moved = plain.to("cuda")
+    moved = moved.view(torch.bfloat16) if is_half else moved
+    return torch.as_strided(moved, array.shape, strides)
+
+
+def from_torch(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return a tensor as a NumPy array."""
+    import torch
+
+    if tensor.dtype is torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).cpu().numpy().view(_BF16)
+    return tensor.cpu().numpy()
+
+
+BACKENDS: dict[str, Callable[[Program], Run]] = {
+    "emulate": emulated,
+    "cpu": cpu,
+    "interpret": interpret,
+    "cuda": cuda,
+}

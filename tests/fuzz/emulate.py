@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy as a kernel would compute: the stand-in that tests generator and oracle.
+
+16-bit floats compute in f32, and round at outputs and explicit casts only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+from scipy import special
+
+from tests.oracle import composites
+from tests.oracle.binary import kind_of
+from tests.oracle.meanings import ALIASES
+from tests.oracle.number_types import (
+    BOOL,
+    F64,
+    I64,
+    Array,
+    Type,
+    common,
+    is_inexact,
+    loop,
+    precision,
+    round_to,
+)
+from tests.oracle.reductions import summed_type
+from tests.oracle.stand_in import Namespace, StandIn
+from tests.oracle.views import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _compute(dtype: Type) -> Type:
+    return precision(dtype).compute if is_inexact(dtype) else dtype
+
+
+class Emulated(StandIn):
+    """An array of ``dtype``, held in the type that kernels compute it in."""
+
+    __slots__ = ("data", "dtype")
+
+    def __init__(self, data: Any, dtype: Type) -> None:
+        self.data: Array = np.asarray(data, _compute(dtype))
+        self.dtype = dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes along the axes."""
+        return self.data.shape
+
+    def dispatch(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compute with NumPy."""
+        return compute(name, args, kwargs)
+
+    def result(self) -> Array:
+        """Return the array, rounded to its dtype."""
+        with np.errstate(all="ignore"):
+            return self.data.astype(self.dtype)
+
+
+def _data(x: Any, dtype: Type) -> Array:
+    if isinstance(x, Emulated):
+        return x.data.astype(_compute(dtype))
+    return np.array(x, _compute(dtype))
+
+
+def _ufunc(name: str, *operands: Any) -> Emulated:
+    ufunc = getattr(np, name)
+    *taken, given = loop(ufunc, *map(kind_of, operands))
+    data = [_data(x, t) for x, t in zip(operands, taken, strict=True)]
+    return Emulated(ufunc(*data), given)
+
+
+def _astype(x: Emulated, dtype: Any) -> Emulated:
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 2 and is_inexact(dtype):
+        return Emulated(round_to(dtype, x.data.astype(np.longdouble)), dtype)
+    return Emulated(x.data.astype(dtype), dtype)
+
+
+def _where(condition: Any, a: Any, b: Any) -> Emulated:
+    dtype = common(kind_of(a), kind_of(b))
+    chosen = np.where(_data(condition, BOOL), _data(a, dtype), _data(b, dtype))
+    return Emulated(chosen, dtype)
+
+
+def _clip(x: Any, low: Any = None, high: Any = None) -> Emulated:
+    given = [v for v in (x, low, high) if v is not None]
+    dtype = common(*map(kind_of, given))
+    limits = [None if v is None else _data(v, dtype) for v in (low, high)]
+    return Emulated(np.clip(_data(x, dtype), *limits), dtype)
+
+
+def _fold(name: str, x: Emulated, *args: Any, **kwargs: Any) -> Emulated:
+    dtype = kwargs.pop("dtype", None)
+    if name in ("sum", "prod"):
+        target = summed_type(x.dtype) if dtype is None else np.dtype(dtype)
+    elif name in ("mean", "var", "std"):
+        target = np.dtype(dtype) if dtype else x.dtype if is_inexact(x.dtype) else F64
+    else:
+        target = {"max": x.dtype, "min": x.dtype, "any": BOOL, "all": BOOL}.get(
+            name, I64
+        )
+        return Emulated(getattr(np, name)(x.data, *args, **kwargs), target)
+    data = _pairwise(_data(x, target), *args, **kwargs)
+    return Emulated(getattr(np, name)(*data, **kwargs), target)
+
+
+def _pairwise(data: Array, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """Lay the folded axes out last: only there does NumPy add up in pairs."""
+    axis = args[0] if args else kwargs.get("axis")
+    axes = range(data.ndim) if axis is None else normalize_axis_tuple(axis, data.ndim)
+    kept = [k for k in range(data.ndim) if k not in axes]
+    order = [*kept, *axes]
+    stored = np.array(data.transpose(order), order="C")
+    return stored.transpose(np.argsort(order)), *args
+
+
+def _float_function(
+    function: Callable[[Array], Array],
+) -> Callable[[Emulated], Emulated]:
+    def apply(x: Emulated) -> Emulated:
+        x = composites.activated(x)
+        return Emulated(function(x.data), x.dtype)
+
+    return apply
+
+
+_sigmoid = _float_function(lambda x: 1 / (1 + np.exp(-x)))
+_erf = _float_function(special.erf)
+
+
+def _gelu(x: Emulated, approximate: str = "none") -> Emulated:
+    if approximate == "tanh":
+        return composites.gelu_tanh(x)
+    return composites.gelu_erf(x, _erf)
+
+
+def _part(name: str) -> Callable[[Emulated], Emulated]:
+    def apply(x: Emulated) -> Emulated:
+        data = np.array(getattr(x.data, name))
+        return Emulated(data, data.dtype if x.dtype.kind == "c" else x.dtype)
+
+    return apply
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "astype": _astype,
+    "where": _where,
+    "clip": _clip,
+    "rsqrt": _float_function(lambda x: (1 / np.sqrt(x.astype(F64))).astype(x.dtype)),
+    "erf": _erf,
+    "erfc": _float_function(special.erfc),
+    "sigmoid": _sigmoid,
+    "silu": lambda x: composites.silu(x, _sigmoid),
+    "gelu": _gelu,
+    "real": _part("real"),
+    "imag": _part("imag"),
+}
+FUNCTIONS |= {
+    name: getattr(composites, name)
+    for name in "relu softmax log_softmax logsumexp layer_norm rms_norm var_mean".split()
+}
+FOLDS = frozenset(
+    "sum prod max min any all count_nonzero argmax argmin mean var std".split()
+)
+
+
+def compute(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the function called ``name`` on emulated arrays."""
+    name = ALIASES.get(name, name)
+    with np.errstate(all="ignore"):
+        if name in FUNCTIONS:
+            return FUNCTIONS[name](*args, **kwargs)
+        if name in VIEWS:
+            x, *rest = args
+            return Emulated(VIEWS[name](x.data, *rest, **kwargs), x.dtype)
+        if name in FOLDS:
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+                return _fold(name, *args, **kwargs)
+        return _ufunc(name, *args)
+
+
+NAMESPACE = Namespace(compute)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fused program as data, and as the Python that it stands for."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.fuzz.arrays import build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array argument.
+
+    ``dims`` holds "1", names "n0", "n1", ... of sizes, and "m0" for a size that is
+    either that of "n0" or 1, whichever the call says.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[str, ...]
+    values: str = "normal"
+    layout: str = "contiguous"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One assignment; ``{0}`` and so on in the text stand for the names it uses."""
+
+    name: str
+    text: str
+    uses: tuple[str, ...]
+
+    def line(self) -> str:
+        """Return the assignment as Python."""
+        return f"{self.name} = {self.text.format(*self.uses)}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """The sizes and the run-time numbers of one call."""
+
+    sizes: Mapping[str, int]
+    scalars: Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of arrays and run-time numbers, and the calls to make of it."""
+
+    inputs: tuple[Input, ...]
+    scalars: tuple[str, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    calls: tuple[Call, ...]
+
+    def source(self) -> str:
+        """Return the function as Python text."""
+        names = [x.name for x in self.inputs] + list(self.scalars)
+        lines = [f"def program({', '.join(names)}):"]
+        lines += [f"    {step.line()}" for step in self.steps]
+        outputs = ", ".join(self.outputs)
+        lines.append(f"    return {outputs}")
+        return "\n".join(lines) + "\n"
+
+    def function(self, xp: object) -> Callable[..., Any]:
+        """Return the function, with ``xp`` as its global of that name."""
+        name = f"<fuzz program {next(_numbers)}>"
+        return compiled(self.source(), name, xp)
+
+    def arguments(self, call: Call) -> list[Any]:
+        """Return the arrays and numbers of a call."""
+        k = self.calls.index(call)
+        arrays = [array_of(x, call, k) for x in self.inputs]
+        return arrays + [call.scalars[name] for name in self.scalars]
+
+
+def compiled(source: str, filename: str, xp: object) -> Callable[..., Any]:
+    """Execute the text of a function so that its lines can be found again."""
+    names: dict[str, Any] = {"np": np, "xp": xp, "bfloat16": ml_dtypes.bfloat16}
+    names["__name__"] = "tests.fuzz.made"
+    lines = source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source), None, lines, filename)
+    exec(compile(source, filename, "exec"), names)  # noqa: S102 (that is the point)
+    return names["program"]
+
+
+def shape_of(x: Input, call: Call) -> tuple[int, ...]:
+    """Return the shape of an input in a call."""
+    return tuple(1 if d == "1" else call.sizes[d] for d in x.dims)
+
+
+def array_of(x: Input, call: Call, k: int) -> np.ndarray[Any, Any]:
+    """Return an input of the call of number ``k``."""
+    return build(x.dtype, shape_of(x, call), x.values, x.layout, x.seed + 1000 * k)
+
+
+def script(program: Program, backend: str) -> str:
+    """Return Python that runs the program's calls and prints what it gives."""
+    fuse = "nfuser.fuse" if backend in ("cpu", "emulate", "cuda") else (
+        f'nfuser.fuse(backend="{backend}")'
+    )
+    lines = ["import numpy as np", "import nfuser", "import nfuser.numpy as xp"]
+    if any("bfloat16" in step.text for step in program.steps):
+        lines.append("from ml_dtypes import bfloat16")
+    lines += ["from tests.fuzz.arrays import build", "", f"@{fuse}"]
+    lines += program.source().splitlines()
+    for k, call in enumerate(program.calls):
+        lines += ["", f"# call {k + 1}"]
+        for x in program.inputs:
+            array = array_of(x, call, k)
+            spec = (x.dtype, shape_of(x, call), x.values, x.layout, x.seed + 1000 * k)
+            held = f"  # {array.tolist()}" if array.size <= 8 else ""
+            lines.append(f"{x.name} = build{spec!r}{held}")
+        names = [x.name for x in program.inputs]
+        numbers = [repr(call.scalars[name]) for name in program.scalars]
+        lines.append(f"print(program({', '.join(names + numbers)}))")
+    return "\n".join(lines) + "\n"
