@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m nfuser doctor``: what is installed, what runs, and what would help."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import field
+from importlib.metadata import PackageNotFoundError, version
+
+from nfuser.device import driver
+from nfuser.device.affinity import available_threads, num_threads
+from nfuser.errors import BackendError
+from nfuser.ir.base import value
+
+_PACKAGES = ("nfuser", "numpy", "ml_dtypes", "numba", "llvmlite")
+_CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings")
+_TOOLS = {  # the compiler and the linker that numba-cuda finds as wheels
+    "cuda13": ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvrtc"),
+    "cuda12": (
+        "nvidia-cuda-nvcc-cu12",
+        "nvidia-nvjitlink-cu12",
+        "nvidia-cuda-nvrtc-cu12",
+    ),
+}
+_LIBRARIES = {
+    "NumPy": ("numpy",),
+    "PyTorch": ("torch",),
+    "CuPy": ("cupy", "cupy-cuda13x", "cupy-cuda12x"),
+    "Numba": ("numba-cuda",),
+    "JAX": ("jax",),
+}
+_WIDE = ("avx512f", "avx2", "fma", "neon", "sve")
+_LEAST_CAPABILITY = (8, 0)
+
+
+@value
+class Facts:
+    """What was found; advice is a function of this alone."""
+
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    driver: tuple[int, int] | None = None
+    devices: tuple[driver.DeviceProperties, ...] = ()
+    why_no_device: str | None = None
+
+
+def main() -> int:
+    """Print the report; return 1 if something that is here cannot be used."""
+    facts = examine()
+    print(report(facts))
+    return 1 if problems(facts) else 0
+
+
+def examine() -> Facts:
+    """Look at this process and this machine; nothing heavy is imported."""
+    names = [*_PACKAGES, *_CUDA_PACKAGES]
+    names += [
+        name for group in (_TOOLS, _LIBRARIES) for row in group.values() for name in row
+    ]
+    versions = {name: found for name in names if (found := _version(name))}
+    reason = driver.why_missing()
+    try:
+        newest = driver.driver_version()
+    except BackendError:
+        newest = None
+    devices = () if reason else tuple(driver.devices())
+    return Facts(versions, newest, devices, reason)
+
+
+def report(facts: Facts) -> str:
+    """Return the whole report as text."""
+    lines = [f"python {platform.python_version()} on {platform.platform()}"]
+    lines += [_line(name, facts.versions.get(name)) for name in _PACKAGES]
+    lines += [
+        "",
+        "CPU backend",
+        f"  {_processor()}",
+        f"  {_threads()}",
+        "",
+        "CUDA backend",
+    ]
+    lines += [f"  {line}" for line in _cuda(facts)]
+    lines += ["", "array libraries"]
+    for library, names in _LIBRARIES.items():
+        found = next((n for n in names if n in facts.versions), None)
+        lines.append(_line(library, facts.versions[found] if found else None))
+    wrong = problems(facts)
+    lines += (
+        ["", *(f"problem: {text}" for text in wrong)] if wrong else ["", "all is well"]
+    )
+    return "\n".join(lines)
+
+
+def extra(facts: Facts) -> str | None:
+    """Return the extra that fits the driver, or None where no driver runs CUDA 12.
+
+    >>> extra(Facts(driver=(13, 0))), extra(Facts(driver=(12, 4))), extra(Facts())
+    ('cuda13', 'cuda12', None)
+    """
+    if facts.driver is None or facts.driver < (12, 0):
+        return None
+    return "cuda13" if facts.driver >= (13, 0) else "cuda12"
+
+
+def missing(facts: Facts) -> list[str]:
+    """Return the packages that the CUDA backend needs and does not find."""
+    wanted = extra(facts) or "cuda13"
+    return [n for n in ("numba-cuda", *_TOOLS[wanted]) if n not in facts.versions]
+
+
+def problems(facts: Facts) -> list[str]:
+    """Return what keeps a device that is here from being used, each with its remedy."""
+    found: list[str] = []
+    if facts.driver is not None and facts.driver < (12, 0):
+        newest = ".".join(map(str, facts.driver))
+        found.append(
+            f"the driver runs CUDA {newest}; update it to one for CUDA 12 or 13"
+        )
+    elif facts.devices and (names := missing(facts)):
+        install = f"pip install 'nfuser[{extra(facts)}]'"
+        found.append(f"{', '.join(names)} not found; {install}")
+    if _clash(facts):
+        found.append(
+            "numba-cuda 0.30 cannot be imported with NumPy 2.5; pip install 'numpy<2.5'"
+        )
+    found += [
+        f"{device.name} has compute capability {_dotted(device.compute_capability)}; "
+        f"nfuser needs {_dotted(_LEAST_CAPABILITY)}"
+        for device in facts.devices
+        if device.compute_capability < _LEAST_CAPABILITY
+    ]
+    return found
+
+
+def _clash(facts: Facts) -> bool:
+    numpy, cuda = (facts.versions.get(name) for name in ("numpy", "numba-cuda"))
+    if numpy is None or cuda is None:
+        return False
+    return _numbers(numpy) >= (2, 5) and _numbers(cuda) < (0, 31)
+
+
+def _cuda(facts: Facts) -> list[str]:
+    if facts.driver is None or facts.why_no_device:
+        lines = [f"no device: {facts.why_no_device}"]
+        if names := missing(facts):
+            lines.append(f"kernels cannot be compiled for one either: no {names[0]}")
+        return lines
+    lines = [f"driver for CUDA {_dotted(facts.driver)}"]
+    lines += [
+        f"cuda:{index} {device.name}, compute capability "
+        f"{_dotted(device.compute_capability)}, {device.multiprocessors} multiprocessors, "
+        f"{device.l2_bytes >> 20} MiB of L2"
+        for index, device in enumerate(facts.devices)
+    ]
+    return lines + [f"{n} {facts.versions.get(n, 'missing')}" for n in _CUDA_PACKAGES]
+
+
+def _processor() -> str:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        return f"cannot compile: {error}"
+    features = llvm.get_host_cpu_features()
+    wide = [name for name in _WIDE if features.get(name)]
+    return f"{llvm.get_host_cpu_name()}: {', '.join(wide) or 'no vector extensions'}"
+
+
+def _threads() -> str:
+    used, allowed, all_of_them = num_threads(), available_threads(), os.cpu_count()
+    return (
+        f"{used} threads ({allowed} allowed by affinity and quota, {all_of_them} here)"
+    )
+
+
+def _line(name: str, found: str | None) -> str:
+    return f"  {name:12} {found or 'not installed'}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
+
+
+def _dotted(pair: tuple[int, int]) -> str:
+    return f"{pair[0]}.{pair[1]}"

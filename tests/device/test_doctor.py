@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from nfuser.device.driver import DeviceProperties
+from nfuser.doctor import Facts, examine, missing, problems, report
+
+GPU = DeviceProperties(
+    "NVIDIA H200",
+    (9, 0),
+    132,
+    32,
+    1024,
+    2048,
+    32,
+    65536,
+    49152,
+    232448,
+    233472,
+    62914560,
+)
+OLD = DeviceProperties(
+    "Old", (7, 0), 80, 32, 1024, 2048, 32, 65536, 49152, 98304, 98304, 6 << 20
+)
+TOOLS13 = {
+    "numba-cuda": "0.30.4",
+    "nvidia-nvvm": "13.4.92",
+    "nvidia-nvjitlink": "13.5.37",
+    "nvidia-cuda-nvrtc": "13.4.92",
+}
+
+
+def test_a_device_with_all_it_needs() -> None:
+    facts = Facts({"numpy": "2.4.6", **TOOLS13}, (13, 0), (GPU,))
+    assert problems(facts) == []
+    text = report(facts)
+    assert "cuda:0 NVIDIA H200, compute capability 9.0, 132 multiprocessors, 60" in text
+    assert text.endswith("all is well")
+
+
+@pytest.mark.parametrize(
+    ("newest", "line"),
+    [
+        ((13, 1), "pip install 'nfuser[cuda13]'"),
+        ((12, 4), "pip install 'nfuser[cuda12]'"),
+    ],
+)
+def test_the_line_to_install_fits_the_driver(
+    newest: tuple[int, int], line: str
+) -> None:
+    (problem,) = problems(Facts({}, newest, (GPU,)))
+    assert problem.endswith(line)
+    assert f"problem: {problem}" in report(Facts({}, newest, (GPU,)))
+
+
+def test_the_wrong_toolkit_is_not_enough() -> None:
+    facts = Facts(dict(TOOLS13), (12, 4), (GPU,))
+    assert "nvidia-nvjitlink-cu12" in missing(facts)
+
+
+def test_an_old_driver() -> None:
+    (problem,) = problems(Facts({}, (11, 8), (GPU,)))
+    assert "CUDA 11.8; update" in problem
+
+
+def test_an_old_device() -> None:
+    (problem,) = problems(Facts(dict(TOOLS13), (13, 0), (OLD,)))
+    assert "7.0" in problem
+    assert "8.0" in problem
+
+
+@pytest.mark.parametrize(
+    ("numpy", "cuda", "clash"),
+    [("2.5.2", "0.30.4", True), ("2.4.6", "0.30.4", False), ("2.5.2", "0.31.0", False)],
+)
+def test_a_numpy_that_numba_cuda_cannot_take(
+    numpy: str, cuda: str, clash: bool
+) -> None:
+    found = problems(Facts({**TOOLS13, "numpy": numpy, "numba-cuda": cuda}, (13, 0)))
+    assert any("numpy<2.5" in line for line in found) is clash
+
+
+def test_no_device_is_no_problem() -> None:
+    facts = Facts({}, None, (), "no CUDA driver: libcuda.so.1")
+    assert problems(facts) == []
+    assert "no device: no CUDA driver: libcuda.so.1" in report(facts)
+
+
+def test_this_machine() -> None:
+    facts = examine()
+    assert facts.versions["numpy"].count(".") == 2
+    assert bool(facts.devices) == (facts.why_no_device is None)
+    assert "threads" in report(facts)
+
+
+def test_the_report_imports_no_array_library_and_no_numba() -> None:
+    code = (
+        "import sys; from nfuser.doctor import main; main();"
+        "sys.exit(any(m in sys.modules for m in ('numba', 'torch', 'cupy', 'jax')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    # main's own verdict does not matter here: sys.exit replaces it.
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "CPU backend" in done.stdout
