@@ -7,6 +7,7 @@ import os
 import platform
 from dataclasses import field
 from importlib.metadata import PackageNotFoundError, version
+from typing import cast
 
 from nfuser.device import driver
 from nfuser.device.affinity import available_threads, num_threads
@@ -148,8 +149,8 @@ def _cuda(facts: Facts) -> list[str]:
     lines = [f"driver for CUDA {_dotted(facts.driver)}"]
     lines += [
         f"cuda:{index} {device.name}, compute capability "
-        f"{_dotted(device.compute_capability)}, {device.multiprocessors} multiprocessors, "
-        f"{device.l2_bytes >> 20} MiB of L2"
+        f"{_dotted(device.compute_capability)}, {device.multiprocessors} "
+        f"multiprocessors, {device.l2_bytes >> 20} MiB of L2"
         for index, device in enumerate(facts.devices)
     ]
     return lines + [f"{n} {facts.versions.get(n, 'missing')}" for n in _CUDA_PACKAGES]
@@ -160,7 +161,7 @@ def _processor() -> str:
         import llvmlite.binding as llvm
     except ImportError as error:
         return f"cannot compile: {error}"
-    features = llvm.get_host_cpu_features()
+    features = cast("dict[str, bool]", llvm.get_host_cpu_features())
     wide = [name for name in _WIDE if features.get(name)]
     return f"{llvm.get_host_cpu_name()}: {', '.join(wide) or 'no vector extensions'}"
 
