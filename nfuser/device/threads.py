@@ -25,8 +25,8 @@ from nfuser.device.cpu_kernel import EXCEPTION, RESULT, CpuKernel, kernel_failur
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-SERIAL_COST = 1 << 18
-"""Cost below which waking helpers (20 to 50 us) takes longer than the work (20 us)."""
+SERIAL_COST = 1 << 19
+"""Cost below which the work (40 us) is done before helpers are awake (20 to 50 us)."""
 
 CHUNK_COST = 1 << 16
 """Cost below which a chunk (4 us) is not worth fetching (1 us, or more)."""
