@@ -142,8 +142,12 @@ def _offset(values: Array, rng: np.random.Generator) -> Array:
 
 
 def _stretched(values: Array, rng: np.random.Generator) -> Array:
-    kept = tuple(slice(0, 1) if rng.random() < 0.5 else slice(None) for _ in values.shape)
-    return np.broadcast_to(np.array(values[kept]), values.shape) if values.size else values
+    kept = tuple(
+        slice(0, 1) if rng.random() < 0.5 else slice(None) for _ in values.shape
+    )
+    return (
+        np.broadcast_to(np.array(values[kept]), values.shape) if values.size else values
+    )
 
 
 _ARRANGE: dict[str, Callable[[Array, np.random.Generator], Array]] = {

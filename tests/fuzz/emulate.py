@@ -70,14 +70,14 @@ def _data(x: Any, dtype: Type) -> Array:
     return np.array(x, _compute(dtype))
 
 
-def _ufunc(name: str, *operands: Any) -> Emulated:
-    ufunc = getattr(np, name)
-    *taken, given = loop(ufunc, *map(kind_of, operands))
+def ufunc(name: str, *operands: Any) -> Emulated:
+    function = getattr(np, name)
+    *taken, given = loop(function, *map(kind_of, operands))
     data = [_data(x, t) for x, t in zip(operands, taken, strict=True)]
-    return Emulated(ufunc(*data), given)
+    return Emulated(function(*data), given)
 
 
-def _astype(x: Emulated, dtype: Any) -> Emulated:
+def astype(x: Emulated, dtype: Any) -> Emulated:
     dtype = np.dtype(dtype)
     if dtype.itemsize == 2 and is_inexact(dtype):
         return Emulated(round_to(dtype, x.data.astype(np.longdouble)), dtype)
@@ -97,7 +97,7 @@ def _clip(x: Any, low: Any = None, high: Any = None) -> Emulated:
     return Emulated(np.clip(_data(x, dtype), *limits), dtype)
 
 
-def _fold(name: str, x: Emulated, *args: Any, **kwargs: Any) -> Emulated:
+def fold(name: str, x: Emulated, *args: Any, **kwargs: Any) -> Emulated:
     dtype = kwargs.pop("dtype", None)
     if name in ("sum", "prod"):
         target = summed_type(x.dtype) if dtype is None else np.dtype(dtype)
@@ -151,7 +151,7 @@ def _part(name: str) -> Callable[[Emulated], Emulated]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "astype": _astype,
+    "astype": astype,
     "where": _where,
     "clip": _clip,
     "rsqrt": _float_function(lambda x: (1 / np.sqrt(x.astype(F64))).astype(x.dtype)),
@@ -183,8 +183,8 @@ def compute(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return Emulated(VIEWS[name](x.data, *rest, **kwargs), x.dtype)
         if name in FOLDS:
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-                return _fold(name, *args, **kwargs)
-        return _ufunc(name, *args)
+                return fold(name, *args, **kwargs)
+        return ufunc(name, *args)
 
 
 NAMESPACE = Namespace(compute)

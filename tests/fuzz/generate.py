@@ -105,9 +105,7 @@ def _call(
         if np.prod(drawn, dtype=float) <= limit:
             break
     sizes = {f"n{k}": n for k, n in enumerate(drawn)}
-    sizes |= {
-        f"m{k}": (n if rng.random() < 0.5 else 1) for k, n in enumerate(drawn)
-    }
+    sizes |= {f"m{k}": (n if rng.random() < 0.5 else 1) for k, n in enumerate(drawn)}
     numbers: dict[str, int | float] = {}
     for name, kind in scalars.items():
         if kind is int:
@@ -122,7 +120,9 @@ def _grow(state: State, wanted: int) -> bool:
     for _ in range(wanted * 6):
         if len(state.steps) == wanted:
             break
-        maker = _MAKERS[int(state.rng.choice(len(_MAKERS), p=weights / weights.sum()))][1]
+        maker = _MAKERS[int(state.rng.choice(len(_MAKERS), p=weights / weights.sum()))][
+            1
+        ]
         draft = maker(state)
         if draft is not None and _take(state, draft):
             return True

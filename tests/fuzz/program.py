@@ -109,13 +109,17 @@ def array_of(x: Input, call: Call, k: int) -> np.ndarray[Any, Any]:
 
 def script(program: Program, backend: str) -> str:
     """Return Python that runs the program's calls and prints what it gives."""
-    fuse = "nfuser.fuse" if backend in ("cpu", "emulate", "cuda") else (
-        f'nfuser.fuse(backend="{backend}")'
-    )
+    fuse, made = "nfuser.fuse", "build{!r}"
+    if backend == "interpret":
+        fuse = 'nfuser.fuse(backend="interpret")'
     lines = ["import numpy as np", "import nfuser", "import nfuser.numpy as xp"]
     if any("bfloat16" in step.text for step in program.steps):
         lines.append("from ml_dtypes import bfloat16")
-    lines += ["from tests.fuzz.arrays import build", "", f"@{fuse}"]
+    lines.append("from tests.fuzz.arrays import build")
+    if backend == "cuda":
+        made = "to_torch(build{!r})"
+        lines.append("from tests.fuzz.backends import to_torch")
+    lines += ["", f"@{fuse}"]
     lines += program.source().splitlines()
     for k, call in enumerate(program.calls):
         lines += ["", f"# call {k + 1}"]
@@ -123,7 +127,7 @@ def script(program: Program, backend: str) -> str:
             array = array_of(x, call, k)
             spec = (x.dtype, shape_of(x, call), x.values, x.layout, x.seed + 1000 * k)
             held = f"  # {array.tolist()}" if array.size <= 8 else ""
-            lines.append(f"{x.name} = build{spec!r}{held}")
+            lines.append(f"{x.name} = {made.format(spec)}{held}")
         names = [x.name for x in program.inputs]
         numbers = [repr(call.scalars[name]) for name in program.scalars]
         lines.append(f"print(program({', '.join(names + numbers)}))")

@@ -96,7 +96,10 @@ def composite(s: State) -> Draft | None:
         y for y in s.pool if y.kind == "float" and broadcast(x.dims, y.dims) == x.dims
     ]
     if name.endswith("norm") and weights and s.chance(0.5):
-        text, uses = f"xp.{name}({{0}}, {{1}}, axis={axis})", (x.name, s.choose(weights).name)
+        text, uses = (
+            f"xp.{name}({{0}}, {{1}}, axis={axis})",
+            (x.name, s.choose(weights).name),
+        )
     return Draft(text, uses, x.dims)
 
 
@@ -170,7 +173,10 @@ def _stretch(s: State, x: Node) -> Draft | None:
         return None
     # A name for both sizes is one only where they are equal.
     rank = len(x.dims)
-    if any(d[0] == "n" and e[0] == "m" for d, e in zip(x.dims, y.dims[-rank:], strict=False)):
+    if any(
+        d[0] == "n" and e[0] == "m"
+        for d, e in zip(x.dims, y.dims[-rank:], strict=False)
+    ):
         return None
     return Draft("np.broadcast_to({0}, {1}.shape)", (x.name, y.name), y.dims)
 

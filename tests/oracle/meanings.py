@@ -106,7 +106,9 @@ def _table() -> dict[str, Callable[..., Any]]:
     ]
     for names, meaning in groups:
         table.update(dict.fromkeys(names, meaning))
-    for name in "relu softmax log_softmax logsumexp layer_norm rms_norm var_mean".split():
+    for (
+        name
+    ) in "relu softmax log_softmax logsumexp layer_norm rms_norm var_mean".split():
         table[name] = _unnamed(getattr(composites, name))
     return table
 
@@ -127,5 +129,3 @@ def apply(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_complex and name in complex_parts.OWN:
             return complex_parts.OWN[name](name, *args, **kwargs)
         return _TABLE[name](name, *args, **kwargs)
-
-

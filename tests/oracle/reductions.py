@@ -27,9 +27,7 @@ Axes = int | tuple[int, ...] | None
 
 def axes_of(x: Value, axis: Axes) -> tuple[int, ...]:
     """Return the axes that ``axis`` stands for."""
-    return (
-        tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    )
+    return tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
 
 
 def count_of(x: Value, axis: Axes) -> int:

@@ -189,8 +189,10 @@ def cast(x: Value, dtype: Type) -> Value:
         raise TypeError(message)
     if is_float(dtype):
         return _to_float(x, dtype)
-    return _to_integer(x, dtype) if is_float(x.dtype) else exact(
-        dtype, x.ref.astype(dtype), x.doubt
+    return (
+        _to_integer(x, dtype)
+        if is_float(x.dtype)
+        else exact(dtype, x.ref.astype(dtype), x.doubt)
     )
 
 

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generator, the oracle and the judge, tested on NumPy and on broken NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.fuzz import emulate
+from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
+from tests.fuzz.check import check
+from tests.fuzz.emulate import Emulated
+from tests.fuzz.generate import generate
+from tests.fuzz.program import Call, Input, Program, Step, compiled, script
+from tests.fuzz.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def programs() -> list[Program]:
+    return [generate(0, index, 2_000) for index in range(COUNT)]
+
+
+def test_numpy_is_never_wrong(programs: list[Program]) -> None:
+    outcomes = [check(program, "emulate") for program in programs]
+    assert [o.problem for o in outcomes if o.problem] == []
+    skipped = sum(o.skipped for o in outcomes)
+    assert 0 < skipped < 0.01 * sum(o.elements for o in outcomes)
+
+
+def test_programs_cover_the_operations_and_dtypes(programs: list[Program]) -> None:
+    sources = "".join(program.source() for program in programs)
+    for (
+        name
+    ) in "exp where sum argmax softmax layer_norm astype flip // >> clip".split():
+        assert name in sources, name
+    dtypes = {x.dtype for program in programs for x in program.inputs}
+    assert len(dtypes) == 15
+    assert {len(x.dims) for program in programs for x in program.inputs} == set(
+        range(6)
+    )
+    assert any(program.scalars for program in programs)
+
+
+def test_the_same_seed_makes_the_same_program() -> None:
+    assert generate(3, 4).source() == generate(3, 4).source()
+    assert generate(3, 4).source() != generate(3, 5).source()
+
+
+def _unary(name: str, change: Callable[[Any], Any]) -> Any:
+    def apply(x: Emulated) -> Emulated:
+        good = emulate.ufunc(name, x)
+        if good.data.dtype.kind != "f":
+            return good
+        return Emulated(change(good.data), good.dtype)
+
+    return apply
+
+
+def _instead(name: str) -> Any:
+    return lambda *args: emulate.ufunc(name, *args)
+
+
+def _truncated(x: Emulated, dtype: Any) -> Emulated:
+    good = emulate.astype(x, dtype)
+    if good.dtype.name != "bfloat16" or x.data.dtype != np.float32:
+        return good
+    bits = x.data.view(np.uint32) & np.uint32(0xFFFF0000)
+    return Emulated(bits.view(np.float32), good.dtype)
+
+
+def _last(x: Emulated, axis: int | None = None, keepdims: bool = False) -> Emulated:
+    if axis is None:
+        return emulate.fold("argmax", x, axis=axis, keepdims=keepdims)
+    turned = Emulated(np.flip(x.data, axis), x.dtype)
+    back = emulate.fold("argmax", turned, axis=axis, keepdims=keepdims)
+    return Emulated(x.shape[axis] - 1 - back.data, back.dtype)
+
+
+def _hasty_softmax(x: Any, axis: Any = -1) -> Any:
+    powers = np.exp(x)
+    return powers / np.sum(powers, axis=axis, keepdims=True)
+
+
+def _short(name: str) -> Any:
+    def apply(x: Emulated, *args: Any, **kwargs: Any) -> Emulated:
+        good = emulate.fold(name, x, *args, **kwargs)
+        if good.data.dtype != np.float32:
+            return good
+        return Emulated(good.data * np.float32(1 + 2e-5), good.dtype)
+
+    return apply
+
+
+BROKEN: dict[str, Any] = {
+    "exp": _unary("exp", lambda y: y * (1 + y.dtype.type(2.0**-18))),
+    "tanh": _unary("tanh", lambda y: y + y * np.finfo(y.dtype).eps * 32),
+    "sqrt": _unary("sqrt", lambda y: np.where(np.isnan(y), 0, y)),
+    "floor": _instead("trunc"),
+    "rint": lambda x: emulate.ufunc("floor", x + 0.5),
+    "maximum": _instead("fmax"),
+    "fmin": _instead("minimum"),
+    "remainder": _instead("fmod"),
+    "right_shift": lambda x, y: emulate.ufunc("floor_divide", x, 2),
+    "less": _instead("less_equal"),
+    "sign": _instead("positive"),
+    "logical_xor": _instead("logical_or"),
+    "sum": _short("sum"),
+    "mean": _short("mean"),
+    "argmax": _last,
+    "softmax": _hasty_softmax,
+    "astype": _truncated,
+}
+SPELLED = {"remainder": "%", "right_shift": ">>", "less": " < ", "sum": "sum("}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_function_is_found(
+    name: str, programs: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(emulate.FUNCTIONS, name, BROKEN[name])
+    spelled = SPELLED.get(name, name)
+    more = (generate(0, index, 2_000) for index in range(COUNT, 10 * COUNT))
+    using = (p for p in chain(programs, more) if spelled in p.source())
+    assert any(check(program, "emulate").problem for program in using)
+
+
+def _example() -> Program:
+    x = Input("x0", "float32", ("n0", "n1"), "special", "permuted", 5)
+    y = Input("x1", "float32", ("m0", "n1"), "normal", "reversed", 6)
+    steps = (
+        Step("t0", "{0} + {1}", ("x0", "x1")),
+        Step("t1", "np.maximum({0}, {1})", ("x1", "x0")),
+        Step("t2", "{0} * {1}", ("t0", "t1")),
+        Step("t3", "np.sum({0}, axis=0)", ("t2",)),
+    )
+    sizes = {"n0": 33, "n1": 16, "m0": 1, "m1": 1}
+    calls = (Call({**sizes, "n0": 2}, {}), Call(sizes, {}))
+    return Program((x, y), (), steps, ("t3", "t1"), calls)
+
+
+def test_shrinking_keeps_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(emulate.FUNCTIONS, "maximum", BROKEN["maximum"])
+    small = shrink(_example(), "emulate")
+    assert [step.text for step in small.steps] == ["np.maximum({0}, {1})"]
+    assert {x.layout for x in small.inputs} == {"contiguous"}
+    assert len(small.calls) == 1
+    assert check(small, "emulate").problem
+
+
+def test_a_refusal_must_be_shared() -> None:
+    program = _example()
+    steps = (*program.steps, Step("t4", "{0} & {0}", ("t3",)))
+    refused = replace(program, steps=steps, outputs=("t4",))
+    assert check(refused, "emulate").problem is None
+
+
+def test_the_script_names_everything_it_needs() -> None:
+    text = script(_example(), "cpu")
+    compile(text, "script", "exec")
+    assert "build('float32', (33, 16), 'special', 'permuted', 1005)" in text
+    assert compiled(_example().source(), "<example>", None).__name__ == "program"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("values", FLOAT_VALUES)
+def test_layouts_hold_the_same_values_whatever_their_strides(
+    layout: str, values: str
+) -> None:
+    made = build("float32", (3, 4, 5), values, layout, 7)
+    again = build("float32", (3, 4, 5), values, layout, 7)
+    plain = build("float32", (3, 4, 5), values, "contiguous", 7)
+    np.testing.assert_array_equal(made, again)
+    assert made.strides == again.strides
+    if layout != "stretched":
+        np.testing.assert_array_equal(made, plain)
+    if layout in ("contiguous", "offset", "fortran"):
+        assert made.flags.c_contiguous == (layout != "fortran")
