@@ -68,9 +68,7 @@ def from_environment(environ: Mapping[str, str]) -> Config:
     )
 
 
-def _integer(
-    environ: Mapping[str, str], name: str, default: int | None
-) -> int | None:
+def _integer(environ: Mapping[str, str], name: str, default: int | None) -> int | None:
     text = environ.get(name, "")
     if not text:
         return default
@@ -91,7 +89,7 @@ def current() -> Config:
 @contextmanager
 def override(**changes: Any) -> Iterator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
-    global _current  # noqa: PLW0603 (one configuration a process)
+    global _current
     before = _current
     _current = replace(before, **changes)
     try:

@@ -152,8 +152,8 @@ def _levels(fusion: Fusion) -> dict[Reduce, int]:
     return levels
 
 
-def reads(fusion: Fusion, roots: list[Read]) -> Iterator[tuple[Expr, Point]]:
-    """Yield each expression and point that ``roots`` need, sources last.
+def reads(fusion: Fusion, roots: list[Read]) -> Iterator[Read]:
+    """Yield each tensor and point that ``roots`` need, sources last.
 
     The walk stops at reductions: what they fold is a root of its own.
     """
@@ -162,7 +162,7 @@ def reads(fusion: Fusion, roots: list[Read]) -> Iterator[tuple[Expr, Point]]:
     while stack:
         tensor, point = stack.pop()
         expr = fusion.definition[tensor]
-        yield expr, point
+        yield tensor, point
         for read in reversed(source_points(expr, point)):
             if read not in seen:
                 seen.add(read)
@@ -173,9 +173,10 @@ def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
     """Refuse what would read a reduction at a point where it is not evaluated."""
     roots = [(t, space.points[t]) for t in fusion.outputs]
     roots += [(r.source, space.source_point(r)) for r in fusion.reductions]
-    for expr, point in reads(fusion, list(dict.fromkeys(roots))):
-        if isinstance(expr, Reduce) and point != space.points[expr.result]:
-            return Mismatch("a reduction is read at another index", expr.result)
+    for tensor, point in reads(fusion, list(dict.fromkeys(roots))):
+        is_folded = isinstance(fusion.definition[tensor], Reduce)
+        if is_folded and point != space.points[tensor]:
+            return Mismatch("a reduction is read at another index", tensor)
     return None
 
 

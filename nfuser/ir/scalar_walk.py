@@ -139,31 +139,45 @@ def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Sca
     return [done[root] for root in roots]
 
 
-def text(root: Scalar, name: Callable[[Scalar], str]) -> str:
-    """Render ``root`` as Python source; ``name`` spells symbols."""
+def text(
+    root: Scalar,
+    name: Callable[[Scalar], str | None],
+    render: Callable[[Binary, str, str], str] | None = None,
+) -> str:
+    """Render ``root`` as Python source.
+
+    ``name`` spells symbols, and whatever else it has a name for; ``render`` spells
+    operators of a target's own, given the operands' text.
+    """
     done: dict[Scalar, tuple[str, bool]] = {}  # text, and whether it needs brackets
 
     def inner(x: Scalar) -> str:
         string, compound = done[x]
         return f"({string})" if compound else string
 
-    for x in toposort([root], children):
+    def unnamed(x: Scalar) -> tuple[Scalar, ...]:
+        return () if not isinstance(x, Const) and name(x) else children(x)
+
+    for x in toposort([root], unnamed):
+        if not isinstance(x, Const) and (known := name(x)):
+            done[x] = (known, False)
+            continue
         match x:
             case Const(number):
                 done[x] = (str(number), number < 0)
             case Poly(terms):
                 done[x] = (_sum_text(terms, inner), True)
+            case Binary() if render is not None:
+                done[x] = (render(x, done[x.lhs][0], done[x.rhs][0]), False)
             case Binary(Op.MIN | Op.MAX, lhs, rhs):
-                done[x] = (f"{x.op.value}imum({done[lhs][0]}, {done[rhs][0]})", False)
-            case Binary(Op.MULTIPLIER | Op.SHIFT):
-                done[x] = (name(x), False)
+                done[x] = (f"{x.op.value}({done[lhs][0]}, {done[rhs][0]})", False)
             case Binary(op, lhs, rhs):
                 done[x] = (f"{inner(lhs)} {op.value} {inner(rhs)}", True)
             case Select(condition, then, other):
                 parts = (done[s][0] for s in (condition, then, other))
                 done[x] = ("select({}, {}, {})".format(*parts), False)
             case _:
-                done[x] = (name(x), False)
+                done[x] = (repr(x), False)
     return done[root][0]
 
 
@@ -183,3 +197,8 @@ def _sum_text(
         else:
             result += f" {sign} {joined}"
     return result
+
+
+def every(roots: Iterable[Scalar]) -> list[Scalar]:
+    """Return ``roots`` and all that they are computed from, children first."""
+    return toposort(roots, children)

@@ -42,7 +42,7 @@ class Names:
         """Return ``T0``, ``T1``, ... for tensors as they are met."""
         return self._tensors.setdefault(tensor, f"T{len(self._tensors)}")
 
-    def symbol(self, symbol: Scalar) -> str:
+    def symbol(self, symbol: Scalar) -> str | None:
         """Return ``n0`` for sizes, ``s0`` for strides, ``i0`` for loops."""
         match symbol:
             case LoopIndex(number):
@@ -52,7 +52,7 @@ class Names:
             case Size() | ScalarInput():
                 return self._sizes.setdefault(symbol, f"n{len(self._sizes)}")
             case _:
-                return f"?{symbol!r}"
+                return None
 
     def scalar(self, x: Scalar) -> str:
         """Render ``x``."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -12,8 +11,6 @@ from nfuser.ir.expr import Expr, ExpandDims, FromScalar, Pointwise, Reduce, Redu
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST, POINT_OPS
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
-
-if TYPE_CHECKING:
 
 
 def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
@@ -62,7 +59,7 @@ class _Maker:
         return Replacement(tuple(self.exprs), tensors)
 
     def point(self, name: str, *operands: TensorView) -> TensorView:
-        widest = max(operands, key=lambda t: (t.ndim, -sum(a.is_broadcast for a in t.axes)))
+        widest = max(operands, key=_spread)
         made = replace(widest)
         self.exprs.append(Pointwise(POINT_OPS[name], operands, made))
         return made
@@ -114,6 +111,11 @@ class _Maker:
         made = replace(source, axes=kept)
         self.exprs.append(Squeeze(source, made, axes))
         return made
+
+
+def _spread(tensor: TensorView) -> tuple[int, int]:
+    """Rank tensors by how much of the result's shape they already have."""
+    return tensor.ndim, -sum(axis.is_broadcast for axis in tensor.axes)
 
 
 def _two_passes(expr: Reduce) -> Replacement:

@@ -73,9 +73,10 @@ def accesses(fusion: Fusion, space: Space, facts: Facts) -> list[Access]:
     ]
     roots = [(t, space.points[t]) for t in fusion.outputs]
     roots += [(r.source, space.source_point(r)) for r in fusion.reductions]
-    for expr, point in reads(fusion, list(dict.fromkeys(roots))):
+    for tensor, point in reads(fusion, list(dict.fromkeys(roots))):
+        expr = fusion.definition[tensor]
         if isinstance(expr, Argument) and not expr.by_value:
-            found.append(_access(expr.result, point, facts))
+            found.append(_access(tensor, point, facts))
     return found
 
 

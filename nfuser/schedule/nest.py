@@ -187,8 +187,11 @@ class NestBuilder:
         """Return the nest; every axis left is bound or part of a transform."""
         index: dict[LoopAxis, Scalar] = {}
         stop: dict[LoopAxis, Scalar] = {}
+        loops: dict[LoopAxis, LoopIndex] = {}
+        one = sc.const(1)
         for number, (axis, (_, extent)) in enumerate(self._bound.items(), self._count):
-            index[axis] = sc.loop_index(number, extent)
+            loops[axis] = sc.loop_index(number, extent)
+            index[axis] = sc.const(0) if extent is one else loops[axis]
         bounds: dict[LoopAxis, Bound] = {}
         for transform in reversed(self._transforms):
             match transform:
@@ -205,11 +208,12 @@ class NestBuilder:
                         left = source.extent - index[outer] * factor
                         stop[inner] = sc.minimum(factor, left)
                     index[source] = at
-        return self._assemble(index, stop, bounds)
+        return self._assemble(index, loops, stop, bounds)
 
     def _assemble(
         self,
         index: dict[LoopAxis, Scalar],
+        loops: dict[LoopAxis, LoopIndex],
         stop: dict[LoopAxis, Scalar],
         bounds: dict[LoopAxis, Bound],
     ) -> Nest:
@@ -218,9 +222,7 @@ class NestBuilder:
         lane: Leaf | None = None
         lane_reduces = False
         for axis, (binding, extent) in self._bound.items():
-            at = index[axis]
-            assert isinstance(at, LoopIndex)
-            leaf = Leaf(at, binding, stop.get(axis, extent))
+            leaf = Leaf(loops[axis], binding, stop.get(axis, extent))
             if binding.is_lane:
                 lane, lane_reduces = leaf, axis in folding
             else:

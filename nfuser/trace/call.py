@@ -10,11 +10,10 @@ import numpy as np
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node, value
 from nfuser.trace import tree
+from nfuser.trace.captured import Captured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from nfuser.trace.captured import Captured
 
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
@@ -96,7 +95,8 @@ class Trace:
 
     ``output_tree`` with ``output_leaves`` rebuilds what the function returned. The
     trace serves a call while ``guards`` and ``value_guards`` hold; ``checks`` raise.
-    ``captured`` are inputs found in closures and globals: slots after the caller's.
+    ``captured`` holds inputs found in closures and globals (slots after the caller's)
+    and the constants it depends on; ``captured.read`` is asked at each call.
     """
 
     fusion: Fusion
@@ -105,7 +105,7 @@ class Trace:
     guards: tuple[Guard, ...] = ()
     value_guards: tuple[ValueGuard, ...] = ()
     checks: tuple[ScalarFits, ...] = ()
-    captured: tuple[Captured, ...] = ()
+    captured: Captured = Captured()
 
 
 def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> TracedCall:

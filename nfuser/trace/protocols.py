@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nfuser.dtypes import as_dtype
 from nfuser.errors import MutationError, TraceError
 from nfuser.trace import refusals
+from nfuser.trace.source_line import library_function
 from nfuser.trace.tracer import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
 
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True}
 _REDUCTIONS = {
@@ -45,7 +47,7 @@ class NumpyProtocols(Standin):
             raise refusals.function(f"{name}.{method}")
         handler = tracer.handlers.get(name)
         if handler is None:
-            raise refusals.function(name)
+            raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
         outputs = options.pop("out", None)
         where = options.pop("where", True)
         inputs = _converted(tracer, name, inputs, options)
@@ -72,12 +74,7 @@ class NumpyProtocols(Standin):
         return self._tracer.namespace
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        message = (
-            "np.asarray, np.array, or a function that NumPy does not hand over, asks "
-            "for the values of a traced array, which are not known while tracing; use "
-            "array operations, or call it outside the fused function"
-        )
-        raise TraceError(message)
+        raise refusals.values_wanted(library_function())
 
     @classmethod
     def __torch_function__(

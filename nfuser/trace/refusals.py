@@ -175,3 +175,19 @@ def keyword(function_name: str, name: str) -> UnsupportedError:
         "unbiased": "a torch spelling; write correction=",
     }.get(name, "leave it out")
     return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")
+
+
+def values_wanted(library_function: str | None) -> TraceError:
+    """Return the error for a call that asks for the elements of a traced array."""
+    if library_function in ("softmax", "log_softmax", "logsumexp"):
+        message = (
+            f"scipy.special.{library_function} takes no traced array; write "
+            f"nfuser.numpy.{library_function}"
+        )
+        return TraceError(message)
+    message = (
+        "np.asarray, np.array, or a function that NumPy does not hand over, asks for "
+        "the values of a traced array, which are not known while tracing; use array "
+        "operations, or call it outside the fused function"
+    )
+    return TraceError(message)

@@ -7,7 +7,7 @@ import linecache
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,15 @@ from nfuser.ir.tensor import SourceLine
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
-_ROOMS = ("ops", "trace", "runtime", "frontend")  # the demo is a user, too
+_DEMO = str(Path(__file__).parents[1] / "demo.py")  # a user like any other
 _LIBRARIES = ("scipy", "torch", "array_api_compat")
 
 
 def _folders() -> tuple[str, ...]:
     package = Path(__file__).parents[1]
-    own = [f"{package / name}/" for name in _ROOMS]
     numpy = Path(np.__file__).parent
     beside = [f"{numpy.parent / name}/" for name in _LIBRARIES]
-    return (*own, str(package / "numpy.py"), f"{numpy}/", *beside)
+    return (f"{package}/", f"{numpy}/", *beside)
 
 
 _SKIPPED = _folders()
@@ -33,7 +32,7 @@ _SKIPPED = _folders()
 
 @lru_cache(4096)
 def _is_users(file: str) -> bool:
-    return not file.startswith((*_SKIPPED, "<__array_function__"))
+    return file == _DEMO or not file.startswith((*_SKIPPED, "<__array_function__"))
 
 
 @lru_cache(4096)
@@ -51,12 +50,29 @@ def current_line() -> SourceLine | None:
     return None
 
 
-def line_of(traceback: TracebackType | None) -> SourceLine | None:
-    """Return the innermost line of the user's in ``traceback``."""
-    found: SourceLine | None = None
+def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None:
+    """Return the innermost line in ``traceback`` that ``function`` led to.
+
+    Where the function had returned already, that is the line of its definition.
+    """
+    code = getattr(function, "__code__", None)
+    found = None if code is None else _line(code.co_filename, code.co_firstlineno)
+    while traceback is not None and traceback.tb_frame.f_code is not code:
+        traceback = traceback.tb_next
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if _is_users(file):
             found = _line(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found
+
+
+def library_function() -> str | None:
+    """Return the name of the scipy function that the user's line called, if any."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    name = None
+    while frame is not None and not _is_users(frame.f_code.co_filename):
+        if "/scipy/" in frame.f_code.co_filename:
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name

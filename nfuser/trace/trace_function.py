@@ -23,7 +23,9 @@ from nfuser.trace.call import (
     Trace,
     TracedCall,
 )
+from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
+from nfuser.trace.origins import is_array
 from nfuser.trace.source_line import line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
 from nfuser.trace.tracer import Tracer
@@ -36,15 +38,18 @@ if TYPE_CHECKING:
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
-    tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap, _capture)
+    tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
     standins = [_standin(tracer, leaf) for leaf in call.leaves]
     args, kwargs = tree.unflatten(call.tree, standins)
     try:
+        snapshot = Snapshot(function, args, kwargs, call.input_count)
+        tracer.capture = lambda item: _capture(tracer, snapshot, item)
         with tracer.running():
             returned = function(*args, **kwargs)
             tensors, leaves, shape = _outputs(tracer, returned)
+        captured = snapshot.freeze()
     except NfuserError as error:
-        _name_line(error)
+        _name_line(error, function)
         raise
     fusion = tracer.builder.fusion(tensors)
     if config.current().verify:
@@ -58,6 +63,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         guards=tracer.guards(),
         value_guards=tuple(tracer.value_guards.values()),
         checks=tuple(tracer.builder.questions.checks),
+        captured=captured,
     )
 
 
@@ -96,9 +102,17 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
             return leaf.value
 
 
-def _capture(tracer: Tracer, item: Any) -> TensorView | None:
-    del tracer, item
-    return None
+def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None:
+    """Return the input that a foreign array becomes."""
+    if not is_array(item):
+        return None
+    found = snapshot.meet(item)
+    if found.slot not in tracer.captured:
+        for k, extent in enumerate(item.shape):
+            tracer.today[sc.size(found.slot, k)] = int(extent)
+        held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
+        tracer.captured[found.slot] = held
+    return tracer.captured[found.slot]
 
 
 def _outputs(
@@ -142,9 +156,9 @@ def _own(tracer: Tracer, held: TensorView, before: list[TensorView]) -> TensorVi
     return held
 
 
-def _name_line(error: NfuserError) -> None:
-    """Put the user's line into the message."""
-    line = line_of(error.__traceback__)
+def _name_line(error: NfuserError, function: Any) -> None:
+    """Put the user's line into the message; that of the function, if there is none."""
+    line = line_of(error.__traceback__, function)
     if line is None or not error.args:
         return
     error.args = (f"{error.args[0]}\n  at {line}\n    {line.text}", *error.args[1:])

@@ -53,13 +53,14 @@ class Tracer:
         values: Mapping[int, Any],
         handlers: Mapping[str, Callable[..., Any]],
         wrap: Callable[..., Any],
-        capture: Callable[[Tracer, Any], TensorView | None],
     ) -> None:
         self.builder = builder
         self.values = values
         self.handlers = handlers
         self._wrap = wrap
-        self._capture = capture
+        self.capture: Callable[[Any], TensorView | None] = lambda _: None
+        self.captured: dict[int, TensorView] = {}
+        self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
         self.value_guards: dict[int, ValueGuard] = {}
 
@@ -81,7 +82,7 @@ class Tracer:
             return item._operand()  # pyright: ignore[reportPrivateUsage]
         if isinstance(item, (bool, int, float, complex, np.generic)):
             return item
-        captured = self._capture(self, item)
+        captured = self.capture(item)
         if captured is not None:
             return captured
         message = f"expected an array or a number, found {type(item).__name__}"

@@ -162,8 +162,10 @@ def _stack(name: str, element: Any) -> Any:
         def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
             array = ir.ArrayType(context.get_data_type(element), count)
             # In the entry block, where LLVM can turn small arrays into registers and
-            # a loop around the call does not grow the stack.
-            memory = cgutils.alloca_once(builder, array)
+            # a loop around the call does not grow the stack. Numba's own helper would
+            # also store a zero to every element, one by one.
+            with builder.goto_entry_block():
+                memory = builder.alloca(array)
             memory.align = STACK_ALIGNMENT
             return cgutils.gep(builder, memory, 0, 0, inbounds=True)
 

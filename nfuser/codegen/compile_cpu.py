@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile one emitted CPU kernel to machine code in this process."""
+
+# Numba carries few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from nfuser.errors import CompileError
+
+if TYPE_CHECKING:
+    from nfuser.codegen.source import Source
+
+_LOCK = threading.Lock()  # Numba's compiler is not safe under threads
+
+
+@dataclass(frozen=True, slots=True)
+class CpuBinary:
+    """Machine code of one kernel; ``library`` owns it."""
+
+    address: int
+    library: Any
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return self.library.get_asm_str()
+
+
+def compile_cpu(source: Source) -> CpuBinary:
+    """Compile ``source``; arguments do not alias, and arithmetic is as written."""
+    from nfuser.codegen.load import load_function  # noqa: PLC0415
+
+    with _LOCK:
+        try:
+            function, _ = load_function(source.text, source.entry)
+            return _compiled(function, source.signature)
+        except Exception as error:
+            message = f"kernel {source.entry} did not compile: {error}\n{source.text}"
+            raise CompileError(message) from error
+
+
+@cache
+def _arguments(signature: str) -> tuple[Any, ...]:
+    from numba.core.sigutils import normalize_signature  # noqa: PLC0415
+
+    return normalize_signature(signature)[0]
+
+
+def _compiled(function: Any, signature: str) -> CpuBinary:
+    from numba.core import compiler, types  # noqa: PLC0415
+    from numba.core.registry import cpu_target  # noqa: PLC0415
+
+    flags: Any = compiler.Flags()
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    flags.noalias = True
+    flags.nrt = False
+    made = compiler.compile_extra(
+        cpu_target.typing_context,
+        cpu_target.target_context,
+        function,
+        _arguments(signature),
+        types.void,
+        flags,
+        {},
+    )
+    address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    return CpuBinary(address, made.library)

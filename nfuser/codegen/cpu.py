@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print a kernel as Python source for Numba's CPU compiler."""
+
+from __future__ import annotations
+
+from nfuser.codegen.printer import Printer
+from nfuser.codegen.source import Source
+from nfuser.dtypes import DType
+from nfuser.errors import VerifyError
+from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.lower.kernel_ir import (
+    Allocate,
+    Array,
+    Barrier,
+    For,
+    Kernel,
+    LoadPacket,
+    Publish,
+    StorePacket,
+    TakeTicket,
+)
+
+
+def print_cpu(kernel: Kernel) -> Source:
+    """Return ``kernel`` as a module with one function over a range of rows."""
+    return _CpuPrinter(kernel).source()
+
+
+class _CpuPrinter(Printer):
+    def source(self) -> Source:
+        kernel = self.kernel
+        parameters = [self.buffer(b) for b in kernel.buffers]
+        types = [f"CPointer({_storage(b.dtype)})" for b in kernel.buffers]
+        kinds = ["pointer"] * len(kernel.buffers)
+        for var in kernel.values:
+            parameters.append(self.var(var))
+            types.append(_numba_name(var.dtype))
+            kinds.append(str(var.dtype))
+        for scalar in kernel.scalars:
+            parameters.append(self.symbol(scalar) or "")
+            types.append("int64")
+            kinds.append("i64")
+        row = kernel.bound[0][1] if kernel.bound else "_"
+        arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
+        rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
+        lines = [*self.block(arrays, 1), f"    for {row} in range(start, stop):"]
+        lines += self.block(rest, 2)
+        code = [
+            "from nfuser.codegen.primitives.cpu import (",
+            *(f"    {name}," for name in sorted(self.used)),
+            ")",
+            "",
+            "",
+            f"def {kernel.name}(start, stop, {', '.join(parameters)}):",
+            *lines,
+        ]
+        signature = f"void({', '.join(['int64', 'int64', *types])})"
+        text = "\n".join(code) + "\n"
+        return Source(kernel, self.comment("the CPU"), text, signature, kinds)
+
+    def type_name(self, dtype: DType) -> str:
+        return self.primitive("boolean" if dtype.is_bool else str(dtype))
+
+    def scalar(self, x: Scalar) -> str:
+        return self.plain(x)
+
+    def division(self, x: Binary, lhs: str, rhs: str) -> str:
+        match x.op:
+            case Op.FLOORDIV | Op.MOD:
+                verb = self.primitive("udiv" if x.op is Op.FLOORDIV else "urem")
+                return f"{verb}({lhs}, {rhs})"
+            case Op.MIN | Op.MAX:
+                return f"{self.primitive(f'{x.op.value}imum')}({lhs}, {rhs})"
+            case _:
+                return f"({lhs} {x.op.value} {rhs})"
+
+    def element(self, array: Array, index: Scalar) -> str:
+        verb = self.primitive("load_bool" if array.dtype.is_bool else "load")
+        return f"{verb}({self.array(array)}, {self.plain(index)})"
+
+    def set_element(self, array: Array, index: Scalar, value: str) -> str:
+        verb = self.primitive("store_bool" if array.dtype.is_bool else "store")
+        return f"{verb}({self.array(array)}, {self.plain(index)}, {value})"
+
+    def loop(self, stmt: For, depth: int) -> list[str]:
+        pad = self.indent * depth
+        name = self.symbol(stmt.index)
+        head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
+        return [head, *self.block(stmt.body, depth + 1)]
+
+    def own_statement(
+        self,
+        stmt: LoadPacket | StorePacket | Allocate | Barrier | Publish | TakeTicket,
+    ) -> list[str]:
+        if not isinstance(stmt, Allocate):
+            message = f"a CPU kernel has no {type(stmt).__name__}"
+            raise VerifyError(message)
+        array = stmt.array
+        kind = "u8" if array.dtype.is_bool else str(array.dtype)
+        return [f"{self.array(array)} = {self.primitive(f'stack_{kind}')}({array.size})"]
+
+
+def _storage(dtype: DType) -> str:
+    if dtype.is_bool:
+        return "uint8"
+    return "uint16" if dtype.is_half else _numba_name(dtype)
+
+
+def _numba_name(dtype: DType) -> str:
+    if dtype.is_bool:
+        return "boolean"
+    stem = {"i": "int", "u": "uint", "f": "float"}[dtype.kind]
+    return f"{stem}{dtype.bits}"
+
+

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn the text of a module into its function, without running the decorator."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+from typing import Any
+
+
+def load_function(
+    text: str, entry: str, *, transform: ast.NodeTransformer | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return the function ``entry`` without its decorator, and that one's keywords.
+
+    The text is known to ``linecache``, so tracebacks and ``inspect`` show it.
+    ``transform`` may rewrite the function's syntax tree first.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    filename = f"<nfuser {entry} {digest}>"
+    tree = ast.parse(text, filename)
+    keywords: dict[str, Any] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == entry:
+            keywords = _decorator_keywords(statement)
+            statement.decorator_list = []
+            if transform is not None:
+                transform.visit(statement)
+                ast.fix_missing_locations(statement)
+    lines = text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(text), None, lines, filename)
+    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
+    # A file on disk would serve Numba's own cache, which is not used here.
+    exec(compile(tree, filename, "exec"), namespace)  # noqa: S102
+    return namespace[entry], keywords
+
+
+def _decorator_keywords(function: ast.FunctionDef) -> dict[str, Any]:
+    return {
+        keyword.arg: ast.literal_eval(keyword.value)
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+        if keyword.arg is not None
+    }

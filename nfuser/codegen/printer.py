@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the two printers share: names, values and the shape of statements."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, assert_never
+
+from nfuser import __version__
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar
+from nfuser.ir.text import Names
+from nfuser.lower.kernel_ir import (
+    Allocate,
+    Array,
+    Barrier,
+    Buffer,
+    Call,
+    Element,
+    For,
+    If,
+    IndexValue,
+    Kernel,
+    Let,
+    Load,
+    LoadPacket,
+    Memory,
+    Number,
+    Publish,
+    SetElement,
+    Shuffle,
+    Stmt,
+    Store,
+    StorePacket,
+    TakeTicket,
+    Value,
+    Var,
+)
+from nfuser.schedule.text import text as schedule_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.dtypes import DType
+
+_INFIX = {name: op.infix for name, op in POINT_OPS.items() if op.infix}
+_ARITHMETIC = {"add", "subtract", "multiply"}
+_BITS = {"bit_and", "bit_or", "bit_xor"}
+
+
+class Printer:
+    """Prints one kernel; subclasses spell what targets have of their own."""
+
+    indent = "    "
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names = Names()
+        lines = schedule_text(kernel.scheduled, self.names).splitlines()
+        self.header = "".join(f"# {line}\n".replace("# \n", "#\n") for line in lines)
+        self.used: set[str] = set()
+        self._vars: dict[Var, str] = {}
+        self._taken: Counter[str] = Counter()
+        self._arrays: dict[Array, str] = {}
+        self._buffers: dict[Buffer, str] = {}
+        self._loops: dict[LoopIndex, str] = dict(kernel.bound)
+        self._open: set[LoopIndex] = set(self._loops)  # those we are inside of
+        self._prepared: dict[Scalar, str] = {}
+        self._named: dict[Scalar, str] = {}  # indices with a name in the current block
+        self._repeats = _repeated_indices(kernel.body)
+
+    # -- names ---------------------------------------------------------------
+
+    def primitive(self, name: str) -> str:
+        """Return ``name``, and remember to import it."""
+        self.used.add(name)
+        return name
+
+    def _fresh(self, stem: str) -> str:
+        count = self._taken[stem]
+        self._taken[stem] += 1
+        return f"{stem}_{count}" if count else stem
+
+    def var(self, var: Var) -> str:
+        """Return the name of a variable: that of its tensor, in lower case."""
+        if var not in self._vars:
+            tensor = var.tensor
+            stem = "v" if tensor is None else self.names.tensor(tensor).lower()
+            self._vars[var] = self._fresh(stem)
+        return self._vars[var]
+
+    def array(self, array: Array) -> str:
+        """Return the name of an array."""
+        stem = "shared" if array.memory is Memory.SHARED else "local"
+        return self._arrays.setdefault(array, f"{stem}{len(self._arrays)}")
+
+    def buffer(self, buffer: Buffer) -> str:
+        """Return the name of a buffer: that of its tensor."""
+        if buffer not in self._buffers:
+            tensor = buffer.tensor
+            stem = buffer.role if tensor is None else self.names.tensor(tensor)
+            self._buffers[buffer] = self._fresh(stem)
+        return self._buffers[buffer]
+
+    def symbol(self, x: Scalar) -> str | None:
+        """Return the name of a scalar, if it has one."""
+        if x in self._named:
+            return self._named[x]
+        if isinstance(x, LoopIndex):
+            count = len(self._loops) - len(self.kernel.bound)
+            return self._loops.setdefault(x, f"i{count}")
+        if isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT):
+            stem = "m" if x.op is Op.MULTIPLIER else "h"
+            return self._prepared.setdefault(x, f"{stem}{len(self._prepared) // 2}")
+        return self.names.symbol(x)
+
+    # -- scalars -------------------------------------------------------------
+
+    def scalar(self, x: Scalar) -> str:
+        """Render an index in the kernel's index type."""
+        raise NotImplementedError
+
+    def plain(self, x: Scalar) -> str:
+        """Render an index without a wrapper around the whole."""
+        return scalar_walk.text(x, self.symbol, self.division)
+
+    def division(self, x: Binary, lhs: str, rhs: str) -> str:
+        """Render an operator that Python would not do the way indices need it."""
+        raise NotImplementedError
+
+    # -- values --------------------------------------------------------------
+
+    def type_name(self, dtype: DType) -> str:
+        """Return the constructor of ``dtype`` in emitted source."""
+        raise NotImplementedError
+
+    def value(self, value: Value, *, nested: bool = False) -> str:
+        """Render a value."""
+        match value:
+            case Var():
+                return self.var(value)
+            case Number(number, dtype):
+                return self._number(number, dtype)
+            case IndexValue(scalar, dtype):
+                return f"{self.type_name(dtype)}({self.plain(scalar)})"
+            case Call():
+                return self._call(value, nested)
+            case Element(array, index):
+                return self.element(array, index)
+            case Load(buffer, index, volatile):
+                name = "load_volatile" if volatile else self.access("load", buffer.dtype)
+                return f"{self.primitive(name)}({self.buffer(buffer)}, {self.scalar(index)})"
+            case Shuffle(inner, distance):
+                name = self.primitive("shuffle_xor")
+                return f"{name}({self.value(inner)}, {distance})"
+            case _:
+                assert_never(value)
+
+    def _number(self, number: float, dtype: DType) -> str:
+        if dtype.is_bool:
+            return str(bool(number))
+        text = repr(float(number)) if dtype.is_float else repr(int(number))
+        if isinstance(number, float) and not math.isfinite(number):
+            text = "1e999 - 1e999" if math.isnan(number) else f"{math.copysign(1, number):.0f}e999"
+        return f"{self.type_name(dtype)}({text})"
+
+    def _call(self, call: Call, nested: bool) -> str:
+        infix = _INFIX.get(call.op)
+        dtype = call.operands[0].dtype
+        if call.op in _ARITHMETIC and not dtype.is_float:
+            infix = None  # integers wrap in their own type, which Python's + does not
+        if call.op in _BITS and not dtype.is_bool:
+            infix = None
+        operands = [self.value(x, nested=infix is not None) for x in call.operands]
+        if infix is None:
+            return f"{self.primitive(call.op)}({', '.join(operands)})"
+        text = f" {infix} ".join(operands)
+        return f"({text})" if nested else text
+
+    def access(self, verb: str, dtype: DType) -> str:
+        """Return the primitive that loads or stores elements of ``dtype``."""
+        return f"{verb}_{dtype}" if dtype.is_half or dtype.is_bool else verb
+
+    def element(self, array: Array, index: Scalar) -> str:
+        """Render one element of an array."""
+        raise NotImplementedError
+
+    # -- statements ----------------------------------------------------------
+
+    def block(self, body: tuple[Stmt, ...], depth: int) -> list[str]:
+        """Render statements; names given to indices inside end with the block."""
+        outer = dict(self._named)
+        lines: list[str] = []
+        pad = self.indent * depth
+        for stmt in body:
+            lines.extend(pad + line for line in self._index_names(stmt))
+            lines.extend(self.statement(stmt, depth))
+        self._named = outer
+        return lines
+
+    def _index_names(self, stmt: Stmt) -> list[str]:
+        """Name the indices of ``stmt`` that are worth it."""
+        lines: list[str] = []
+        for index in _indices_of(stmt):
+            for x in _worth_naming(index, self._repeats):
+                if x in self._named or not self._is_known(x):
+                    continue
+                text = self.scalar(x)
+                name = self._fresh("j")
+                self._named[x] = name
+                lines.append(f"{name} = {text}")
+        return lines
+
+    def _is_known(self, x: Scalar) -> bool:
+        return self._open.issuperset(scalar_walk.loops_in(x))
+
+    def statement(self, stmt: Stmt, depth: int) -> list[str]:
+        """Render one statement, with its body."""
+        pad = self.indent * depth
+        match stmt:
+            case Let(var, value):
+                text = self.value(value)
+                return [f"{pad}{self.var(var)} = {text}"]
+            case SetElement(array, index, value):
+                return [pad + self.set_element(array, index, self.value(value))]
+            case Store(buffer, index, value):
+                verb = self.primitive(self.access("store", buffer.dtype))
+                inner = (self.buffer(buffer), self.scalar(index), self.value(value))
+                return [f"{pad}{verb}({', '.join(inner)})"]
+            case If(condition, body):
+                test = (
+                    self.condition(condition)
+                    if isinstance(condition, sc.Binary | sc.Const)
+                    else self.value(condition)  # pyright: ignore[reportArgumentType]
+                )
+                return [f"{pad}if {test}:", *self.block(body, depth + 1)]
+            case For():
+                self._open.add(stmt.index)
+                lines = self.loop(stmt, depth)
+                self._open.discard(stmt.index)
+                return lines
+            case _:
+                return [pad + line for line in self.own_statement(stmt)]
+
+    def condition(self, x: Scalar) -> str:
+        """Render a comparison of indices."""
+        if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
+            right = self.plain(x.rhs) if isinstance(x.rhs, sc.Const) else self.scalar(x.rhs)
+            return f"{self.scalar(x.lhs)} {x.op.value} {right}"
+        return self.scalar(x)
+
+    def set_element(self, array: Array, index: Scalar, value: str) -> str:
+        """Render an assignment to one element of an array."""
+        raise NotImplementedError
+
+    def loop(self, stmt: For, depth: int) -> list[str]:
+        """Render a loop."""
+        raise NotImplementedError
+
+    def own_statement(
+        self,
+        stmt: LoadPacket | StorePacket | Allocate | Barrier | Publish | TakeTicket,
+    ) -> list[str]:
+        """Render a statement that targets spell differently."""
+        raise NotImplementedError
+
+    def comment(self, target: str) -> str:
+        """Return the comment that begins a module."""
+        prepared = {
+            x.lhs: None for x in self._prepared if isinstance(x, Binary)
+        }
+        notes = [
+            f"# m{k}, h{k}: what the host prepares to divide by {self.plain(d)}\n"
+            for k, d in enumerate(prepared)
+        ]
+        return f"# nfuser {__version__} for {target}\n{self.header}{''.join(notes)}"
+
+
+def _indices_of(stmt: Stmt) -> list[Scalar]:
+    """Return the indices of ``stmt``, those inside its body too."""
+    match stmt:
+        case Let(_, Load(_, index)):
+            return [index]
+        case Store(_, index) | LoadPacket(_, _, _, index) | StorePacket(_, index):
+            return [index]
+        case For(_, stop, body):
+            return [stop, *(x for s in body for x in _indices_of(s))]
+        case If(condition, body):
+            own = [condition] if isinstance(condition, sc.Binary) else []
+            return [*own, *(x for s in body for x in _indices_of(s))]
+        case _:
+            return []
+
+
+def _own_indices(stmt: Stmt) -> list[Scalar]:
+    return [] if isinstance(stmt, (For, If)) else _indices_of(stmt)
+
+
+def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
+    for stmt in body:
+        visit(stmt)
+        if isinstance(stmt, (For, If)):
+            _walk(stmt.body, visit)
+
+
+def _repeated_indices(body: tuple[Stmt, ...]) -> set[Scalar]:
+    counts: Counter[Scalar] = Counter()
+    _walk(body, lambda s: counts.update(_own_indices(s)))
+    return {x for x, n in counts.items() if n > 1 and isinstance(x, sc.Poly)}
+
+
+def _worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
+    """Return quotients and remainders in ``index``, and itself where it repeats."""
+    found = [
+        x
+        for x in scalar_walk.every([index])
+        if isinstance(x, Binary)
+        and x.op in (Op.FLOORDIV, Op.MOD)
+        and not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
+    ]
+    # A remainder is printed in terms of its quotient, if that has a name.
+    found.sort(key=lambda x: x.op is Op.MOD)
+    return [*found, *([index] if index in repeats else [])]

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a scheduled fusion to kernel IR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Argument, Reduce, sources, results
+from nfuser.lower import fold
+from nfuser.lower.combine import Combiner
+from nfuser.lower.keep import kept_values
+from nfuser.lower.kernel_ir import (
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Launch,
+    SetElement,
+    Stmt,
+    Store,
+    StorePacket,
+    Value,
+    Var,
+)
+from nfuser.lower.parameters import host_scalars
+from nfuser.lower.values import Key, Scope, Values, packets
+from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
+
+if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.scheduled import Scheduled
+
+BOUND_NAMES = {
+    Binding.BLOCK_X: "bx",
+    Binding.BLOCK_Y: "by",
+    Binding.THREAD_X: "tx",
+    Binding.THREAD_Y: "ty",
+    Binding.PARALLEL: "row",
+}
+
+
+def lower(scheduled: Scheduled) -> Kernel:
+    """Return the kernel that runs ``scheduled``."""
+    return _Builder(scheduled).kernel()
+
+
+class _Builder:
+    def __init__(self, scheduled: Scheduled) -> None:
+        self.scheduled = scheduled
+        self.fusion, self.space = scheduled.fusion, scheduled.space
+        self.nest = scheduled.nest
+        self.values = Values(scheduled)
+        self.outputs: dict[TensorView, Buffer] = {}
+        self.buffers = self._declare_buffers()
+        self.combiner = Combiner(self.values)
+        self.levels = max(self.space.levels.values(), default=-1) + 1
+        self.depths = self._depths()
+
+    def _declare_buffers(self) -> list[Buffer]:
+        inputs = {a.result for a in self.fusion.arguments}
+        declared: list[Buffer] = []
+        for argument in self.fusion.arguments:
+            tensor = argument.result
+            if argument.by_value:
+                var = Var(tensor.dtype.compute, tensor)
+                self.values.parameters[tensor] = var
+        for tensor in memory_tensors(self.fusion):
+            role = "in" if tensor in inputs else "out"
+            buffer = Buffer(tensor.dtype, tensor, role)
+            declared.append(buffer)
+            (self.values.buffers if role == "in" else self.outputs)[tensor] = buffer
+        return declared
+
+    def _depths(self) -> dict[TensorView, int]:
+        """Count the reductions that must be complete before each tensor is known."""
+        depth: dict[TensorView, int] = {}
+        for expr in self.fusion.exprs:
+            above = max((depth[t] for t in sources(expr)), default=0)
+            above += isinstance(expr, Reduce)
+            depth.update(dict.fromkeys(results(expr), above))
+        return depth
+
+    # -- the whole -----------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        if self.levels == 0:
+            self._store_rows()
+        else:
+            self._reduce()
+        body = tuple(self.values.row.stmts)
+        for bound in self.nest.kept_bounds if self.levels == 0 else ():
+            body = (If(sc.less(bound.index, bound.extent), body),)
+        body = (*self.values.allocations(), *body)
+        scratch = self.combiner.scratch
+        buffers = (*self.buffers, *(s.buffer for s in scratch))
+        bound = tuple(
+            (leaf.index, BOUND_NAMES[leaf.binding])
+            for leaf in self.nest.leaves
+            if leaf.binding.is_bound and leaf.extent is not sc.const(1)
+        )
+        is_cuda = self.scheduled.target.kind == "cuda"
+        launch = self._launch()
+        return Kernel(
+            self.fusion.name,
+            self.scheduled,
+            buffers,
+            tuple(self.values.parameters.values()),
+            host_scalars(body, prepare_divisions=is_cuda and not self._is_wide()),
+            bound,
+            body,
+            tuple(scratch),
+            launch,
+            self._is_wide(),
+        )
+
+    def _is_wide(self) -> bool:
+        return self.scheduled.heuristic.wide_index or self.scheduled.target.kind == "cpu"
+
+    def _launch(self) -> Launch:
+        def extent(binding: Binding) -> Scalar:
+            leaf = self.nest.leaf(binding)
+            return leaf.extent if leaf else sc.const(1)
+
+        def threads(binding: Binding) -> int:
+            size = extent(binding)
+            assert isinstance(size, sc.Const)
+            return size.value
+
+        if self.scheduled.target.kind == "cpu":
+            return Launch((extent(Binding.PARALLEL), sc.const(1)), (1, 1))
+        return Launch(
+            (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
+            (threads(Binding.THREAD_X), threads(Binding.THREAD_Y)),
+        )
+
+    # -- reductions ----------------------------------------------------------
+
+    def _reduce(self) -> None:
+        heuristic = self.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        values = self.values
+        if heuristic.is_persistent:
+            for key in kept_values(values, self._roots_of_passes()):
+                size = heuristic.steps * (
+                    values.lane_size if self.scheduled.target.kind == "cuda" else 1
+                )
+                values.kept[key] = values.array(key[0].dtype.compute, size)
+        for level in range(self.levels):
+            self._fold_level(level, heuristic.splits > 1)
+        if heuristic.splits == 1:
+            self._tile(self.levels, {})
+            self._store_rows()
+
+    def _fold_level(self, level: int, is_split: bool) -> None:
+        combiner = self.combiner
+        reduces = [r for r, at in self.space.levels.items() if at == level]
+        states = {r: combiner.begin(r) for r in reduces}
+        self._tile(level, states)
+        for reduce in reduces:
+            combiner.combine(reduce, states[reduce])
+        if not is_split:
+            for reduce in reduces:
+                combiner.publish(reduce, states[reduce])
+            return
+        is_last = combiner.share_parts(states)
+        with self.values.block() as body:
+            for reduce in reduces:
+                combiner.join_parts(reduce, states[reduce])
+                combiner.publish(reduce, states[reduce])
+            self._store_rows()
+        self.values.emit(If(is_last, tuple(body)))
+
+    def _is_full(self, output: TensorView) -> bool:
+        point = self.space.points[output]
+        return any(loop in self.space.reduced for loop in point)
+
+    def _full_outputs(self, level: int) -> list[TensorView]:
+        unique = dict.fromkeys(self.fusion.outputs)
+        return [t for t in unique if self._is_full(t) and self.depths[t] == level]
+
+    def _roots_of_passes(self) -> list[list[Key]]:
+        passes: list[list[Key]] = []
+        for level in range(self.levels + 1):
+            found = [r for r, at in self.space.levels.items() if at == level]
+            roots = [(r.source, self.space.source_point(r)) for r in found]
+            roots += [(t, self.space.points[t]) for t in self._full_outputs(level)]
+            passes.append(roots)
+        return passes
+
+    def _tile(self, level: int, states: dict[Reduce, fold.State]) -> None:
+        """Add one pass over the row: fold into ``states``, store what is complete."""
+        outputs = self._full_outputs(level)
+        if not states and not outputs:
+            return
+        values = self.values
+        values.tile = Scope()
+        values.lane = Scope() if self.nest.lane else None
+        after: list[Stmt] = []
+        for reduce, state in states.items():
+            self._fold_element(reduce, state)
+        for output in outputs:
+            self._store(output, after)
+        tile, lane = values.tile, values.lane
+        values.close_tile()
+        loop = values.in_lanes(lane) if lane else None
+        body: tuple[Stmt, ...] = (*tile.stmts, *((loop,) if loop else ()), *after)
+        values.row.stmts.extend(self._in_steps(body))
+
+    def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
+        values = self.values
+        point = self.space.source_point(reduce)
+        element = values.value(reduce.source, point)
+        index: Scalar = sc.const(0)
+        for axis in reduce.axes:
+            extent = reduce.source.axes[axis].extent
+            index = index * extent + values.index(point[axis])
+        joined = fold.combined(
+            reduce,
+            state,
+            fold.lifted(reduce, element, index),
+            values.let,
+            reassociate=self.scheduled.target.kind == "cpu",
+        )
+        self.combiner.assign(state, joined)
+
+    def _in_steps(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Wrap a tile in the guards and loops of the row."""
+        for bound in self.nest.reduced_bounds:
+            condition = sc.less(bound.index, bound.extent)
+            if condition is not sc.const(1):
+                body = (If(condition, body),)
+        for leaf in reversed(self.nest.reduced):
+            if not leaf.binding.is_bound and leaf.extent is not sc.const(1):
+                body = (For(leaf.index, leaf.stop, body),)
+        return body
+
+    # -- outputs -------------------------------------------------------------
+
+    def _store_rows(self) -> None:
+        """Store the outputs that have one element a row (all, without reductions)."""
+        outputs = [
+            t
+            for t in dict.fromkeys(self.fusion.outputs)
+            if self.levels == 0 or not self._is_full(t)
+        ]
+        if not outputs:
+            return
+        values = self.values
+        after: list[Stmt] = []
+        with values.block() as body:
+            with values.lanes():
+                for output in outputs:
+                    self._store(output, after)
+            for stmt in after:
+                values.emit(stmt)
+        if self.levels == 0:
+            values.row.stmts.extend(body)
+            return
+        # What the stores read is computed by all threads: it may hold barriers' peers.
+        stores = [s for s in body if _only_stores(s)]
+        values.row.stmts.extend(s for s in body if not _only_stores(s))
+        values.row.stmts.extend(self.combiner.for_one_thread(tuple(stores)))
+
+    def _store(self, output: TensorView, after: list[Stmt]) -> None:
+        """Store ``output`` at its point; a packet goes out after the lane loop."""
+        values = self.values
+        point = self.space.points[output]
+        value = values.value(output, point)
+        address = values.address(output, point)
+        for slot, tensor in enumerate(self.fusion.outputs):
+            if tensor is output:
+                self._write(self._output_buffer(slot), address, value, after)
+
+    def _output_buffer(self, slot: int) -> Buffer:
+        outputs = [b for b in self.buffers if b.role == "out"]
+        return outputs[slot]
+
+    def _write(
+        self, buffer: Buffer, address: Scalar, value: Value, after: list[Stmt]
+    ) -> None:
+        values = self.values
+        lane = self.nest.lane
+        is_packet = (
+            lane is not None
+            and values.lane is not None
+            and lane.binding is Binding.PACKET
+            and values.is_packet(address)
+        )
+        full = self.levels > 0 and values.tile is not None
+        if not is_packet:
+            store: tuple[Stmt, ...] = (Store(buffer, address, value),)
+            for stmt in self.combiner.for_real_rows(store) if full else store:
+                values.emit(stmt)
+            return
+        width = values.lane_size
+        array = values.array(buffer.dtype.compute, width)
+        values.emit(SetElement(array, values.lane_index, value))
+        base = address - values.lane_index
+        for start, chunk in packets(buffer.dtype, width):
+            at = sc.const(start)
+            packet: tuple[Stmt, ...] = (StorePacket(buffer, base + start, array, at, chunk),)
+            after.extend(self.combiner.for_real_rows(packet) if full else packet)
+
+
+def _only_stores(stmt: Stmt) -> bool:
+    match stmt:
+        case Store() | StorePacket():
+            return True
+        case For(_, _, body):
+            return any(isinstance(s, Store) for s in body)
+        case _:
+            return False

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bring together what threads and blocks have folded, always in the same order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.lower import fold
+from nfuser.lower.kernel_ir import (
+    Barrier,
+    Buffer,
+    Call,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    Memory,
+    Number,
+    Publish,
+    Scratch,
+    SetElement,
+    Shuffle,
+    Stmt,
+    Store,
+    TakeTicket,
+    Value,
+    Var,
+)
+from nfuser.schedule.nest import Binding
+
+if TYPE_CHECKING:
+    from nfuser.ir.expr import Reduce
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.values import Values
+
+WARP = 32
+_THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
+_STEP = 1000  # numbers of the loops made here; those of nests are smaller
+
+
+class Combiner:
+    """States of reductions, from their beginning to the finished row values."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.nest = values.nest
+        self.scratch: list[Scratch] = []
+        self._parts: dict[Reduce, list[Buffer]] = {}
+        self._reassociate = values.scheduled.target.kind == "cpu"
+        leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
+        self._sizes = {b: leaf.extent for b, leaf in leaves.items()}
+        one = sc.const(1)
+        self._index: dict[Binding, Scalar] = {
+            b: sc.const(0) if leaf.extent is one else leaf.index
+            for b, leaf in leaves.items()
+        }
+        folding = (x.binding for x in self.nest.reduced if x.binding in _THREADS)
+        self._fold = next(folding, None)
+
+    @property
+    def fold_index(self) -> Scalar:
+        """The place of a thread among those that share a row."""
+        return self._index[self._fold] if self._fold else sc.const(0)
+
+    def _size(self, binding: Binding | None) -> int:
+        if binding is None or binding not in self._sizes:
+            return 1
+        extent = self._sizes[binding]
+        assert isinstance(extent, sc.Const)
+        return extent.value
+
+    @property
+    def _lanes(self) -> int:
+        """How many rows one thread folds at once."""
+        is_laned = self.nest.lane is not None and not self.nest.lane_reduces
+        return self.values.lane_size if is_laned else 1
+
+    @property
+    def _lane_index(self) -> Scalar:
+        return self.values.lane_index if self._lanes > 1 else sc.const(0)
+
+    # -- states --------------------------------------------------------------
+
+    def begin(self, reduce: Reduce) -> fold.State:
+        """Declare the state of ``reduce`` and set it to that of no elements."""
+        state: fold.State = []
+        for dtype in fold.state_dtypes(reduce):
+            if self.nest.lane is not None and not self.nest.lane_reduces:
+                array = self.values.array(dtype, self.values.lane_size)
+                state.append(Element(array, self.values.lane_index))
+            else:
+                state.append(Var(dtype, reduce.result))
+        self._reset(reduce, state)
+        return state
+
+    def _reset(self, reduce: Reduce, state: fold.State) -> None:
+        with self.values.lanes():
+            self.assign(state, list(fold.initial(reduce)))
+
+    def assign(self, state: fold.State, new: list[Value]) -> None:
+        """Give ``state`` its new values, where it is kept."""
+        for place, value in zip(state, new, strict=True):
+            if isinstance(place, Element):
+                self.values.emit(SetElement(place.array, place.index, value))
+            else:
+                assert isinstance(place, Var)
+                self.values.emit(Let(place, value))
+
+    def join(self, reduce: Reduce, state: fold.State, other: fold.State) -> None:
+        """Fold ``other`` into ``state``."""
+        joined = fold.combined(
+            reduce, state, other, self.values.let, reassociate=self._reassociate
+        )
+        self.assign(state, joined)
+
+    def publish(self, reduce: Reduce, state: fold.State) -> None:
+        """Make the result known as the value of ``reduce``'s tensor."""
+        point = self.values.scheduled.space.points[reduce.result]
+        self.values.row.values[(reduce.result, point)] = fold.result(reduce, state)
+
+    # -- threads -------------------------------------------------------------
+
+    def combine(self, reduce: Reduce, state: fold.State) -> None:
+        """Bring the threads of a row together; each then holds the result."""
+        if self._size(self._fold) == 1:
+            return
+        if self._fold is Binding.THREAD_X:
+            self._combine_x(reduce, state)
+        else:
+            self._combine_y(reduce, state)
+
+    def _shuffles(self, reduce: Reduce, state: fold.State, lanes: int) -> None:
+        distance = lanes // 2
+        while distance:
+            other = [self.values.let(Shuffle(s, distance)) for s in state]
+            self.join(reduce, state, list(other))
+            distance //= 2
+
+    def _combine_x(self, reduce: Reduce, state: fold.State) -> None:
+        """By shuffles inside a warp, then through shared memory between warps."""
+        threads = self._size(Binding.THREAD_X)
+        self._shuffles(reduce, state, min(threads, WARP))
+        warps = threads // WARP
+        if warps <= 1:
+            return
+        values = self.values
+        thread = self._index[Binding.THREAD_X]
+        shared = [values.array(s.dtype, warps, Memory.SHARED) for s in state]
+        pairs = zip(shared, state, strict=True)
+        writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
+        values.emit(If(sc.equal(thread % WARP, 0), writes))
+        values.emit(Barrier())
+        self.assign(state, [Element(a, thread % warps) for a in shared])
+        self._shuffles(reduce, state, warps)
+
+    def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
+        """Through shared memory, each thread a column, the rows in their order."""
+        values = self.values
+        rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
+        x = self._index.get(Binding.THREAD_X, sc.const(0))
+        size = rows * columns * self._lanes
+        shared = [values.array(s.dtype, size, Memory.SHARED) for s in state]
+
+        def place(row: Scalar | int) -> Scalar:
+            return (self._lane_index * rows + row) * columns + x
+
+        with values.lanes():
+            for array, own in zip(shared, state, strict=True):
+                row = place(self._index[Binding.THREAD_Y])
+                values.emit(SetElement(array, row, own))
+        values.emit(Barrier())
+        with values.lanes():
+            self.assign(state, [Element(a, place(0)) for a in shared])
+            step = sc.loop_index(_STEP, rows - 1)
+            with values.block() as body:
+                self.join(reduce, state, [Element(a, place(step + 1)) for a in shared])
+            values.emit(For(step, step.extent, tuple(body)))
+
+    # -- blocks --------------------------------------------------------------
+
+    def share_parts(self, states: dict[Reduce, fold.State]) -> Value:
+        """Store what this block has folded; return whether it is the last to do so.
+
+        In the last block, ``states`` then hold what all blocks of the row have folded,
+        joined in the order of blocks, not of arrival: see ``join_parts``.
+        """
+        values = self.values
+        self._parts = {
+            r: [Buffer(s.dtype, None, "partials") for s in state]
+            for r, state in states.items()
+        }
+        for parts in self._parts.values():
+            size = self._rows() * self._splits()
+            self.scratch.extend(Scratch(b, size) for b in parts)
+        with values.block() as stores, values.lanes():
+            for reduce, state in states.items():
+                for buffer, own in zip(self._parts[reduce], state, strict=True):
+                    at = self._part(self._index[Binding.BLOCK_Y])
+                    values.emit(Store(buffer, at, own))
+        values.emit(self._if_first_of_row(tuple(stores)))
+        values.emit(Publish())
+        values.emit(Barrier())
+        return self._is_last()
+
+    def _rows(self) -> Scalar:
+        rows = self._sizes[Binding.BLOCK_X] * self._lanes
+        for binding in _THREADS:
+            if binding is not self._fold:
+                rows = rows * self._size(binding)
+        return rows
+
+    def _splits(self) -> int:
+        return self._size(Binding.BLOCK_Y)
+
+    def _part(self, split: Scalar) -> Scalar:
+        row = self._index[Binding.BLOCK_X]
+        for binding in _THREADS:
+            if binding is not self._fold and binding in self._index:
+                row = row * self._size(binding) + self._index[binding]
+        row = row * self._lanes + self._lane_index
+        return row * self._splits() + split
+
+    def _is_last(self) -> Value:
+        values = self.values
+        tickets = Buffer(DType.U32, None, "tickets")
+        self.scratch.append(Scratch(tickets, self._sizes[Binding.BLOCK_X]))
+        flag = values.array(DType.I32, 1, Memory.SHARED)
+        zero = sc.const(0)
+        ticket = Var(DType.I32)
+        block = self._index[Binding.BLOCK_X]
+        body: tuple[Stmt, ...] = (
+            TakeTicket(ticket, tickets, block),
+            SetElement(flag, zero, ticket),
+        )
+        for binding in _THREADS:
+            if self._size(binding) > 1:
+                body = (If(sc.equal(self._index[binding], 0), body),)
+        for stmt in body:
+            values.emit(stmt)
+        values.emit(Barrier())
+        seen = values.let(Element(flag, zero))
+        last = Number(self._splits() - 1, DType.I32)
+        return Call("equal", (seen, last), DType.BOOL)
+
+    def join_parts(self, reduce: Reduce, state: fold.State) -> None:
+        """Fold the parts of all blocks into ``state``; threads share the work."""
+        values = self.values
+        threads, splits = self._size(self._fold), self._splits()
+        self._reset(reduce, state)
+        steps = -(-splits // threads)
+        step = sc.loop_index(_STEP + 1, steps)
+        split = step * threads + self.fold_index
+        with values.block() as body, values.lanes():
+            at = self._part(split)
+            parts = self._parts[reduce]
+            other = [values.let(Load(b, at, volatile=True)) for b in parts]
+            self.join(reduce, state, list(other))
+        inner: tuple[Stmt, ...] = tuple(body)
+        condition = sc.less(split, splits)
+        if condition is not sc.const(1):
+            inner = (If(condition, inner),)
+        values.emit(For(step, step.extent, inner))
+        self.combine(reduce, state)
+
+    def _if_first_of_row(self, body: tuple[Stmt, ...]) -> Stmt:
+        return If(sc.equal(self.fold_index, 0), body)
+
+    def for_one_thread(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Let the first thread of each real row run ``body``."""
+        if not body:
+            return ()
+        if self._size(self._fold) > 1:
+            body = (self._if_first_of_row(body),)
+        return self.for_real_rows(body)
+
+    def for_real_rows(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Keep threads beyond the last row, which repeat it, from storing."""
+        if not body:
+            return ()
+        for bound in self.nest.kept_bounds:
+            body = (If(sc.less(bound.index, bound.extent), body),)
+        return body

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reduction holds while it folds: initial state, how an element joins it.
+
+A state is one value or several. To add a reduction, say here how it begins, how an
+element becomes a state, how two states become one, and what the result is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from nfuser.dtypes import DType
+from nfuser.errors import VerifyError
+from nfuser.ir.expr import Reduce, ReduceOp
+from nfuser.lower.kernel_ir import Call, IndexValue, Number, Value, Var
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.ir.scalar import Scalar
+
+State: TypeAlias = "list[Value]"
+Emit: TypeAlias = "Callable[[Value], Var]"
+
+_ARGS = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+_COMBINERS = {
+    ReduceOp.SUM: "add",
+    ReduceOp.PROD: "multiply",
+    ReduceOp.MAX: "maximum",
+    ReduceOp.MIN: "minimum",
+    ReduceOp.ANY: "bit_or",
+    ReduceOp.ALL: "bit_and",
+}
+_REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
+
+
+def state_dtypes(reduce: Reduce) -> list[DType]:
+    """Return the dtype of each value of the state."""
+    own = reduce.source.dtype.compute
+    return [own, DType.I64] if reduce.op in _ARGS else [own]
+
+
+def initial(reduce: Reduce) -> list[Number]:
+    """Return the state of no elements."""
+    dtype = reduce.source.dtype.compute
+    largest = np.iinfo(np.int64).max
+    match reduce.op:
+        case ReduceOp.SUM | ReduceOp.ANY:
+            return [_number(0, dtype)]
+        case ReduceOp.PROD | ReduceOp.ALL:
+            return [_number(1, dtype)]
+        case ReduceOp.MAX:
+            return [_extreme(dtype, -1)]
+        case ReduceOp.MIN:
+            return [_extreme(dtype, 1)]
+        case ReduceOp.ARGMAX:
+            return [_extreme(dtype, -1), Number(largest, DType.I64)]
+        case ReduceOp.ARGMIN:
+            return [_extreme(dtype, 1), Number(largest, DType.I64)]
+        case ReduceOp.MOMENTS:
+            message = "moments must be expanded by the schedule"
+            raise VerifyError(message)
+
+
+def _number(number: int, dtype: DType) -> Number:
+    if dtype.is_bool:
+        return Number(bool(number), dtype)
+    return Number(float(number) if dtype.is_float else number, dtype)
+
+
+def _extreme(dtype: DType, sign: int) -> Number:
+    if dtype.is_float:
+        return Number(sign * float("inf"), dtype)
+    if dtype.is_bool:
+        return Number(sign > 0, dtype)
+    limits = np.iinfo(dtype.numpy)
+    return Number(int(limits.max if sign > 0 else limits.min), dtype)
+
+
+def lifted(reduce: Reduce, element: Value, index: Scalar) -> State:
+    """Return the state of one element; ``index`` is its place along the axes."""
+    if reduce.op in _ARGS:
+        return [element, IndexValue(index, DType.I64)]
+    return [element]
+
+
+def combined(
+    reduce: Reduce, a: State, b: State, emit: Emit, *, reassociate: bool
+) -> State:
+    """Return the state of what ``a`` and ``b`` hold together."""
+    if reduce.op in _ARGS:
+        return _better(reduce, a, b, emit)
+    name = _COMBINERS[reduce.op]
+    dtype = a[0].dtype
+    if dtype.is_bool:
+        name = {"maximum": "bit_or", "minimum": "bit_and"}.get(name, name)
+    if reassociate and dtype.is_float:
+        name = _REASSOCIATED.get(name, name)
+    return [Call(name, (a[0], b[0]), dtype)]
+
+
+def _better(reduce: Reduce, a: State, b: State, emit: Emit) -> State:
+    """Keep the better element; of equals, and of NaNs, the first."""
+    wins = "greater" if reduce.op is ReduceOp.ARGMAX else "less"
+
+    def bits(op: str, *operands: Value) -> Value:
+        return Call(op, operands, DType.BOOL)
+
+    earlier = bits("less", b[1], a[1])
+    if a[0].dtype.is_bool:
+        # True beats False; ordering of bool is that of its bits.
+        first, second = (b[0], a[0]) if wins == "greater" else (a[0], b[0])
+        better = bits("bit_and", first, bits("invert", second))
+    else:
+        better = bits(wins, b[0], a[0])
+    ties = bits("bit_and", bits("equal", b[0], a[0]), earlier)
+    take = bits("bit_or", better, ties)
+    if a[0].dtype.is_float:
+        fresh = bits("bit_or", bits("equal", a[0], a[0]), earlier)
+        is_nan = bits("not_equal", b[0], b[0])
+        holds_nan = bits("equal", a[0], a[0])
+        take = bits("bit_or", bits("bit_and", take, holds_nan), bits("bit_and", is_nan, fresh))
+    chosen = emit(take)
+    return [
+        Call("select", (chosen, new, old), old.dtype)
+        for old, new in zip(a, b, strict=True)
+    ]
+
+
+def result(reduce: Reduce, state: State) -> Value:
+    """Return what the finished state stands for."""
+    return state[-1]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one pass over a row computes and a later one reads again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.maps import source_points
+from nfuser.domains.space import reads
+from nfuser.ir.expr import Argument, Pointwise, Reduce, sources
+from nfuser.ir.point_op import CAST, COPY
+from nfuser.ir.walk import toposort
+
+if TYPE_CHECKING:
+    from nfuser.lower.values import Key, Values
+
+
+def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
+    """Return the values to keep; ``passes`` lists the roots of each pass.
+
+    Of what two passes both need, only the outermost values are kept: those that the
+    later pass reads in computing something that the earlier one did not. A GPU thread
+    keeps whatever it can; a CPU reads its cache again unless the value was costly.
+    """
+    seen: set[Key] = set()
+    found: dict[Key, None] = {}
+    for roots in passes:
+        needed = _closure(values, roots)
+        fresh = set(needed) - seen
+        for key in needed:
+            expr = values.definition[key[0]]
+            inner = source_points(expr, key[1]) if key in fresh else []
+            edges = [*inner, *([key] if key in roots and key not in fresh else [])]
+            for read in edges:
+                if read in seen:
+                    found[_materialised(values, read)] = None
+        seen.update(needed)
+    return [k for k in found if _is_worth_keeping(values, k)]
+
+
+def _closure(values: Values, roots: list[Key]) -> list[Key]:
+    found = reads(values.scheduled.fusion, list(dict.fromkeys(roots)))
+    return [key for key in found if values.place(key).in_tile]
+
+
+def _materialised(values: Values, key: Key) -> Key:
+    """Follow views and copies to the value that is really computed or loaded."""
+    while True:
+        expr = values.definition[key[0]]
+        is_alias = not isinstance(expr, (Pointwise, Argument, Reduce)) or (
+            isinstance(expr, Pointwise)
+            and (
+                expr.op is COPY
+                or (
+                    expr.op is CAST
+                    and expr.operands[0].dtype.compute is expr.result.dtype
+                )
+            )
+        )
+        inner = source_points(expr, key[1]) if is_alias else []
+        if not inner:
+            return key
+        key = inner[0]
+
+
+def _is_worth_keeping(values: Values, key: Key) -> bool:
+    if not values.place(key).in_tile:
+        return False
+    if values.scheduled.target.kind == "cuda":
+        return True
+    exprs = toposort(
+        [values.definition[key[0]]],
+        lambda e: [] if isinstance(e, Reduce) else [values.definition[t] for t in sources(e)],
+    )
+    return any(isinstance(e, Pointwise) and e.op.is_costly for e in exprs)

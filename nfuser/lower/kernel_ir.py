@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel IR: values, statements, one kernel."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from nfuser.dtypes import DType
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.scheduled import Scheduled
+
+
+class Memory(Enum):
+    """Where an array lives."""
+
+    LOCAL = "local"  # a thread's own: registers, or the stack of a CPU thread
+    SHARED = "shared"  # one for each block of threads
+
+
+@node
+class Buffer:
+    """A kernel parameter that points to elements."""
+
+    dtype: DType
+    tensor: TensorView | None
+    role: str  # "in", "out", "partials" or "tickets"
+
+
+@node
+class Array:
+    """Elements that live as long as the block or thread."""
+
+    dtype: DType
+    size: int
+    memory: Memory
+
+
+@node
+class Var:
+    """A local variable; its name comes of the tensor it holds, if any."""
+
+    dtype: DType
+    tensor: TensorView | None = None
+
+
+@node
+class Number:
+    """A literal."""
+
+    value: bool | int | float
+    dtype: DType
+
+
+@node
+class IndexValue:
+    """An index as a value."""
+
+    scalar: Scalar
+    dtype: DType
+
+
+@node
+class Call:
+    """A primitive, or an operator, on values."""
+
+    op: str
+    operands: tuple[Value, ...]
+    dtype: DType
+
+
+@node
+class Element:
+    """One element of an array."""
+
+    array: Array
+    index: Scalar
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the array."""
+        return self.array.dtype
+
+
+@node
+class Load:
+    """One element of a buffer, in its compute type."""
+
+    buffer: Buffer
+    index: Scalar
+    volatile: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        """The type in which kernels hold the buffer's elements."""
+        return self.buffer.dtype.compute
+
+
+@node
+class Shuffle:
+    """The value that the thread ``distance`` lanes away (exclusive or) holds."""
+
+    value: Value
+    distance: int
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the value."""
+        return self.value.dtype
+
+
+Value: TypeAlias = Var | Number | IndexValue | Call | Element | Load | Shuffle
+
+
+@node
+class Let:
+    """``var = value``; also gives a variable a new value."""
+
+    var: Var
+    value: Value
+
+
+@node
+class SetElement:
+    """``array[index] = value``."""
+
+    array: Array
+    index: Scalar
+    value: Value
+
+
+@node
+class Store:
+    """Write one element of a buffer."""
+
+    buffer: Buffer
+    index: Scalar
+    value: Value
+
+
+@node
+class LoadPacket:
+    """Read ``width`` neighbours of a buffer into ``array[at:]`` at once."""
+
+    array: Array
+    at: Scalar
+    buffer: Buffer
+    index: Scalar
+    width: int
+
+
+@node
+class StorePacket:
+    """Write ``array[at:]`` to ``width`` neighbours of a buffer at once."""
+
+    buffer: Buffer
+    index: Scalar
+    array: Array
+    at: Scalar
+    width: int
+
+
+@node
+class Allocate:
+    """Declare an array."""
+
+    array: Array
+
+
+@node
+class For:
+    """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled."""
+
+    index: LoopIndex
+    stop: Scalar
+    body: tuple[Stmt, ...]
+
+
+@node
+class If:
+    """Run ``body`` where ``condition`` (a value, or a non-zero scalar) holds."""
+
+    condition: Value | Scalar
+    body: tuple[Stmt, ...]
+
+
+@node
+class Barrier:
+    """Wait for every thread of the block; what they wrote to shared memory is seen."""
+
+
+@node
+class Publish:
+    """Make what this thread wrote seen by other blocks."""
+
+
+@node
+class TakeTicket:
+    """``var`` = how many blocks came to ``buffer[index]`` before."""
+
+    var: Var
+    buffer: Buffer
+    index: Scalar
+
+
+Stmt: TypeAlias = (
+    Let
+    | SetElement
+    | Store
+    | LoadPacket
+    | StorePacket
+    | Allocate
+    | For
+    | If
+    | Barrier
+    | Publish
+    | TakeTicket
+)
+
+
+@node
+class Scratch:
+    """Memory that a launch needs besides inputs and outputs, in elements."""
+
+    buffer: Buffer
+    size: Scalar
+
+
+@node
+class Launch:
+    """How many blocks and threads run a kernel, or how long the caller's range is."""
+
+    grid: tuple[Scalar, Scalar]
+    block: tuple[int, int]
+
+
+@node
+class Kernel:
+    """A lowered segment: one device function, or one function over a range."""
+
+    name: str
+    scheduled: Scheduled
+    buffers: tuple[Buffer, ...]
+    values: tuple[Var, ...]  # scalars passed by value
+    scalars: tuple[Scalar, ...]  # sizes, strides and what the host prepares of them
+    bound: tuple[tuple[LoopIndex, str], ...]  # indices that the hardware gives
+    body: tuple[Stmt, ...]
+    scratch: tuple[Scratch, ...]
+    launch: Launch
+    wide_index: bool

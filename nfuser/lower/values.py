@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pull values: turn (tensor, point) pairs into variables, each in its scope.
+
+A point is written in the loops of the space. What a value depends on decides where
+it is computed: once for a row, once for each step along it, or in the lane loop.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.domains.maps import Point, source_points
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expr,
+    FromScalar,
+    Iota,
+    Pointwise,
+    Reduce,
+)
+from nfuser.ir.point_op import CAST, COPY
+from nfuser.ir.tensor import TensorView
+from nfuser.ir.walk import toposort
+from nfuser.lower.kernel_ir import (
+    Allocate,
+    Array,
+    Buffer,
+    Call,
+    Element,
+    For,
+    IndexValue,
+    Let,
+    Load,
+    LoadPacket,
+    Memory,
+    Number,
+    SetElement,
+    Stmt,
+    Value,
+    Var,
+)
+from nfuser.schedule.nest import Binding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.schedule.scheduled import Scheduled
+
+Key: TypeAlias = "tuple[TensorView, Point]"
+
+
+@dataclass(slots=True)
+class Scope:
+    """Statements being collected, and the values they make."""
+
+    stmts: list[Stmt] = field(default_factory=list)
+    values: dict[Key, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is computed: inside the tile of a row, inside the lane loop."""
+
+    in_tile: bool
+    in_lane: bool
+
+
+class Values:
+    """The scopes of a kernel under construction, and the values in them."""
+
+    def __init__(self, scheduled: Scheduled) -> None:
+        self.scheduled = scheduled
+        self.definition = scheduled.fusion.definition
+        self.nest = scheduled.nest
+        self.row = Scope()
+        self.tile: Scope | None = None
+        self.lane: Scope | None = None
+        self.arrays: list[Array] = []
+        self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
+        self.filled: set[Key] = set()  # of these, what an earlier pass has left
+        self.buffers: dict[TensorView, Buffer] = {}
+        self.parameters: dict[TensorView, Var] = {}
+        self._places: dict[Key, Place] = {}
+        self._loop_places = {
+            loop: self._loop_place(loop) for loop in scheduled.space.loops
+        }
+
+    # -- where ---------------------------------------------------------------
+
+    def _loop_place(self, loop: LoopIndex) -> Place:
+        used = set(scalar_walk.loops_in(self.nest.index_of[loop]))
+        lane = self.nest.lane
+        in_lane = lane is not None and lane.index in used
+        folds = loop in self.scheduled.space.reduced
+        return Place(folds, in_lane)
+
+    def place(self, key: Key) -> Place:
+        """Return where the value of ``key`` belongs."""
+        if key not in self._places:
+            for item in toposort([key], self._unplaced):
+                self._places[item] = self._own_place(item)
+        return self._places[key]
+
+    def _unplaced(self, key: Key) -> list[Key]:
+        if key in self._places:
+            return []
+        return source_points(self.definition[key[0]], key[1])
+
+    def _own_place(self, key: Key) -> Place:
+        tensor, point = key
+        expr = self.definition[tensor]
+        match expr:
+            case Constant() | FromScalar():
+                places = []
+            case Argument():
+                strides = self.scheduled.strides.get(tensor, ())
+                moving = [
+                    p
+                    for p, s in zip(point, strides, strict=True)
+                    if s is not sc.const(0)
+                ] if not expr.by_value else []
+                places = self._places_of(moving)
+            case Iota() | Reduce():
+                places = self._places_of(list(point))
+            case _:
+                places = [self._places[k] for k in source_points(expr, point)]
+        return Place(any(p.in_tile for p in places), any(p.in_lane for p in places))
+
+    def _places_of(self, scalars: list[Scalar]) -> list[Place]:
+        return [
+            self._loop_places[loop] for x in scalars for loop in scalar_walk.loops_in(x)
+        ]
+
+    # -- scopes --------------------------------------------------------------
+
+    def array(self, dtype: DType, size: int, memory: Memory = Memory.LOCAL) -> Array:
+        """Declare an array for the whole kernel."""
+        made = Array(dtype, size, memory)
+        self.arrays.append(made)
+        return made
+
+    def allocations(self) -> list[Stmt]:
+        """Return the declarations of all arrays."""
+        return [Allocate(array) for array in self.arrays]
+
+    @property
+    def lane_size(self) -> int:
+        """The number of lanes of a full packet or tile; 1 without a lane."""
+        lane = self.nest.lane
+        if lane is None:
+            return 1
+        assert isinstance(lane.extent, sc.Const)
+        return lane.extent.value
+
+    @property
+    def lane_index(self) -> Scalar:
+        """The index of the lane; 0 without one."""
+        return self.nest.lane.index if self.nest.lane else sc.const(0)
+
+    @property
+    def outside_lane(self) -> Scope:
+        """The scope around the lane loop that is open, or would be."""
+        return self.tile or self.row
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append ``stmt`` to the innermost scope."""
+        (self.lane or self.tile or self.row).stmts.append(stmt)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Stmt]]:
+        """Collect statements of the innermost scope apart, for a loop or a branch."""
+        scope = self.lane or self.tile or self.row
+        outer, scope.stmts = scope.stmts, []
+        try:
+            yield scope.stmts
+        finally:
+            scope.stmts = outer
+
+    @contextmanager
+    def lanes(self) -> Iterator[None]:
+        """Put a lane loop around the body, where lanes belong to rows of their own."""
+        if self.nest.lane is None or self.nest.lane_reduces:
+            yield
+            return
+        self.lane = Scope()
+        try:
+            yield
+        finally:
+            loop = self.in_lanes(self.lane)
+            self.lane = None
+            if loop is not None:
+                self.emit(loop)
+
+    def let(self, value: Value, tensor: TensorView | None = None) -> Var:
+        """Give ``value`` a name in the innermost scope."""
+        var = Var(value.dtype, tensor)
+        self.emit(Let(var, value))
+        return var
+
+    def _scope_of(self, place: Place) -> Scope:
+        if place.in_lane:
+            assert self.lane is not None
+            return self.lane
+        if place.in_tile:
+            assert self.tile is not None
+            return self.tile
+        return self.row
+
+    def in_lanes(self, body: Scope) -> Stmt | None:
+        """Return the loop over lanes with ``body``, or None where it is empty."""
+        lane = self.nest.lane
+        if lane is None or not body.stmts:
+            return None
+        return For(lane.index, lane.stop, tuple(body.stmts))
+
+    def close_tile(self) -> None:
+        """End the pass over the row; what it has kept can be read from now on."""
+        for scope in (self.tile, self.lane):
+            if scope is not None:
+                self.filled.update(k for k in scope.values if k in self.kept)
+        self.tile = self.lane = None
+
+    # -- values --------------------------------------------------------------
+
+    def index(self, x: Scalar) -> Scalar:
+        """Return ``x``, written in loops of the space, in those of the nest."""
+        return scalar_walk.substitute([x], self.nest.index_of)[0]  # pyright: ignore[reportArgumentType]
+
+    def address(self, tensor: TensorView, point: Point) -> Scalar:
+        """Return the offset, in elements, of ``tensor`` at ``point``."""
+        total: Scalar = sc.const(0)
+        strides = self.scheduled.strides[tensor]
+        for p, stride in zip(point, strides, strict=True):
+            total = total + self.index(p) * stride
+        return total
+
+    def find(self, key: Key) -> Value | None:
+        """Return the value of ``key`` if an open scope has it."""
+        for scope in (self.lane, self.tile, self.row):
+            if scope is not None and key in scope.values:
+                return scope.values[key]
+        return None
+
+    def value(self, tensor: TensorView, point: Point) -> Value:
+        """Return the value of ``tensor`` at ``point``, computing what is missing."""
+        key = (tensor, point)
+        for item in toposort([key], self._missing):
+            if self.find(item) is None:
+                self._make(item)
+        found = self.find(key)
+        assert found is not None
+        return found
+
+    def _missing(self, key: Key) -> list[Key]:
+        if self.find(key) is not None or self._is_row_lane(key) or self._is_kept(key):
+            return []
+        return source_points(self.definition[key[0]], key[1])
+
+    def _is_row_lane(self, key: Key) -> bool:
+        """Tell whether ``key`` varies by lane only, yet is wanted inside a tile."""
+        place = self.place(key)
+        is_plain = isinstance(self.definition[key[0]], Reduce)
+        return self.tile is not None and place.in_lane and not place.in_tile and not is_plain
+
+    def _is_kept(self, key: Key) -> bool:
+        return self.tile is not None and key in self.filled
+
+    def _make(self, key: Key) -> None:
+        if self._is_row_lane(key):
+            self._lay_out_row(key)
+            return
+        tensor, point = key
+        if self._is_kept(key):
+            scope = self._scope_of(self.place(key))
+            var = Var(tensor.dtype.compute, tensor)
+            scope.stmts.append(Let(var, Element(self.kept[key], self.kept_index())))
+            scope.values[key] = var
+            return
+        expr = self.definition[tensor]
+        if isinstance(expr, Argument) and not expr.by_value:
+            self._load(key)
+            return
+        place = self.place(key)
+        scope = self._scope_of(place)
+        made = self._computed(expr, point, place)
+        scope.values[key] = made
+        self.keep(key, made)
+
+    def keep(self, key: Key, made: Value) -> None:
+        """Put a value that a later pass reads into the array that waits for it."""
+        if key in self.kept and self.tile is not None:
+            scope = self._scope_of(self.place(key))
+            target = SetElement(self.kept[key], self.kept_index(), made)
+            scope.stmts.append(target)
+
+    def kept_index(self) -> Scalar:
+        """Return the place of the current step and lane in a kept row."""
+        return self.step_index() * self._lane_extent() + self.lane_index
+
+    def step_index(self) -> Scalar:
+        """Return the number of the current step of the loops of a row."""
+        total: Scalar = sc.const(0)
+        for leaf in self.nest.reduced:
+            if not leaf.binding.is_bound:
+                total = total * leaf.extent + leaf.index
+        return total
+
+    def _lane_extent(self) -> Scalar:
+        return self.nest.lane.extent if self.nest.lane else sc.const(1)
+
+    def _computed(self, expr: Expr, point: Point, place: Place) -> Value:
+        sources = source_points(expr, point)
+        match expr:
+            case Constant(number):
+                assert not isinstance(number, complex)
+                return Number(number, expr.result.dtype.compute)
+            case FromScalar(scalar):
+                return IndexValue(self.index(scalar), expr.result.dtype)
+            case Iota():
+                return IndexValue(self.index(point[0]), expr.result.dtype)
+            case Argument():
+                return self.parameters[expr.result]
+            case Pointwise():
+                operands = [self._operand(key) for key in sources]
+                return self._pointwise(expr, operands, place)
+            case _:
+                return self._operand(sources[0])
+
+    def _operand(self, key: Key) -> Value:
+        found = self.find(key)
+        assert found is not None
+        return found
+
+    def _pointwise(
+        self, expr: Pointwise, operands: list[Value], place: Place
+    ) -> Value:
+        if expr.op is COPY:
+            return operands[0]
+        source, target = expr.operands[0].dtype, expr.result.dtype
+        name = expr.op.name
+        if expr.op is CAST:
+            if target.is_half:
+                name = f"round_{target}"
+            elif source.compute is target:
+                return operands[0]
+            else:
+                name = f"to_{target}"
+        var = Var(target.compute, expr.result)
+        call = Call(name, tuple(operands), target.compute)
+        self._scope_of(place).stmts.append(Let(var, call))
+        return var
+
+    def _load(self, key: Key) -> None:
+        tensor, point = key
+        buffer = self.buffers[tensor]
+        address = self.address(tensor, point)
+        if self.place(key).in_lane and self.is_packet(address):
+            self._load_packet(key, address)
+            return
+        scope = self._scope_of(self.place(key))
+        var = Var(tensor.dtype.compute, tensor)
+        scope.stmts.append(Let(var, Load(buffer, address)))
+        scope.values[key] = var
+        self.keep(key, var)
+
+    def is_packet(self, address: Scalar) -> bool:
+        """Tell whether ``address`` moves with the lane, element by element."""
+        lane = self.nest.lane
+        if lane is None or lane.binding is not Binding.PACKET:
+            return False
+        base = address - lane.index
+        return lane.index not in scalar_walk.loops_in(base)
+
+    def _load_packet(self, key: Key, address: Scalar) -> None:
+        tensor = key[0]
+        buffer, width = self.buffers[tensor], self.lane_size
+        at: Scalar = sc.const(0)
+        if key in self.kept and self.tile is not None:
+            array, at = self.kept[key], self.step_index() * width
+        else:
+            array = self.array(tensor.dtype.compute, width)
+        base = address - self.lane_index
+        for start, chunk in packets(tensor.dtype, width):
+            self.outside_lane.stmts.append(
+                LoadPacket(array, at + start, buffer, base + start, chunk)
+            )
+        element = Element(array, at + self.lane_index)
+        assert self.lane is not None
+        var = Var(element.dtype, tensor)
+        self.lane.stmts.append(Let(var, element))
+        self.lane.values[key] = var
+
+    def _lay_out_row(self, key: Key) -> None:
+        """Compute what varies by lane only before the tile, and keep it by lane."""
+        outer = (self.tile, self.lane)
+        self.tile, self.lane = None, Scope()
+        made = self.value(*key)
+        array = self.array(made.dtype, self.lane_size)
+        self.lane.stmts.append(SetElement(array, self.lane_index, made))
+        loop = self.in_lanes(self.lane)
+        assert loop is not None
+        self.row.stmts.append(loop)
+        self.tile, self.lane = outer
+        self.row.values[key] = Element(array, self.lane_index)
+
+
+def packets(dtype: DType, width: int) -> list[tuple[int, int]]:
+    """Cut ``width`` elements into accesses of at most 16 bytes: (start, length)."""
+    chunk = min(width, 16 // dtype.itemsize)
+    return [(start, chunk) for start in range(0, width, chunk)]
