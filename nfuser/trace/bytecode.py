@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which names a function reads: globals, closure cells and arguments, with attributes.
+
+``scale * self.weights[0]`` reads the global ``scale`` and, from the argument ``self``,
+attribute ``weights``, item 0.
+"""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from nfuser.ir.base import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind: TypeAlias = Literal["global", "cell", "local"]
+
+
+@value
+class Step:
+    """One step from a value to a part of it: an attribute, or an item."""
+
+    key: Any
+    is_attribute: bool
+
+    def apply(self, whole: Any) -> Any:
+        """Return the part."""
+        return getattr(whole, self.key) if self.is_attribute else whole[self.key]
+
+    def __str__(self) -> str:
+        return f".{self.key}" if self.is_attribute else f"[{self.key!r}]"
+
+
+@value
+class NamedPath:
+    """A name as the bytecode spells it, and the steps that follow it."""
+
+    kind: Kind
+    name: str
+    steps: tuple[Step, ...] = ()
+
+
+_ROOTS: dict[str, Kind] = {
+    "LOAD_GLOBAL": "global",
+    "LOAD_NAME": "global",
+    "LOAD_DEREF": "cell",
+    "LOAD_CLASSDEREF": "cell",
+    "LOAD_FAST": "local",
+    "LOAD_FAST_CHECK": "local",
+    "LOAD_FAST_BORROW": "local",
+    "LOAD_FAST_LOAD_FAST": "local",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "local",
+}
+_SILENT = {"CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL", "PRECALL", "COPY_FREE_VARS"}
+_CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
+
+
+@lru_cache(1024)
+def paths(code: CodeType) -> tuple[NamedPath, ...]:
+    """Return every read of a name in ``code``, in order, functions inside included."""
+    found = list(_paths(code))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += [
+                path
+                for path in paths(constant)
+                # A local of the inner function is not one of ours; a cell may be.
+                if path.kind != "local"
+                and not (path.kind == "cell" and path.name in constant.co_cellvars)
+            ]
+    return tuple(found)
+
+
+def _paths(code: CodeType) -> Iterator[NamedPath]:
+    held: NamedPath | None = None
+    constant: list[Any] = []
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in _SILENT:
+            continue
+        if held is not None and name in ("LOAD_ATTR", "LOAD_METHOD") and not constant:
+            held = _longer(held, Step(instruction.argval, True))
+            continue
+        if held is not None and name in _CONSTANTS and not constant:
+            constant = [instruction.argval]
+            continue
+        if held is not None and constant and _is_subscript(instruction):
+            held, constant = _longer(held, Step(constant[0], False)), []
+            continue
+        if held is not None:
+            yield held
+        held, constant = None, []
+        if name in _ROOTS:
+            *others, last = _names(instruction)
+            for other in others:
+                yield NamedPath(_ROOTS[name], other)
+            held = NamedPath(_ROOTS[name], last)
+    if held is not None:
+        yield held
+
+
+def _longer(path: NamedPath, step: Step) -> NamedPath:
+    return NamedPath(path.kind, path.name, (*path.steps, step))
+
+
+def _names(instruction: dis.Instruction) -> tuple[str, ...]:
+    names = instruction.argval
+    return names if isinstance(names, tuple) else (names,)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _is_subscript(instruction: dis.Instruction) -> bool:
+    if instruction.opname == "BINARY_SUBSCR":
+        return True
+    return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a traced function took from outside its arguments.
+
+An array that an operation met is one more input, read again at each call. Anything
+else that the function can read, numbers foremost, is a constant of the trace: when it
+changed, the function is traced again. Nothing stale is ever used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.dtypes import DType, as_dtype
+from nfuser.errors import TraceError
+from nfuser.ir.base import node
+from nfuser.trace import clocks
+from nfuser.trace.origins import PLAIN, Finder, Origin, Root, is_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Read = "Callable[[tuple[Any, ...], Mapping[str, Any]], bool]"
+
+
+@node
+class CapturedArray:
+    """An array from outside: the slot it has, and where it is read at each call."""
+
+    slot: int
+    origin: Origin
+    dtype: DType
+    ndim: int
+
+
+@node
+class Captured:
+    """What a trace took from outside; ``read`` tells whether it is still so."""
+
+    arrays: tuple[CapturedArray, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    aliases: tuple[tuple[Origin, Origin], ...] = ()
+
+    def read(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return today's captured arrays; None when it must be traced again."""
+        kwargs = kwargs or {}
+        try:
+            for constant in self.constants:
+                if not constant.holds(constant.origin.read(args, kwargs)):
+                    return None
+            for one, other in self.aliases:
+                if _memory(one.read(args, kwargs)) != _memory(other.read(args, kwargs)):
+                    return None
+            found = [(a, a.origin.read(args, kwargs)) for a in self.arrays]
+            for array, item in found:
+                same = is_array(item) and len(item.shape) == array.ndim
+                if not same or as_dtype(item.dtype) is not array.dtype:
+                    return None
+        except (AttributeError, LookupError, ValueError):
+            return None
+        return tuple(item for _, item in found)
+
+    def changed(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """Return the name of the first constant that changed."""
+        for constant in self.constants:
+            try:
+                same = constant.holds(constant.origin.read(args, kwargs or {}))
+            except (AttributeError, LookupError, ValueError):
+                same = False
+            if not same:
+                return str(constant.origin)
+        return None
+
+
+@node
+class Constant:
+    """A value that the trace depends on, and the test that it is unchanged."""
+
+    origin: Origin
+    holds: Callable[[Any], bool]
+
+
+class Snapshot:
+    """The values that a function can read, taken before it is traced."""
+
+    def __init__(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        first_slot: int,
+    ) -> None:
+        self._finder = Finder()
+        self._finder.visit(function, _named(function, args, kwargs))
+        self._first_slot = first_slot
+        self._origins: dict[Any, list[Origin]] = {}
+        for origin, found in self._finder.values.items():
+            if is_array(found):
+                self._origins.setdefault(_memory(found), []).append(origin)
+        self._met: dict[Origin, int] = {}
+        self._slots: dict[Origin, CapturedArray] = {}
+        self._random = clocks.state(self._generators())
+
+    def _generators(self) -> list[Any]:
+        return [v for v in self._finder.values.values() if clocks.is_generator(v)]
+
+    def meet(self, item: Any) -> CapturedArray:
+        """Return the input that the captured array ``item`` becomes."""
+        origin = next(iter(self._origins.get(_memory(item), ())), None)
+        if origin is None:
+            message = (
+                f"an array of shape {tuple(item.shape)} comes from outside the "
+                "arguments and cannot be traced back to a global, a closure or an "
+                "attribute, so a later change would go unseen; pass it as an "
+                "argument; zeros, full and the like come from nfuser.numpy"
+            )
+            raise TraceError(message)
+        self._met[origin] = self._met.get(origin, 0) + 1
+        if origin not in self._slots:
+            slot = self._first_slot + len(self._slots)
+            dtype, ndim = as_dtype(item.dtype), len(item.shape)
+            self._slots[origin] = CapturedArray(slot, origin, dtype, ndim)
+        return self._slots[origin]
+
+    def freeze(self) -> Captured:
+        """Return what the trace depends on."""
+        clocks.check(self._random, clocks.state(self._generators()))
+        constants = [
+            Constant(origin, _same_keys(kind, keys))
+            for origin, (kind, keys) in self._finder.containers.items()
+        ]
+        inputs, aliases = self._inputs()
+        for origin, found in self._finder.values.items():
+            if origin not in inputs and not clocks.is_generator(found):
+                constants.append(Constant(origin, _same(found)))
+        return Captured(tuple(self._slots.values()), tuple(constants), aliases)
+
+    def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
+        """Return the origins whose every read went into an operation.
+
+        Their elements are inputs. Elements that Python may have seen are constants.
+        """
+        inputs: set[Origin] = set()
+        aliases: list[tuple[Origin, Origin]] = []
+        for first, *others in self._origins.values():
+            reads = sum(self._finder.reads.get(o, 0) for o in (first, *others))
+            if self._met.get(first, 0) >= max(reads, 1):
+                inputs.update((first, *others))
+                aliases += [(first, other) for other in others]
+        return inputs, tuple(aliases)
+
+
+def _named(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, tuple[Origin, Any]]:
+    """Return the static arguments that may hold arrays, by the name they bind to."""
+    plain = getattr(function, "__func__", function)
+    plain = getattr(plain, "__nfuser_wrapped__", plain)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return {}
+    names = code.co_varnames[: code.co_argcount]
+    if plain is not function and hasattr(function, "__self__"):
+        names = names[1:]
+    found: dict[str, tuple[Origin, Any]] = {}
+    for k, (name, item) in enumerate(zip(names, args, strict=False)):
+        found[name] = (Origin(Root(None, k), name), item)
+    for name, item in kwargs.items():
+        found[name] = (Origin(Root(None, name), name), item)
+    return {n: pair for n, pair in found.items() if _may_hold(pair[1])}
+
+
+def _may_hold(item: Any) -> bool:
+    is_plain = isinstance(item, (*PLAIN, list, tuple, dict, type, slice))
+    return not is_plain and hasattr(item, "__dict__") and not hasattr(item, "_tracer")
+
+
+def _memory(item: Any) -> Any:
+    """Return what two views of the same elements have in common."""
+    if isinstance(item, np.ndarray):
+        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if hasattr(item, "data_ptr"):
+        return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
+    return id(item)
+
+
+def _same_keys(kind: type, keys: tuple[Any, ...]) -> Callable[[Any], bool]:
+    if issubclass(kind, (list, tuple)):
+        return lambda found: type(found) is kind and len(found) == len(keys)
+    if issubclass(kind, dict):
+        return lambda found: type(found) is kind and tuple(found) == keys
+    return lambda found: type(found) is kind
+
+
+def _same(expected: Any) -> Callable[[Any], bool]:
+    """Return the test that a value is unchanged; arrays also in their elements."""
+    if is_array(expected):
+        return _same_array(expected)
+    if isinstance(expected, PLAIN):
+        kind, text = type(expected), repr(expected)
+        if expected != expected or isinstance(expected, (float, complex, np.generic)):
+            return lambda found: type(found) is kind and repr(found) == text
+        return lambda found: type(found) is kind and found == expected
+    try:
+        reference = weakref.ref(expected)
+    except TypeError:
+        return lambda found: found is expected
+    return lambda found: found is reference()
+
+
+def _same_array(expected: Any) -> Callable[[Any], bool]:
+    digest = _digest(expected)
+
+    return lambda found: is_array(found) and _digest(found) == digest
+
+
+def _digest(item: Any) -> tuple[Any, ...]:
+    """Return a summary of the elements, or what says that they were written."""
+    if isinstance(item, np.ndarray):
+        content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())  # pyright: ignore[reportUnknownArgumentType]
+        return content.digest(), item.shape, item.dtype  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if hasattr(item, "_version"):
+        return item._version, id(item), str(item.dtype)  # pyright: ignore[reportPrivateUsage]
+    return object(), id(item), None
