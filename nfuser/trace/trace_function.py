@@ -13,7 +13,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.trace import tree
+from nfuser.trace import namespace, tree
 from nfuser.trace.array import TracedArray, wrap
 from nfuser.trace.call import (
     ArrayLeaf,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
     tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
+    tracer.namespace = namespace
     standins = [_standin(tracer, leaf) for leaf in call.leaves]
     args, kwargs = tree.unflatten(call.tree, standins)
     try:
