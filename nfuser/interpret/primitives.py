@@ -25,6 +25,7 @@ FLOAT = frozenset({"float32", "float64"})
 NUMBER = INTEGER | FLOAT
 ANY = NUMBER | BOOL
 INDEX = frozenset({"int32", "int64"})
+WORD = frozenset({"int32", "uint32"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def _table() -> dict[str, Elementwise]:
         "round_bf16": Elementwise(_round_bf16, 1, FLOAT, "float32"),
         "udiv": Elementwise(np.floor_divide, 2, INDEX),
         "urem": Elementwise(np.remainder, 2, INDEX),
-        "fast_divide": Elementwise(_fast_divide, 3, frozenset({"int32"}), "int32"),
+        "fast_divide": Elementwise(_fast_divide, 3, WORD, "int32"),
     }
 
 

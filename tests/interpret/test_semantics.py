@@ -251,5 +251,9 @@ def test_prepared_division_is_exact(divisor: int) -> None:
     signed = multiplier - 2**32 if multiplier >= 2**31 else multiplier
     some = [0, 1, divisor - 1, divisor, 2 * divisor - 1, 123456789, 2**31 - 1]
     n = np.array([min(x, 2**31 - 1) for x in some], np.int32)
-    divide = ELEMENTWISE["fast_divide"].meaning
-    assert (divide(n, np.int32(signed), np.int32(shift)) == n // divisor).all()
+    output = np.zeros_like(n)
+    for dtype, factor in (("uint32", multiplier), ("int32", signed)):
+        body = "if i < 7:\n    store(b, i, fast_divide(load(a, i), c, d))"
+        kinds = f"CPointer(int32), CPointer(int32), {dtype}, int32"
+        execute(body, kinds, Buffer(n), Buffer(output), factor, shift)
+        assert (output == n // divisor).all()
