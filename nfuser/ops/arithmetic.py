@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import nfuser.ops.complex_parts as parts
+import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView
-from nfuser.ops import complex_parts as parts
-from nfuser.ops import rules
 
 if TYPE_CHECKING:
     from nfuser.ops.builder import Builder, Operand

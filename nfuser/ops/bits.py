@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ops import rules
+import nfuser.ops.rules as rules
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

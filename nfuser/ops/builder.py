@@ -263,7 +263,7 @@ def _converted(number: Number, dtype: DType) -> Number:
     if dtype.is_integer:
         return int(number)  # pyright: ignore[reportArgumentType]
     with np.errstate(all="ignore"):
-        return _shortest(np.asarray(number).astype(dtype.numpy)[()])
+        return _shortest(np.asarray(number, dtype.numpy)[()])  # pyright: ignore[reportArgumentType]
 
 
 def _shortest(number: np.generic) -> Number:

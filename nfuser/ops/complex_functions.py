@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import nfuser.ops.complex_parts as parts
 from nfuser.dtypes import DType, float_of
-from nfuser.ops import complex_parts as parts
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import nfuser.ops.complex_parts as parts
+import nfuser.ops.float_functions as ff
+import nfuser.ops.reduction as reduction
+import nfuser.ops.rules as rules
+import nfuser.ops.views as views
 from nfuser.dtypes import DType, promote
 from nfuser.errors import ArgumentError
-from nfuser.ops import complex_parts as parts
-from nfuser.ops import float_functions as ff
-from nfuser.ops import reduction, rules, views
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

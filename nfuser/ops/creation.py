@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ops.views as views
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Iota
-from nfuser.ops import views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
+import nfuser.ops.complex_parts as parts
+import nfuser.ops.rules as rules
 from nfuser.dtypes import DType, float_of
 from nfuser.errors import DTypeError
-from nfuser.ops import complex_parts as parts
-from nfuser.ops import rules
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import nfuser.ops.complex_parts as parts
+import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.ir.tensor import TensorView
-from nfuser.ops import complex_parts as parts
-from nfuser.ops import rules
 
 if TYPE_CHECKING:
     from nfuser.ops.builder import Builder, Operand
@@ -55,7 +55,7 @@ def _compare_with_integer(
     b: Builder, name: str, x: TensorView, y: Operand
 ) -> TensorView:
     """Compare exactly with a Python integer, also one that the dtype cannot hold."""
-    limits = np.iinfo(x.dtype.numpy)
+    limits = np.iinfo(x.dtype.numpy.name)
     if isinstance(y, int):
         if limits.min <= y <= limits.max:
             return b.point(name, x, b.convert(y, x.dtype))
@@ -218,4 +218,4 @@ def nan_to_num(
 def _largest(dtype: DType) -> float:
     if dtype is DType.BF16:
         return float.fromhex("0x1.fep127")
-    return float(np.finfo(dtype.numpy).max)  # pyright: ignore[reportArgumentType]
+    return float(np.finfo(dtype.numpy.name).max)

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ops.complex_parts as parts
+import nfuser.ops.logic as logic
+import nfuser.ops.views as views
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp
-from nfuser.ops import complex_parts as parts
-from nfuser.ops import logic, views
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

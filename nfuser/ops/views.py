@@ -10,7 +10,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -35,7 +35,7 @@ def normal_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Return ``axes`` counted from the front, in order; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+    listed: Sequence[int] = _listed(axes)
     found = [normal_axis(a, ndim) for a in listed]
     if len(set(found)) != len(found):
         message = "duplicate value in 'axis'"
@@ -171,7 +171,7 @@ def flip(
 
 
 def take_slices(
-    b: Builder, x: TensorView, bounds: dict[int, tuple[Bound, Bound, int]]
+    b: Builder, x: TensorView, bounds: Mapping[int, tuple[Bound, Bound, int]]
 ) -> TensorView:
     """Slice the axes in ``bounds`` by (start, stop, step), clamped as Python does."""
     starts: list[Scalar] = [sc.const(0)] * x.ndim

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import nfuser.trace.indexing as indexing
+import nfuser.trace.refusals as refusals
 from nfuser import ops
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, ShapeError, TraceError
 from nfuser.ir import scalar as sc
-from nfuser.trace import indexing, refusals
 from nfuser.trace.methods import Methods
 from nfuser.trace.protocols import NumpyProtocols
 from nfuser.trace.symbolic import SymbolicInt, integer

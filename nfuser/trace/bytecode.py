@@ -5,6 +5,10 @@
 attribute ``weights``, item 0.
 """
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import dis
@@ -109,7 +113,7 @@ def _longer(path: NamedPath, step: Step) -> NamedPath:
 
 def _names(instruction: dis.Instruction) -> tuple[str, ...]:
     names = instruction.argval
-    return names if isinstance(names, tuple) else (names,)  # pyright: ignore[reportUnknownVariableType]
+    return names if isinstance(names, tuple) else (names,)
 
 
 def _is_subscript(instruction: dis.Instruction) -> bool:

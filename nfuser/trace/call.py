@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tracer is told about a call, and what it gives back."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+import nfuser.trace.tree as tree
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node, value
-from nfuser.trace import tree
 from nfuser.trace.captured import Captured
 
 if TYPE_CHECKING:
@@ -127,7 +131,7 @@ def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Tra
 def leaf_of(item: Any, slot: int) -> Leaf:
     """Return what ``item`` is to a trace."""
     if isinstance(item, np.ndarray):
-        return ArrayLeaf(slot, as_dtype(item.dtype), item.shape)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return ArrayLeaf(slot, as_dtype(item.dtype), item.shape)
     if isinstance(item, np.number):
         return ScalarLeaf(slot, as_dtype(item.dtype), item)
     if type(item) in (int, float):

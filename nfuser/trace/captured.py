@@ -6,6 +6,10 @@ else that the function can read, numbers foremost, is a constant of the trace: w
 changed, the function is traced again. Nothing stale is ever used.
 """
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import hashlib
@@ -14,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.clocks as clocks
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
-from nfuser.trace import clocks
 from nfuser.trace.origins import PLAIN, Finder, Origin, Root, is_array
 
 if TYPE_CHECKING:
@@ -185,7 +189,7 @@ def _may_hold(item: Any) -> bool:
 def _memory(item: Any) -> Any:
     """Return what two views of the same elements have in common."""
     if isinstance(item, np.ndarray):
-        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
     if hasattr(item, "data_ptr"):
         return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
     return id(item)
@@ -224,8 +228,8 @@ def _same_array(expected: Any) -> Callable[[Any], bool]:
 def _digest(item: Any) -> tuple[Any, ...]:
     """Return a summary of the elements, or what says that they were written."""
     if isinstance(item, np.ndarray):
-        content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())  # pyright: ignore[reportUnknownArgumentType]
-        return content.digest(), item.shape, item.dtype  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
+        return content.digest(), item.shape, item.dtype
     if hasattr(item, "_version"):
-        return item._version, id(item), str(item.dtype)  # pyright: ignore[reportPrivateUsage]
+        return item._version, id(item), str(item.dtype)
     return object(), id(item), None

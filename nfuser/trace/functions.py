@@ -2,23 +2,27 @@
 # ruff: noqa: A002 (an argument has the name that NumPy gives it)
 """What each NumPy function does to stand-ins, with NumPy's own signature."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.refusals as refusals
 from nfuser import ops
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
-from nfuser.trace import refusals
 from nfuser.trace.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 Handler = "Callable[..., Any]"
-_MISSING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
+_MISSING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
 
 
 def given(name: str, options: dict[str, Any]) -> None:
@@ -32,7 +36,7 @@ def given(name: str, options: dict[str, Any]) -> None:
 def plain_axis(axis: Any) -> Any:
     """Return ``axis`` with today's integers; a size as an axis is a guard."""
     if isinstance(axis, (tuple, list)):
-        return tuple(plain_axis(a) for a in axis)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return tuple(plain_axis(a) for a in axis)
     return int(axis) if isinstance(axis, SymbolicInt) else axis
 
 
@@ -197,7 +201,7 @@ def _viewing(name: str, *defaults: Any) -> Any:
 
 def _shape(t: Tracer, shape: Any) -> list[Any]:
     listed = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return [t.operand(s) for s in listed]  # pyright: ignore[reportUnknownVariableType]
+    return [t.operand(s) for s in listed]
 
 
 def _broadcast_to(t: Tracer, array: Any, shape: Any, subok: bool = False) -> Any:
@@ -260,10 +264,10 @@ def _matrix_transpose(t: Tracer, x: Any, /) -> Any:
 
 
 def _result_type(t: Tracer, *args: Any) -> Any:
-    operands = [x if isinstance(x, (type, np.dtype)) else t.operand(x) for x in args]  # pyright: ignore[reportUnknownVariableType]
+    operands = [x if isinstance(x, (type, np.dtype)) else t.operand(x) for x in args]
     kinds = [
-        as_dtype(x) if isinstance(x, (type, np.dtype)) else t.builder.type_of(x)  # pyright: ignore[reportUnknownArgumentType]
-        for x in operands  # pyright: ignore[reportUnknownVariableType]
+        as_dtype(x) if isinstance(x, (type, np.dtype)) else t.builder.type_of(x)
+        for x in operands
     ]
     return ops.promote(*kinds).numpy
 

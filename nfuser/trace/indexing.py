@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Basic indexing: None, Ellipsis, slices and integers."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.refusals as refusals
 from nfuser import ops
 from nfuser.errors import AxisError, UnsupportedError
-from nfuser.trace import refusals
 from nfuser.trace.symbolic import SymbolicInt
 from nfuser.trace.tracer import Standin
 
@@ -77,7 +81,7 @@ def _index(b: Builder, x: TensorView, keys: tuple[Any, ...]) -> TensorView:
             if len(key) == 3:
                 slices[place] = key
             place += 1
-    result = ops.take_slices(b, x, slices) if slices else x  # pyright: ignore[reportUnknownArgumentType]
+    result = ops.take_slices(b, x, slices) if slices else x
     place = 0
     for key in keys:
         if key is None:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate a 0-d tensor that depends on scalars and sizes alone."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import math

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The methods of ndarray on a traced array: the NumPy functions of the same names."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.trace.refusals as refusals
 from nfuser import ops
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
-from nfuser.trace import refusals
 from nfuser.trace.operators import Operators
 
 if TYPE_CHECKING:
@@ -66,11 +70,9 @@ class Methods(Operators):
 
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""
-        if len(order) == 1 and (
-            order[0] is None or isinstance(order[0], (tuple, list))
-        ):
-            order = order[0]
-        return self._tracer.view(ops.permute, self, order or None)
+        nested = len(order) == 1 and not hasattr(order[0], "__index__")
+        axes: Any = order[0] if nested else order
+        return self._tracer.view(ops.permute, self, axes or None)
 
     @property
     def T(self) -> Any:  # noqa: N802 (NumPy's name)

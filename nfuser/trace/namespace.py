@@ -6,9 +6,12 @@ On traced arrays each function is traced. On NumPy arrays it computes at once, s
 the same code runs unfused.
 """
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,16 +30,15 @@ def _tracer_of(items: Iterable[Any]) -> Tracer | None:
     for item in items:
         if isinstance(item, Standin):
             return current_tracer()
-        if isinstance(item, (tuple, list)) and _tracer_of(item):  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(item, (tuple, list)) and _tracer_of(item):
             return current_tracer()
     return None
 
 
 def _function(name: str) -> Callable[..., Any]:
     handler = HANDLERS[name]
-    plain = FUNCTIONS.get(name) or getattr(np, name)
+    plain: Any = FUNCTIONS.get(name) or getattr(np, name)
 
-    @wraps(plain, updated=())
     def function(*args: Any, **options: Any) -> Any:
         tracer = _tracer_of((*args, *options.values()))
         if tracer is None:
@@ -45,6 +47,7 @@ def _function(name: str) -> Callable[..., Any]:
 
     function.__module__ = "nfuser.numpy"
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return ``{name}`` of traced arrays, or of NumPy's."
     return function
 
 
@@ -222,7 +225,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     if tracer is None:
         return np.full(shape, fill_value, dtype)
     listed = shape if isinstance(shape, (tuple, list)) else (shape,)
-    sizes = [tracer.operand(s) for s in listed]  # pyright: ignore[reportUnknownVariableType]
+    sizes = [tracer.operand(s) for s in listed]
     target = None if dtype is None else as_dtype(dtype)
     return tracer.wrap(
         ops.full(tracer.builder, sizes, tracer.operand(fill_value), target)
@@ -244,9 +247,7 @@ def empty(shape: Any, dtype: Any = float, *, device: Any = None) -> Any:
     return zeros(shape, dtype, device=device)
 
 
-def asarray(
-    a: Any, dtype: Any = None, *, copy: bool | None = None, device: Any = None
-) -> Any:
+def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) -> Any:
     """Return ``a`` as an array; a traced array as it is."""
     del device
     if not isinstance(a, Standin):

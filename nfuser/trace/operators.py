@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of a traced array, straight, reflected and in place."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -69,8 +73,8 @@ class Operators(Standin):
     __rshift__, __rrshift__ = _straight(ops.right_shift), _reflected(ops.right_shift)
     __lt__, __gt__ = _straight(ops.less), _straight(ops.greater)
     __le__, __ge__ = _straight(ops.less_equal), _straight(ops.greater_equal)
-    __eq__ = _straight(ops.equal)  # pyright: ignore[reportAssignmentType]
-    __ne__ = _straight(ops.not_equal)  # pyright: ignore[reportAssignmentType]
+    __eq__ = _straight(ops.equal)
+    __ne__ = _straight(ops.not_equal)
     __hash__ = None  # pyright: ignore[reportAssignmentType]
     __matmul__ = _matmul
     __rmatmul__ = _matmul

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function's names stand for: where each captured value can be read again."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import builtins
@@ -13,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.bytecode as bytecode
+import nfuser.trace.clocks as clocks
 from nfuser.ir.base import value
-from nfuser.trace import bytecode, clocks
 from nfuser.trace.bytecode import NamedPath, Step
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ class Root:
         if self.place is None:
             return args[self.key] if isinstance(self.key, int) else kwargs[self.key]
         if isinstance(self.place, dict):
-            return self.place[self.key]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            return self.place[self.key]
         return self.place.cell_contents
 
     def __hash__(self) -> int:
@@ -49,7 +54,7 @@ class Root:
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, Root) and self.place is other.place
-        return same and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+        return same and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @value
@@ -223,9 +228,9 @@ def _begin(
 
 def _parts(found: Any) -> list[tuple[Step, Any]]:
     if isinstance(found, dict):
-        return [(Step(k, False), v) for k, v in found.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return [(Step(k, False), v) for k, v in found.items()]
     if isinstance(found, (list, tuple)):
-        return [(Step(k, False), v) for k, v in enumerate(found)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return [(Step(k, False), v) for k, v in enumerate(found)]
     if isinstance(found, (type, FunctionType, MethodType, ModuleType)):
         return []
     module = sys.modules.get(type(found).__module__)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocols by which NumPy, scipy and the array API hand calls to a stand-in."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import MutationError, TraceError
-from nfuser.trace import refusals
 from nfuser.trace.source_line import library_function
 from nfuser.trace.tracer import Standin
 
@@ -108,7 +112,7 @@ def _in_dtype(b: Any, x: Any, *, dtype: Any) -> Any:
 def _written(tracer: Any, name: str, outputs: Any, found: Any, where: Any) -> Any:
     """Write ``found`` into the arrays given as ``out=``, where ``where`` holds."""
     results = found if isinstance(found, tuple) else (found,)
-    for target, result in zip(outputs, results, strict=True):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for target, result in zip(outputs, results, strict=True):
         if target is None:
             continue
         if not hasattr(target, "_assign"):

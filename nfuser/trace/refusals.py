@@ -51,18 +51,17 @@ _ELEMENTWISE = (
     "exp log log2 log10 log1p expm1 sqrt sin cos tan tanh sinh cosh floor ceil sign "
     "square reciprocal maximum minimum pow add sub mul div where isnan isinf isfinite"
 )
-_TORCH_METHODS |= {name: f"np.{name}(x)" for name in _ELEMENTWISE.split()}
-_TORCH_METHODS |= {
-    name: f"nfuser.numpy.{name}(x)"
-    for name in ("sigmoid", "relu", "gelu", "silu", "erf", "erfc", "rsqrt")
-}
-_TORCH_METHODS |= {
+_TORCH_METHODS.update({name: f"np.{name}(x)" for name in _ELEMENTWISE.split()})
+_ACTIVATIONS = ("sigmoid", "relu", "gelu", "silu", "erf", "erfc", "rsqrt")
+_TORCH_METHODS.update({name: f"nfuser.numpy.{name}(x)" for name in _ACTIVATIONS})
+_OPERATORS = {
     "pow": "x ** y",
     "add": "x + y",
     "sub": "x - y",
     "mul": "x * y",
     "div": "x / y",
 }
+_TORCH_METHODS.update(_OPERATORS)
 _NUMPY_METHODS = {
     "nonzero": "where(condition, x, fill) keeps the shape",
     "sort": "sort outside the fused function",

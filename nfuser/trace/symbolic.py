@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes and integer arguments: integers that stay open until Python asks."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a function over stand-ins and keep what it did as a fusion."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.trace.namespace as namespace
+import nfuser.trace.tree as tree
 from nfuser import config, ops
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
@@ -13,7 +19,6 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.trace import namespace, tree
 from nfuser.trace.array import TracedArray, wrap
 from nfuser.trace.call import (
     ArrayLeaf,

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of one trace, and the way from stand-ins to verbs and back."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -9,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.known as known
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
-from nfuser.trace import known
 from nfuser.trace.call import Guard, ValueGuard
 from nfuser.trace.source_line import current_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
 
@@ -65,7 +69,7 @@ class Tracer:
         self.value_guards: dict[int, ValueGuard] = {}
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Generator[None]:
         """Make this the current trace."""
         token = _current.set(self)
         try:
@@ -112,14 +116,14 @@ class Tracer:
         found = verb(self.builder, *taken)
         kinds = [self.builder.type_of(x) for x in taken]
         if all(isinstance(kind, type) for kind in kinds):
-            for result in found if isinstance(found, tuple) else (found,):  # pyright: ignore[reportUnknownVariableType]
-                self.builder.weak[result] = _PYTHON[result.dtype.kind]  # pyright: ignore[reportUnknownMemberType]
+            for result in found if isinstance(found, tuple) else (found,):
+                self.builder.weak[result] = _PYTHON[result.dtype.kind]
         return self.wrap(found)
 
     def wrap(self, found: Any) -> Any:
         """Return the stand-in of each tensor in ``found``."""
         if isinstance(found, tuple):
-            return tuple(self.wrap(x) for x in found)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(self.wrap(x) for x in found)
         return self._wrap(self, found) if isinstance(found, TensorView) else found
 
     def view(self, verb: Callable[..., Any], x: Any, *args: Any) -> Any:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nested tuples, lists, dicts, namedtuples and None, taken apart and put together."""
 
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections import OrderedDict
