@@ -44,7 +44,7 @@ def run(
         misaligned packet, divergent barrier, or index that overflows its dtype.
     """
     program = translate(source_text, entry)
-    _check_launch(grid, block)
+    _check_launch(program, grid, block)
     report = Report()
     values = _bound(program, arguments, report)
     blocks = list(range(grid[0] * grid[1] * grid[2]))
@@ -67,9 +67,11 @@ def run(
     return report
 
 
-def _check_launch(grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+def _check_launch(
+    program: Program, grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> None:
     threads = int(np.prod(block, dtype=np.int64))
-    if not 0 < threads <= 1024 or block[2] > 64:
+    if not 0 < threads <= program.most_threads or block[2] > 64:
         raise InterpreterError(f"a block of {block} threads cannot be launched")
     if min(grid) < 1 or grid[0] >= 2**31 or max(grid[1:]) > 65535:
         raise InterpreterError(f"a grid of {grid} blocks cannot be launched")

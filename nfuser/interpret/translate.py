@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.interpret.arrays import LocalArray, SharedArray
+from nfuser.interpret.effects import declaration, effect, write_element
 from nfuser.interpret.errors import InterpreterError
 from nfuser.interpret.expressions import (
     DTYPES,
@@ -19,12 +20,7 @@ from nfuser.interpret.expressions import (
     Names,
     PointerKind,
     Term,
-    access_suffix,
     expression,
-    integer,
-    pointer,
-    stored_counter,
-    stored_kind,
 )
 from nfuser.interpret.primitives import ELEMENTWISE, INTEGER
 from nfuser.interpret.scopes import Path, assigned, home_suites, suite
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _POINTER = re.compile(r"CPointer\((\w+)\)")
-_PACKET = re.compile(r"(load|store)_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
 _ORDERED = frozenset({"ticket", "reset", "wait"})
 
 
@@ -47,6 +42,7 @@ class Program:
     written: frozenset[str]
     read: frozenset[str]
     ordered: bool  # blocks communicate, so they run one at a time
+    most_threads: int  # of a block, by the decorator
 
 
 @lru_cache(256)
@@ -71,6 +67,7 @@ def translate(source_text: str, entry: str) -> Program:
         frozenset(name for verb, name in calls if verb == "store"),
         frozenset(name for verb, name in calls if verb == "load"),
         any(verb in _ORDERED for verb, _ in calls),
+        _launch_bounds(function),
     )
 
 
@@ -111,6 +108,14 @@ def _parameters(
         found = _POINTER.fullmatch(kind)
         result.append((name, PointerKind(found[1]) if found else DTYPES[kind]))
     return tuple(result)
+
+
+def _launch_bounds(function: ast.FunctionDef) -> int:
+    for decorator in function.decorator_list:
+        for node in ast.walk(decorator):
+            if isinstance(node, ast.keyword) and node.arg == "launch_bounds":
+                return int(np.ravel(ast.literal_eval(node.value))[0])
+    return 1024
 
 
 def _calls(function: ast.FunctionDef) -> set[tuple[str, str]]:
@@ -186,9 +191,9 @@ class _Kernel:
                 targets=[ast.Subscript(value=ast.Name(id=array), slice=index)],
                 value=value,
             ):
-                self.write_element(node, array, index, value, depth)
+                self.emit(depth, write_element(node, array, index, value, self.names))
             case ast.Expr(value=ast.Call() as call):
-                self.effect(call, depth)
+                self.emit(depth, effect(call, self.names))
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 self.emit(depth, "pass")
             case ast.If():
@@ -234,146 +239,19 @@ class _Kernel:
 
     def declared(self, node: ast.stmt, name: str, value: ast.expr, depth: int) -> bool:
         """Print the declaration of an array, if ``value`` is one."""
-        match value:
-            case ast.Call(
-                func=ast.Attribute(
-                    value=ast.Attribute(value=ast.Name(id="cuda"), attr=space),
-                    attr="array",
-                ),
-                args=[ast.Constant(value=int(length)), ast.Name(id=kind)],
-            ) if space in ("local", "shared") and kind in DTYPES:
-                pass
-            case _:
-                return False
-        dtype = DTYPES[kind]
-        if space == "local":
-            call = f"LocalArray({name!r}, {length}, {dtype!r}, w)"
-            self.emit(depth, f"v_{name} = {call}")
-        else:
-            size = f"{length}" if length else f"w.shared_bytes // np.{dtype}().itemsize"
-            self.shared.append(
-                f"  v_{name} = SharedArray({name!r}, {size}, {dtype!r}, w)"
-            )
+        found = declaration(name, value)
+        if found is None:
+            return False
         if isinstance(self.names.kinds.get(name), str):
             raise self.names.refusal(node, f"{name} is already a number")
-        self.names.kinds[name] = ArrayKind(dtype)
+        line, kind, is_shared = found
+        if is_shared:  # one for the block, whoever comes here and how often
+            self.shared.append(f"  {line}")
+        else:
+            self.emit(depth, line)
+        self.names.kinds[name] = kind
         self.names.defined.add(name)
         return True
-
-    def write_element(
-        self,
-        node: ast.stmt,
-        array: str,
-        index: ast.expr,
-        value: ast.expr,
-        depth: int,
-    ) -> None:
-        names = self.names
-        kind = names.kinds.get(array)
-        if not isinstance(kind, ArrayKind):
-            raise names.refusal(node, f"{array} is not an array")
-        term = expression(value, names)
-        if term.kind != kind.element and not term.static:
-            raise names.refusal(node, f"{array} holds {kind.element}, not {term.kind}")
-        place = f"{names.mask}, {node.lineno}"
-        self.emit(
-            depth, f"v_{array}.write(w, {integer(index, names)}, {term.code}, {place})"
-        )
-
-    def effect(self, call: ast.Call, depth: int) -> None:
-        """Print a call that is a statement: a store, a packet, or a barrier."""
-        place = f"{self.names.mask}, {call.lineno}"
-        match call:
-            case ast.Call(func=ast.Attribute(ast.Name(id="cuda"), attr=name), args=[]):
-                if name in ("syncthreads", "syncwarp"):
-                    self.emit(depth, f"w.{name}({place})")
-                elif name.startswith("threadfence"):
-                    self.emit(depth, "pass")
-                else:
-                    raise self.names.refusal(
-                        call, f"cuda.{name} is outside the language"
-                    )
-            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                self.memory_effect(call, name, arguments, place, depth)
-            case _:
-                raise self.names.refusal(
-                    call, "this call is outside the kernel language"
-                )
-
-    def memory_effect(
-        self,
-        call: ast.Call,
-        name: str,
-        arguments: list[ast.expr],
-        place: str,
-        depth: int,
-    ) -> None:
-        names = self.names
-        if packet := _PACKET.fullmatch(name):
-            self.packet(call, packet, arguments, place, depth)
-            return
-        suffix = access_suffix(name, "store")
-        if suffix is not None and len(arguments) == 3:
-            source, element = pointer(arguments[0], names)
-            index, value = integer(arguments[1], names), expression(arguments[2], names)
-            kind = stored_kind(suffix, element, call, names)
-            rounded = suffix in ("_f16", "_bf16") and value.kind == "float64"
-            if value.kind != kind and not rounded:
-                raise names.refusal(
-                    call, f"{name} does not take {value.kind} for {kind}"
-                )
-            self.emit(
-                depth, f"{source}.store(w, {index}, {value.code}, {place}, {suffix!r})"
-            )
-        elif name == "reset" and len(arguments) == 2:
-            source, element = pointer(arguments[0], names)
-            stored_counter(element, call, names)
-            self.emit(
-                depth, f"{source}.reset(w, {integer(arguments[1], names)}, {place})"
-            )
-        elif name == "wait" and len(arguments) == 3:
-            source, element = pointer(arguments[0], names)
-            stored_counter(element, call, names)
-            index, least = (integer(argument, names) for argument in arguments[1:])
-            test = f"{source}.ready(w, {index}, {least}, {place})"
-            self.emit(depth, f"while not {test}: yield {call.lineno}")
-        else:
-            raise names.refusal(
-                call, f"{name} of {len(arguments)} arguments is no statement"
-            )
-
-    def packet(
-        self,
-        call: ast.Call,
-        packet: re.Match[str],
-        arguments: list[ast.expr],
-        place: str,
-        depth: int,
-    ) -> None:
-        names = self.names
-        verb, length, suffix = packet.groups()
-        if len(arguments) != 4:
-            raise names.refusal(
-                call, "a packet takes an array, its index, a pointer, an index"
-            )
-        of_array = 0 if verb == "load" else 2
-        array, k = arguments[of_array : of_array + 2]
-        target, i = arguments[2 - of_array : 4 - of_array]
-        source, element = pointer(target, names)
-        kind = names.kinds.get(array.id) if isinstance(array, ast.Name) else None
-        wanted = stored_kind(suffix, element, call, names)
-        if not isinstance(kind, ArrayKind) or kind.element != wanted:
-            raise names.refusal(
-                call, f"{ast.unparse(array)} is not a local array of {wanted}"
-            )
-        if int(length) * np.dtype(element).itemsize > 16:
-            raise names.refusal(call, f"{length} elements of {element} exceed 16 bytes")
-        held = f"v_{ast.unparse(array)}, {integer(k, names)}"
-        index = integer(i, names)
-        order = f"{held}, {index}" if verb == "load" else f"{index}, {held}"
-        self.emit(
-            depth, f"{source}.{verb}_packet(w, {order}, {place}, {length}, {suffix!r})"
-        )
 
     def condition(self, node: ast.expr) -> Term:
         term = expression(node, self.names)

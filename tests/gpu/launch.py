@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import re
+import warnings
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.compile_cuda import compile_cuda
@@ -17,6 +19,7 @@ from nfuser.interpret import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _TYPES: dict[str, Any] = {
     "int8": ctypes.c_int8,
@@ -91,6 +94,37 @@ def run_on_device(
         for _, address in memory.values():
             _checked(driver.cuMemFree(address))
         _checked(driver.cuModuleUnload(module))
+
+
+def run_by_numba(
+    text: str,
+    entry: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    arguments: Sequence[Buffer | float],
+    folder: Path,
+) -> None:
+    """Do what ``run_on_device`` does as the text says it: ``kernel[grid, block]``."""
+    driver = _driver()
+    path = folder / f"{entry}.py"
+    path.write_text(text)
+    spec = spec_from_file_location(f"nfuser_test_{entry}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    memory = _copied_in(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the grid is small
+        spec.loader.exec_module(module)
+        values = [
+            int(memory[id(a.storage)][1]) if isinstance(a, Buffer) else a
+            for a in arguments
+        ]
+        getattr(module, entry)[grid, block](*values)
+    _checked(driver.cuCtxSynchronize())
+    for storage, address in memory.values():
+        _checked(driver.cuMemcpyDtoH(storage.ctypes.data, address, storage.nbytes))
+        _checked(driver.cuMemFree(address))
 
 
 def _signature(text: str) -> str:

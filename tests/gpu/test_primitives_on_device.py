@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -11,8 +11,11 @@ import pytest
 
 from nfuser.interpret import Buffer, run
 from nfuser.interpret.primitives import CASTS, ELEMENTWISE
-from tests.gpu.launch import run_on_device
+from tests.gpu.launch import run_by_numba, run_on_device
 from tests.interpret.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -376,6 +379,16 @@ def test_softmax_by_shuffles_and_shared_memory() -> None:
     x = np.random.default_rng(7).standard_normal(64 * 256).astype(np.float32)
     device, numpy = both(KERNELS["softmax"], "softmax", 64, 64, x, x * 0, 256)
     np.testing.assert_allclose(device[1], numpy[1], rtol=1e-6)
+
+
+def test_numba_launches_the_same_text_to_the_same_bits(tmp_path: Path) -> None:
+    x = np.random.default_rng(7).standard_normal(64 * 256).astype(np.float32)
+    results = [Buffer(x * 0), Buffer(x * 0)]
+    text, size = KERNELS["softmax"], ((64, 1, 1), (64, 1, 1))
+    run_on_device(text, "softmax", *size, [Buffer(x), results[0], 256])
+    run_by_numba(text, "softmax", *size, [Buffer(x), results[1], 256], tmp_path)
+    assert results[0].storage.any()
+    assert (results[0].storage == results[1].storage).all()
 
 
 def test_the_block_that_finishes_last_adds_the_others_up() -> None:

@@ -314,3 +314,10 @@ def test_arguments_are_checked() -> None:
         )
     with refuses("cannot be launched"):
         execute("x = a", "int32", 1, block=2048)
+
+
+def test_a_block_is_within_the_launch_bounds() -> None:
+    text = '@cuda.jit("void(int32)", launch_bounds=64)\ndef kernel(a):\n    x = a\n'
+    run(text, "kernel", (1, 1, 1), (8, 8, 1), [1])
+    with refuses("cannot be launched"):
+        run(text, "kernel", (1, 1, 1), (8, 9, 1), [1])
