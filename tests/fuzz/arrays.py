@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +37,11 @@ _RANGE = {
 def dtype_of(name: str) -> np.dtype[Any]:
     """Return the dtype called ``name``, bfloat16 among them."""
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def is_array(x: object) -> TypeGuard[Array]:
+    """Tell arrays from numbers, NumPy's among these."""
+    return isinstance(x, np.ndarray)
 
 
 def build(
@@ -94,10 +99,12 @@ def _floats(dtype: str, n: int, values: str, rng: np.random.Generator) -> Array:
     if values == "tiny":
         return np.sign(normal) * 10 ** rng.uniform(least, little, n)
     if values == "special":
-        limits = ml_dtypes.finfo(dtype_of(dtype))
+        limits = cast("Any", ml_dtypes.finfo(dtype_of(dtype)))
         picks = np.array(
-            [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0]
-            + [float(limits.max), float(limits.smallest_subnormal)]
+            [
+                *(np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0),
+                *(float(limits.max), float(limits.smallest_subnormal)),
+            ]
         )
         chosen = picks[rng.integers(0, len(picks), n)]
         return np.where(rng.random(n) < 0.15, chosen, normal)

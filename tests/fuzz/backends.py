@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from tests.fuzz import emulate
+from tests.fuzz.arrays import is_array
+from tests.oracle import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +20,11 @@ if TYPE_CHECKING:
 
     Run = Callable[..., list[Any]]
 
-_ARRAYS = (np.ndarray, np.generic)
 _BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def _listed(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, tuple) else [result]
+    return list(listed(result))
 
 
 def emulated(program: Program) -> Run:
@@ -31,7 +33,7 @@ def emulated(program: Program) -> Run:
 
     def run(*arguments: Any) -> list[Any]:
         given = [
-            emulate.Emulated(a, a.dtype) if isinstance(a, _ARRAYS) else a
+            emulate.Emulated(a, a.dtype) if hasattr(a, "dtype") else a
             for a in arguments
         ]
         return [x.result() for x in _listed(function(*given))]
@@ -65,15 +67,15 @@ def cuda(program: Program) -> Run:
     fused = nfuser.fuse(program.function(xp))
 
     def run(*arguments: Any) -> list[Any]:
-        given = [to_torch(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        given = [to_torch(a) if is_array(a) else a for a in arguments]
         return [from_torch(x) for x in _listed(fused(*given))]
 
     return run
 
 
 def to_torch(array: np.ndarray[Any, Any]) -> Any:
-    """Return a CUDA tensor with the strides of ``array`` (torch has no negative ones)."""
-    import torch
+    """Return a CUDA tensor, strides as in ``array``; torch has no negative ones."""
+    torch: Any = importlib.import_module("torch")
 
     if any(stride < 0 for stride in array.strides):
         array = np.ascontiguousarray(array)
@@ -91,7 +93,7 @@ def to_torch(array: np.ndarray[Any, Any]) -> Any:
 
 def from_torch(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a tensor as a NumPy array."""
-    import torch
+    torch: Any = importlib.import_module("torch")
 
     if tensor.dtype is torch.bfloat16:
         return tensor.contiguous().view(torch.int16).cpu().numpy().view(_BF16)

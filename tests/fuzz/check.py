@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests import oracle
+from tests.fuzz.arrays import is_array
 from tests.fuzz.backends import BACKENDS
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def _judge_all(
         elements += verdict.elements
         if verdict.problem:
             return Outcome(f"output {k}: {verdict.problem}", skipped, elements)
-        others = [a for a in (*arguments, *actual[:k]) if isinstance(a, np.ndarray)]
-        if isinstance(found, np.ndarray) and any(
+        others: list[Any] = [a for a in (*arguments, *actual[:k]) if is_array(a)]
+        if is_array(found) and any(
             np.may_share_memory(found, other) for other in others
         ):
             return Outcome(f"output {k} shares memory", skipped, elements)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 from tests.fuzz.check import Outcome, check
 from tests.fuzz.generate import generate
@@ -67,11 +67,16 @@ def describe(task: Task, index: int, outcome: Outcome, small: Program) -> str:
         f"--- seed {task.seed}, program {index}, backend {task.backend}",
         f"wrong: {outcome.problem}",
         f"shrunk: {again}",
-        f"python -m tests.fuzz --seed {task.seed} --only {index} "
-        f"--backend {task.backend}",
+        again_with(task, index),
         script(small, task.backend),
     ]
     return "\n".join(lines)
+
+
+def again_with(task: Task, index: int) -> str:
+    """Return the command that checks one program again."""
+    which = f"--seed {task.seed} --only {index} --backend {task.backend}"
+    return f"python -m tests.fuzz {which}"
 
 
 def work(task: Task) -> None:
@@ -105,12 +110,8 @@ class Worker:
         command = [sys.executable, "-m", "tests.fuzz", "--seed", str(task.seed)]
         command += ["--backend", task.backend, "--worker", spelled]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    @property
-    def stdout(self) -> TextIO:
-        """Where its results come out."""
         assert self.process.stdout is not None
-        return self.process.stdout
+        self.stdout: IO[str] = self.process.stdout
 
     def read(self) -> Result | None:
         """Return the next result, or None at the end."""

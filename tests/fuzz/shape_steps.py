@@ -45,11 +45,11 @@ def reduction(s: State) -> Draft | None:
     options = f"axis={_spelled(s, axes, len(x.dims))}"
     if keepdims:
         options += ", keepdims=True"
-    if name in ("var", "std") and s.chance(0.4):
-        options += ", correction=1"
     if name in ("sum", "prod") and x.kind in ("int", "float") and s.chance(0.2):
         options += f", dtype=np.{s.choose(('float32', 'float64'))}"
-    method = s.chance(0.4) and name not in ("any", "all")
+    method = s.chance(0.4)
+    if name in ("var", "std") and s.chance(0.4):
+        options += ", ddof=1" if method or s.chance(0.3) else ", correction=1"
     text = f"{{0}}.{name}({options})" if method else f"np.{name}({{0}}, {options})"
     return Draft(text, (x.name,), _folded(x.dims, axes, keepdims))
 

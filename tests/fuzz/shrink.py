@@ -8,10 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tests.fuzz.check import check
-from tests.fuzz.program import Call, Input, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.fuzz.program import Call, Input, Program
 
 _MOST_TRIES = 150
 _SMALLER = (1, 2, 3, 5, 8, 17, 33)

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     Maker = Callable[[State], Draft | None]
 
 _FLOAT_FUNCTIONS = (
-    "np.exp np.exp2 np.expm1 np.log np.log2 np.log10 np.log1p np.sqrt np.sin np.cos "
-    "np.tan np.arcsin np.arccos np.arctan np.sinh np.cosh np.tanh np.arcsinh "
-    "np.arccosh np.arctanh np.floor np.ceil np.trunc np.rint xp.rsqrt xp.erf xp.erfc "
-    "xp.sigmoid xp.silu xp.gelu xp.relu xp.exp xp.tanh xp.acos xp.atan xp.asinh"
-).split()
+    *("np.exp", "np.exp2", "np.expm1", "np.log", "np.log2", "np.log10", "np.log1p"),
+    *("np.sqrt", "np.sin", "np.cos", "np.tan", "np.arcsin", "np.arccos", "np.arctan"),
+    *("np.sinh", "np.cosh", "np.tanh", "np.arcsinh", "np.arccosh", "np.arctanh"),
+    *("np.floor", "np.ceil", "np.trunc", "np.rint", "xp.rsqrt", "xp.erf", "xp.erfc"),
+    *("xp.sigmoid", "xp.silu", "xp.gelu", "xp.relu", "xp.exp", "xp.tanh", "xp.acos"),
+    *("xp.atan", "xp.asinh"),
+)
 _SAFE = ("np.sqrt(np.abs({0}))", "np.log(np.abs({0}) + 0.5)", "np.exp(-np.abs({0}))")
 _ANY_FUNCTIONS = ("-{0}", "np.abs({0})", "np.sign({0})", "np.square({0})", "abs({0})")
 _TESTS = ("np.isnan({0})", "np.isinf({0})", "np.isfinite({0})", "np.signbit({0})")
@@ -180,11 +182,10 @@ def logic(s: State) -> Draft | None:
         return None
     found = [y for y in s.pool if y.kind == "bool" and meets(x, y)]
     y = s.choose(found)
-    text = s.choose(
-        ("{0} & {1}", "{0} | {1}", "{0} ^ {1}", "np.logical_and({0}, {1})")
-        + ("np.logical_or({0}, {1})", "np.logical_xor({0}, {1})", "{0} == {1}")
-    )
-    return Draft(text, (x.name, y.name), met(x, y))
+    texts = ("{0} & {1}", "{0} | {1}", "{0} ^ {1}", "{0} == {1}")
+    names = ("and", "or", "xor")
+    texts = (*texts, *(f"np.logical_{name}({{0}}, {{1}})" for name in names))
+    return Draft(s.choose(texts), (x.name, y.name), met(x, y))
 
 
 def where(s: State) -> Draft | None:

@@ -38,9 +38,7 @@ def test_numpy_is_never_wrong(programs: list[Program]) -> None:
 
 def test_programs_cover_the_operations_and_dtypes(programs: list[Program]) -> None:
     sources = "".join(program.source() for program in programs)
-    for (
-        name
-    ) in "exp where sum argmax softmax layer_norm astype flip // >> clip".split():
+    for name in ("exp", "where", "sum", "argmax", "softmax", "astype", "//", ">>"):
         assert name in sources, name
     dtypes = {x.dtype for program in programs for x in program.inputs}
     assert len(dtypes) == 15
@@ -66,7 +64,18 @@ def _unary(name: str, change: Callable[[Any], Any]) -> Any:
 
 
 def _instead(name: str) -> Any:
-    return lambda *args: emulate.ufunc(name, *args)
+    def apply(*args: Any) -> Emulated:
+        return emulate.ufunc(name, *args)
+
+    return apply
+
+
+def _half_up(x: Any) -> Emulated:
+    return emulate.ufunc("floor", x + 0.5)
+
+
+def _halved(x: Any, y: Any) -> Emulated:
+    return emulate.ufunc("floor_divide", x, 2)
 
 
 def _truncated(x: Emulated, dtype: Any) -> Emulated:
@@ -105,11 +114,11 @@ BROKEN: dict[str, Any] = {
     "tanh": _unary("tanh", lambda y: y + y * np.finfo(y.dtype).eps * 32),
     "sqrt": _unary("sqrt", lambda y: np.where(np.isnan(y), 0, y)),
     "floor": _instead("trunc"),
-    "rint": lambda x: emulate.ufunc("floor", x + 0.5),
+    "rint": _half_up,
     "maximum": _instead("fmax"),
     "fmin": _instead("minimum"),
     "remainder": _instead("fmod"),
-    "right_shift": lambda x, y: emulate.ufunc("floor_divide", x, 2),
+    "right_shift": _halved,
     "less": _instead("less_equal"),
     "sign": _instead("positive"),
     "logical_xor": _instead("logical_or"),

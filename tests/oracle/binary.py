@@ -286,7 +286,8 @@ def where(name: str, condition: Any, a: Any, b: Any) -> Value:
 
 def square(name: str, x: Value) -> Value:
     """Return the product with itself."""
-    return multiply("multiply", x, x)
+    operand = convert(x, loop(np.square, x.dtype)[0])
+    return multiply("multiply", operand, operand)
 
 
 def clip(name: str, x: Any, low: Any = None, high: Any = None) -> Value:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.oracle.value import Value, no_err, rounded
+from tests.oracle.number_types import Type, loop, precision
+from tests.oracle.value import Value, convert, no_err, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-from tests.oracle.number_types import Type, precision
 
 PARTS = ("real", "imag", "conjugate")
 
@@ -25,6 +25,7 @@ def _real_type(dtype: Type) -> Type:
 def part(name: str, x: Value) -> Value:
     """Return the real or imaginary part, or the conjugate."""
     if name == "conjugate":
+        x = convert(x, loop(np.conjugate, x.dtype)[0])
         return replace(x, ref=np.conjugate(x.ref))
     if x.dtype.kind != "c":
         if name == "real":
@@ -37,7 +38,7 @@ def part(name: str, x: Value) -> Value:
 
 def _absolute(name: str, x: Value) -> Value:
     dtype = _real_type(x.dtype)
-    ref = np.hypot(x.ref.real, x.ref.imag)
+    ref = np.hypot(np.real(x.ref), np.imag(x.ref))
     return rounded(dtype, ref, 2 * x.err, x.doubt, 5)
 
 
@@ -47,10 +48,19 @@ def _exp(name: str, x: Value) -> Value:
     size = np.abs(ref)
     open_ended = ~np.isfinite(size) | ~np.isfinite(x.ref)
     # The real factor may overflow where a part of the product does not.
-    open_ended = open_ended | (np.exp(x.ref.real) >= precision(x.dtype).top / 4)
+    open_ended = open_ended | (np.exp(np.real(x.ref)) >= precision(x.dtype).top / 4)
     err = np.where(open_ended, 0.0, size * np.expm1(2 * x.err) + 24 * unit * size)
     own = 8 * precision(x.dtype).floor
     return rounded(x.dtype, ref, err + own, x.doubt | open_ended, ulps=0, loose=True)
+
+
+def _sign(name: str, x: Value) -> Value:
+    size = np.abs(x.ref)
+    doubt = x.doubt | ~np.isfinite(size) | ((x.err > 0) & (size <= 4 * x.err))
+    err = 4 * x.err / np.where(size > 0, size, 1) + 16 * precision(x.dtype).unit
+    ref = np.where(size > 0, x.ref / np.where(size > 0, size, 1), 0)
+    err = np.where(size > 0, err, 0.0).astype(np.float64)
+    return rounded(x.dtype, ref, err, doubt, ulps=0, loose=True)
 
 
 def _test(name: str, x: Value) -> Value:
@@ -62,6 +72,7 @@ def _test(name: str, x: Value) -> Value:
 OWN: dict[str, Callable[..., Value]] = {
     "absolute": _absolute,
     "exp": _exp,
+    "sign": _sign,
     "isnan": _test,
     "isinf": _test,
     "isfinite": _test,

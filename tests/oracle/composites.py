@@ -11,6 +11,10 @@ import numpy as np
 from tests.oracle.number_types import F64, is_float, loop
 
 Axis = Any
+NAMES = (
+    *("relu", "softmax", "log_softmax", "logsumexp"),
+    *("layer_norm", "rms_norm", "var_mean"),
+)
 
 
 def activated(x: Any) -> Any:
@@ -19,7 +23,8 @@ def activated(x: Any) -> Any:
     return x if dtype == x.dtype else x.astype(dtype)
 
 
-def _float(x: Any) -> Any:
+def floating(x: Any) -> Any:
+    """Return ``x`` as what normalizations make of it: integers are float64."""
     return x if is_float(x.dtype) else x.astype(F64)
 
 
@@ -36,14 +41,14 @@ def silu(x: Any, sigmoid: Any) -> Any:
 
 def softmax(x: Any, axis: Axis = -1) -> Any:
     """Return exponentials scaled to add up to one."""
-    x = _float(x)
+    x = floating(x)
     powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return powers / np.sum(powers, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Any:
     """Return the logarithm of softmax."""
-    x = _float(x)
+    x = floating(x)
     most = np.max(x, axis=axis, keepdims=True)
     away = x - np.where(np.isfinite(most), most, 0.0)
     return away - np.log(np.sum(np.exp(away), axis=axis, keepdims=True))
@@ -51,7 +56,7 @@ def log_softmax(x: Any, axis: Axis = -1) -> Any:
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the logarithm of a sum of exponentials."""
-    x = _float(x)
+    x = floating(x)
     most = np.max(x, axis=axis, keepdims=True)
     shift = np.where(np.isfinite(most), most, 0.0)
     sums = np.sum(np.exp(x - shift), axis=axis, keepdims=True)
@@ -66,7 +71,7 @@ def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, axis: Axis = -1, eps: float = 1e-5
 ) -> Any:
     """Return ``x`` with its mean taken off and its variance made one."""
-    x = _float(x)
+    x = floating(x)
     mean = np.mean(x, axis=axis, keepdims=True)
     spread = np.var(x, axis=axis, keepdims=True)
     result = (x - mean) / np.sqrt(spread + eps)
@@ -75,7 +80,7 @@ def layer_norm(
 
 def rms_norm(x: Any, weight: Any = None, axis: Axis = -1, eps: float = 1e-6) -> Any:
     """Return ``x`` with its mean square made one."""
-    x = _float(x)
+    x = floating(x)
     square = np.mean(x * x, axis=axis, keepdims=True)
     return _scaled(x / np.sqrt(square + eps), weight, None)
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tests.oracle.number_types import Array, is_inexact, precision, round_to
-from tests.oracle.value import Value
+
+if TYPE_CHECKING:
+    from tests.oracle.value import Value
 
 
 @dataclass(frozen=True)

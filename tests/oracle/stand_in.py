@@ -12,10 +12,35 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_METHODS = frozenset(
-    "sum prod max min mean var std any all argmax argmin astype transpose squeeze "
-    "clip conj swapaxes".split()
+_METHODS = (
+    *("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax"),
+    *("argmin", "astype", "transpose", "squeeze", "clip", "conj", "swapaxes"),
 )
+
+
+# Array-API and ndarray spellings of NumPy's names.
+ALIASES = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "abs": "absolute",
+    "amax": "max",
+    "amin": "min",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "bitwise_not": "invert",
+    "conj": "conjugate",
+    "expit": "sigmoid",
+    "pow": "power",
+    "true_divide": "divide",
+    "permute_dims": "transpose",
+    "round": "rint",
+}
 
 
 class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
@@ -60,10 +85,16 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         if name in _METHODS:
-            return lambda *args, **kwargs: self.dispatch(name, (self, *args), kwargs)
+            return self._method(name)
         if name in ("T", "mT", "real", "imag"):
             return self.dispatch(name, (self,), {})
         raise AttributeError(name)
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self.dispatch(name, (self, *args), kwargs)
+
+        return method
 
     def __getitem__(self, index: Any) -> Any:
         return self.dispatch("getitem", (self, index), {})

@@ -24,13 +24,15 @@ def _erf(x: Array) -> Array:
     near = x.astype(F64)
     slope = _TWO_OVER_ROOT_PI * np.exp(-near * near)
     rest = _rest(x, near)
-    return np.where(rest == 0, special.erf(near), special.erf(near) + rest * slope)
+    found: Array = special.erf(near)
+    return np.where(rest == 0, found, found + rest * slope)
 
 
 def _erfc(x: Array) -> Array:
     near = x.astype(F64)
     slope = _TWO_OVER_ROOT_PI * np.exp(-near * near)
-    return special.erfc(near) - _rest(x, near) * slope
+    found: Array = special.erfc(near)
+    return found - _rest(x, near) * slope
 
 
 def _rest(x: Array, near: Array) -> Array:
@@ -39,10 +41,6 @@ def _rest(x: Array, near: Array) -> Array:
 
 def _expit(x: Array) -> Array:
     return np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x)))
-
-
-def _tan(x: Array) -> Array:
-    return np.tan(x)
 
 
 # Monotone functions, with the ulps a kernel may err by in its compute type.
@@ -69,7 +67,7 @@ MONOTONE: dict[str, tuple[Callable[[Array], Array], float]] = {
     "erfc": (_erfc, 10),
     "sigmoid": (_expit, 8),
     "reciprocal": (lambda x: 1 / x, 2),
-    "tan": (_tan, 5),
+    "tan": (np.tan, 5),
 }
 _TURNING: dict[str, tuple[Callable[[Array], Array], float]] = {
     "sin": (np.sin, 4),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from tests.oracle.number_types import (
     precision,
     round_to,
 )
-from tests.oracle.stand_in import StandIn
+from tests.oracle.stand_in import ALIASES, StandIn
+from tests.oracle.views import VIEWS, moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,9 +74,27 @@ class Value(StandIn):
 
     def dispatch(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Give the function called ``name`` its meaning for values."""
-        from tests.oracle import meanings  # the table needs this class
+        return apply(name, args, kwargs)
 
-        return meanings.apply(name, args, kwargs)
+
+# What functions mean for values, and where it differs for complex ones; filled by
+# ``meanings``, whose functions need the class above.
+TABLE: dict[str, Callable[..., Any]] = {}
+COMPLEX: dict[str, Callable[..., Any]] = {}
+
+
+def apply(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the meaning of the function called ``name``."""
+    name = ALIASES.get(name, name)
+    args = tuple(from_array(a) if isinstance(a, np.ndarray) else a for a in args)
+    with np.errstate(all="ignore"):
+        if name in VIEWS:
+            source, *rest = args
+            return source.view(partial(moved, VIEWS[name], rest, kwargs))
+        first = args[0] if args else None
+        is_complex = isinstance(first, Value) and first.dtype.kind == "c"
+        table = COMPLEX if is_complex and name in COMPLEX else TABLE
+        return table[name](name, *args, **kwargs)
 
 
 def no_err(shape: tuple[int, ...]) -> Array:
@@ -89,9 +109,9 @@ def no_doubt(shape: tuple[int, ...]) -> Array:
 
 def exact(dtype: Type, ref: Array, doubt: Array | None = None) -> Value:
     """Return integers, bools or representable floats, known exactly."""
-    ref = np.asarray(ref)
-    doubt = no_doubt(ref.shape) if doubt is None else np.asarray(doubt)
-    return Value(dtype, ref, no_err(ref.shape), np.broadcast_to(doubt, ref.shape))
+    held: Array = np.asarray(ref)
+    mask: Array = no_doubt(held.shape) if doubt is None else np.asarray(doubt)
+    return Value(dtype, held, no_err(held.shape), np.broadcast_to(mask, held.shape))
 
 
 def from_array(array: Any) -> Value:
@@ -112,11 +132,11 @@ def from_scalar(number: Any, dtype: Type) -> Value:
     if dtype.kind == "c":
         return exact(dtype, np.asarray(number, precision(dtype).reference))
     wide = np.asarray(number, precision(dtype).reference)
-    rounded = round_to(F32 if dtype in HALVES else dtype, wide)
-    value = exact(dtype, rounded)
+    near = round_to(F32 if dtype in HALVES else dtype, wide)
+    value = exact(dtype, near)
     if dtype in HALVES:
         # A kernel may keep the constant as f32, or round it as NumPy does.
-        err = np.abs(round_to(dtype, wide) - rounded).astype(np.float64)
+        err = np.abs(round_to(dtype, wide) - near).astype(np.float64)
         value = replace(value, err=err)
     return value
 
@@ -133,23 +153,24 @@ def rounded(
 ) -> Value:
     """Return a computed float, with its own rounding and its range seen to."""
     p = precision(dtype)
-    ref = np.asarray(ref, p.reference)
-    size = np.abs(ref)
-    finite = np.isfinite(ref)
+    near: Array = np.asarray(ref, p.reference)
+    size = np.abs(near)
+    finite = np.isfinite(near)
     err = np.where(finite, err, np.where(np.isfinite(err), 0.0, err))
     if ulps:
         own = ulps * (2 * p.unit * size + p.floor)
         err = err + np.where(finite, own, 0)
     err = np.asarray(err, np.float64)
-    limit = p.top * (1 + p.unit)
+    limit = np.longdouble(p.top) * (1 + np.longdouble(p.unit) / 2)
     sure = finite & (size - err >= limit)
     maybe = finite & (size + err >= limit) & ~sure
-    doubt = np.broadcast_to(doubt, ref.shape) | maybe | ~np.isfinite(err)
+    doubt = np.broadcast_to(doubt, near.shape) | maybe | ~np.isfinite(err)
     if dtype.kind == "c":
-        return Value(dtype, ref, err, doubt | sure, loose)
-    ref = np.where(sure, np.copysign(p.reference.type(np.inf), ref), ref)
+        return Value(dtype, near, err, doubt | sure, loose)
+    infinite = np.copysign(p.reference.type(np.inf), near)
+    held = np.where(sure, infinite, near)
     err = np.where(sure | doubt, 0.0, err)
-    return Value(dtype, ref, err, doubt, loose, sure if product else None)
+    return Value(dtype, held, err, doubt, loose, sure if product else None)
 
 
 def convert(x: Any, dtype: Type) -> Value:

@@ -10,6 +10,20 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.oracle.number_types import Array
+
+
+def _item(x: Array, index: Any) -> Any:
+    return np.asarray(x)[index]
+
+
+def moved(
+    function: Callable[..., Any], rest: list[Any], options: dict[str, Any], x: Array
+) -> Array:
+    """Apply a view to one of the arrays of a value."""
+    return function(x, *rest, **options)
+
+
 VIEWS: dict[str, Callable[..., Any]] = {
     "broadcast_to": np.broadcast_to,
     "expand_dims": np.expand_dims,
@@ -21,5 +35,5 @@ VIEWS: dict[str, Callable[..., Any]] = {
     "flip": np.flip,
     "T": np.transpose,
     "mT": np.matrix_transpose,
-    "getitem": lambda x, index: np.asarray(x)[index],
+    "getitem": _item,
 }

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results are besides their numbers: types, memory order, aliasing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from tests.fuzz.arrays import LAYOUTS, build
+
+
+def _doubled(x: Any) -> Any:
+    return x * 2
+
+
+def _summed(x: Any) -> Any:
+    return np.sum(x), x + 1
+
+
+def _same(x: Any) -> Any:
+    return x, x
+
+
+def test_a_full_reduction_gives_a_numpy_scalar() -> None:
+    total, more = nfuser.fuse(_summed)(np.arange(6, dtype=np.float32))
+    assert type(total) is np.float32
+    assert type(more) is np.ndarray
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_output_has_numpys_memory_order(layout: str) -> None:
+    x = build("float32", (3, 4, 5), layout=layout, seed=1)
+    assert nfuser.fuse(_doubled)(x).strides == (x * 2).strides
+
+
+def test_outputs_share_no_memory() -> None:
+    x = np.arange(5.0)
+    first, second = nfuser.fuse(_same)(x)
+    assert not np.shares_memory(first, x)
+    assert not np.shares_memory(first, second)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arrays_stay_empty(shape: tuple[int, ...]) -> None:
+    total, more = nfuser.fuse(_summed)(np.zeros(shape, np.float32))
+    assert total == 0
+    assert more.shape == shape
+
+
+def test_the_same_call_gives_the_same_bits() -> None:
+    x = build("float32", (37, 257), seed=4)
+    fused = nfuser.fuse(lambda x: np.sum(x, axis=0))
+    assert fused(x).tobytes() == fused(x).tobytes()
