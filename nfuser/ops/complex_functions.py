@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import nfuser.ops.complex_parts as parts
@@ -54,10 +53,7 @@ def angle(b: Builder, x: Operand) -> TensorView:
         return parts.angle(b, operand)
     dtype = operand.dtype if operand.dtype.is_float else DType.F64
     operand = b.cast(operand, dtype)
-    zero = b.constant(0.0, dtype)
-    below = b.point("less", operand, zero)
-    turned = b.point("select", below, b.constant(math.pi, dtype), zero)
-    return b.point("select", b.point("isnan", operand), operand, turned)
+    return b.point("atan2", b.constant(0.0, dtype), operand)
 
 
 def complex_of(b: Builder, re: Operand, im: Operand) -> TensorView:

@@ -41,7 +41,8 @@ def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
     dtype = b.promote(x, y)
     if dtype.is_complex and name not in ("equal", "not_equal"):
         raise parts.refuse(f"comparison by {name}")
-    if isinstance(x, TensorView) and dtype.is_integer and b.type_of(y) is int:
+    exact = isinstance(x, TensorView) and x.dtype.is_integer
+    if exact and b.type_of(x) is not int and b.type_of(y) is int:
         return _compare_with_integer(b, name, x, y)
     kinds = (b.type_of(x), b.type_of(y))
     if DType.U64 in kinds and any(

@@ -19,19 +19,20 @@ def float_type(b: Builder, name: str, *operands: Operand) -> DType:
     uint8) meets in float16, though the two integers meet in int16.
     """
     kinds = [b.type_of(x) for x in operands]
-    strong = [float_of(k) for k in kinds if isinstance(k, DType)]
     weak = [k for k in kinds if not isinstance(k, DType)]
-    dtypes = [k for k in kinds if isinstance(k, DType)]
-    if not strong:
-        found = float_of(promote(*weak))
-    elif all(k in (bool, int) for k in weak):
-        found = promote(*strong)
-    else:
-        found = promote(promote(*dtypes, *weak), *strong)
+    strong = [promote(k, *weak) for k in kinds if isinstance(k, DType)]
+    found = promote(*(_as_float(k, strong) for k in strong or [promote(*weak)]))
     if found.is_complex:
         message = f"{name} is not supported for complex numbers"
         raise DTypeError(message)
     return found
+
+
+def _as_float(dtype: DType, others: list[DType]) -> DType:
+    """Return the float for ``dtype``; beside bfloat16 a small integer is one, too."""
+    found = float_of(dtype)
+    beside = DType.BF16 in others and not dtype.is_float
+    return DType.BF16 if beside and found is DType.F16 else found
 
 
 def number_type(b: Builder, name: str, *operands: Operand) -> DType:
