@@ -105,7 +105,7 @@ class _Builder:
         is_cuda = self.scheduled.target.kind == "cuda"
         launch = self._launch()
         return Kernel(
-            self.fusion.name,
+            _kernel_name(self.fusion.name),
             self.scheduled,
             buffers,
             tuple(self.values.parameters.values()),
@@ -304,6 +304,12 @@ class _Builder:
             at = sc.const(start)
             packet: tuple[Stmt, ...] = (StorePacket(buffer, base + start, array, at, chunk),)
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
+
+
+def _kernel_name(name: str) -> str:
+    """Return a name that is no keyword and no primitive's."""
+    stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
+    return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"
 
 
 def _only_stores(stmt: Stmt) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.ir.expr import ReduceOp
+from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, widen_sums
 from nfuser.schedule.facts import Access, accesses
 from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width
@@ -69,6 +70,7 @@ class Reduction:
         fusion = expand_moments(fusion, one_pass=not heuristic.is_persistent)
         if target.kind == "cpu" or not heuristic.is_persistent:
             fusion = widen_sums(fusion)
+        fusion = merge_common_subexpressions(fusion)
         space = _space(fusion)
         build = cuda_nest if target.kind == "cuda" else cpu_nest
         nest = build(space, heuristic)

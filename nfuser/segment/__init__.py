@@ -2,3 +2,8 @@
 """Cut a fusion into pieces that one kernel each can run."""
 
 from __future__ import annotations
+
+from nfuser.segment.segment import segment
+from nfuser.segment.segmented import Cut, Segment, Segmented
+
+__all__ = ["Cut", "Segment", "Segmented", "segment"]

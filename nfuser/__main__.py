@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``python -m nfuser demo|doctor``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from nfuser import demo, doctor
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return the exit status."""
+    parser = argparse.ArgumentParser("python -m nfuser", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("demo", help="six fused functions against NumPy")
+    commands.add_parser("doctor", help="versions, backends, and what is missing")
+    chosen = parser.parse_args(arguments)
+    return {"demo": demo.main, "doctor": doctor.main}[chosen.command]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.fuse``: a NumPy-style function becomes one that runs as few kernels."""
+
+from __future__ import annotations
+
+
+import functools
+import importlib
+import inspect
+import logging
+import threading
+import warnings
+from collections import OrderedDict
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from nfuser import config
+from nfuser.debug import timing
+from nfuser.device.allocate import finish
+from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
+from nfuser.dtypes import check_fits
+from nfuser.errors import DeviceError
+from nfuser.frontend.arguments import Arguments, Described, host_number
+from nfuser.frontend.kernels import KernelView
+from nfuser.frontend.place import find_place
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.runtime.counters import CacheInfo, Counters
+from nfuser.runtime.executor_cache import (
+    FusionExecutorCache,
+    Place,
+    Plan,
+    symbol_values,
+)
+from nfuser.trace import Trace, current_tracer, trace_function
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.device.descriptor import Descriptor
+    from nfuser.ir.scalar import Scalar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_PLANS = 1024  # of one function; the least recently used goes first
+MANY_TRACES = 8  # from here on one warning says why
+_log = logging.getLogger("nfuser")
+
+
+@node
+class Variant:
+    """One trace of the function, and all that was built for it."""
+
+    trace: Trace
+    cache: FusionExecutorCache
+
+
+@node
+class Ready:
+    """A plan with what must hold for a call to use it."""
+
+    variant: Variant
+    plan: Plan
+    place: Place
+    lifted: tuple[int, ...]
+    captured_keys: tuple[object, ...]
+    integers: Mapping[int, int]  # values that the plan depends on
+    is_simple: bool  # nothing but the key needs to be looked at
+
+
+class Fused(Generic[P, R]):
+    """A function that is traced, compiled and run fused.
+
+    Attribute ``__wrapped__`` is the plain function.
+    """
+
+    def __init__(self, function: Callable[P, R], backend: str | None) -> None:
+        functools.update_wrapper(self, function)
+        self.__nfuser_wrapped__ = function
+        self._function = function
+        self._backend = backend
+        self._name = getattr(function, "__name__", "function")
+        self._lock = threading.RLock()
+        self._counters = Counters()
+        self._variants: dict[tuple[object, ...], list[Variant]] = {}
+        self._plans: OrderedDict[tuple[object, ...], list[Ready]] = OrderedDict()
+
+    # -- calls ---------------------------------------------------------------
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the fused function."""
+        if current_tracer() is not None or config.current().disable_all:
+            return self._function(*args, **kwargs)
+        if kwargs:
+            args, kwargs = self._normalised(args, kwargs)  # pyright: ignore[reportAssignmentType]
+        arguments = Arguments(args, kwargs)
+        self._counters.counts["calls"] += 1
+        ready, arrays = self._find(arguments, args, kwargs)
+        if ready is None:
+            ready, arrays = self._prepare(arguments, args, kwargs)
+        else:
+            self._counters.counts["hits"] += 1
+        return self._run(ready, arguments, arrays)
+
+    def _normalised(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Pass by position what can be, so that spelling makes no difference."""
+        try:
+            bound = inspect.signature(self._function).bind(*args, **kwargs)
+        except TypeError as error:
+            message = f"{self._name}() {error}"
+            raise TypeError(message) from None
+        return bound.args, bound.kwargs
+
+    def _find(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Ready | None, tuple[Any, ...]]:
+        found = self._plans.get(arguments.key)
+        for ready in found or ():
+            if ready.is_simple:
+                return ready, ()
+            arrays = self._still_holds(ready, arguments, args, kwargs)
+            if arrays is not None:
+                return ready, arrays
+        return None, ()
+
+    def _still_holds(
+        self,
+        ready: Ready,
+        arguments: Arguments,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Any, ...] | None:
+        """Return the captured arrays of this call if ``ready`` serves it."""
+        numbers = arguments.numbers
+        if any(numbers.get(slot) != value for slot, value in ready.integers.items()):
+            return None
+        trace = ready.variant.trace
+        arrays = trace.captured.read(args, kwargs)
+        if arrays is None or _keys(arrays) != ready.captured_keys:
+            return None
+        if any(not _same(numbers.get(g.slot), g.value) for g in trace.value_guards):
+            return None
+        # Sizes are in the key, so their guards hold; those on integers are asked again.
+        return arrays if not trace.checks else self._checked(ready, numbers, arrays)
+
+    def _checked(
+        self, ready: Ready, numbers: Mapping[int, Any], arrays: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        shapes = {s: slot.shape for s, slot in ready.plan.inputs.items()}
+        values = _values(shapes, numbers)
+        _check(ready.variant.trace, values)
+        return arrays
+
+    # -- the slow way --------------------------------------------------------
+
+    def _prepare(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Ready, tuple[Any, ...]]:
+        with self._lock:
+            ready, arrays = self._find(arguments, args, kwargs)
+            if ready is not None:
+                return ready, arrays
+            described = Described(arguments, self._name)
+            variant, arrays = self._variant(arguments, described, args, kwargs)
+            trace = variant.trace
+            descriptors = dict(described.arrays)
+            for captured, array in zip(trace.captured.arrays, arrays, strict=True):
+                d = describe(array, "a captured array")
+                if d.device != described.device and descriptors:
+                    message = (
+                        f"{self._name}: a captured array is on {d.device}, the "
+                        f"arguments on {described.device}"
+                    )
+                    raise DeviceError(message)
+                descriptors[captured.slot] = d
+            integers = {s: n for s, n in described.numbers.items() if type(n) is int}
+            _check(trace, symbol_values(descriptors, integers))
+            place = find_place(described, descriptors, self._backend)
+            plan = variant.cache.plan(place, descriptors, integers)
+            ready = self._ready(variant, plan, place, described, arrays)
+            self._remember(arguments.key, ready)
+            return ready, arrays
+
+    def _variant(
+        self,
+        arguments: Arguments,
+        described: Described,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Variant, tuple[Any, ...]]:
+        structure = (*arguments.structure, described.lifted)
+        found = self._variants.setdefault(structure, [])
+        shapes = {slot: d.shape for slot, d in described.arrays.items()}
+        values = _values(shapes, described.numbers)
+        for variant in found:
+            arrays = self._serves(variant.trace, values, described, args, kwargs)
+            if arrays is not None:
+                return variant, arrays
+        with timing.timed("trace"):
+            trace = trace_function(self._function, described.call(arguments))
+        self._counters.add("traces")
+        self._counters.reason = self._why_traced(found)
+        self._warn_of_many()
+        arrays = trace.captured.read(args, kwargs)
+        assert arrays is not None
+        variant = Variant(trace, FusionExecutorCache(trace.fusion, self._counters))
+        found.append(variant)
+        return variant, arrays
+
+    def _serves(
+        self,
+        trace: Trace,
+        values: Mapping[Scalar, int],
+        described: Described,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Any, ...] | None:
+        numbers = described.numbers
+        if any(not _same(numbers.get(g.slot), g.value) for g in trace.value_guards):
+            return None
+        arrays = trace.captured.read(args, kwargs)
+        if arrays is None:
+            return None
+        known = dict(values)
+        for captured, array in zip(trace.captured.arrays, arrays, strict=True):
+            known |= _values({captured.slot: tuple(array.shape)}, {})
+        conditions = [g.condition for g in trace.guards]
+        answers = scalar_walk.evaluate_all(conditions, known)
+        pairs = zip(answers, trace.guards, strict=True)
+        return arrays if all(a == g.answer for a, g in pairs) else None
+
+    def _why_traced(self, before: list[Variant]) -> str:
+        if not self._variants or (len(self._variants) == 1 and not before):
+            return f"{self._name} was called for the first time"
+        if not before:
+            return "arguments of new dtypes, ranks, structure or static values"
+        guards = [*before[-1].trace.guards, *before[-1].trace.value_guards]
+        lines = [str(g.source) for g in guards if g.source]
+        where = f" (a guard at {lines[-1]})" if lines else ""
+        return f"a value that Python consumed, or a captured one, changed{where}"
+
+    def _warn_of_many(self) -> None:
+        traces = self._counters.counts["traces"]
+        if traces == MANY_TRACES:
+            message = (
+                f"{self._name} was traced {traces} times; the last because of "
+                f"{self._counters.reason}"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+    def _ready(
+        self,
+        variant: Variant,
+        plan: Plan,
+        place: Place,
+        described: Described,
+        arrays: tuple[Any, ...],
+    ) -> Ready:
+        trace = variant.trace
+        asked = {
+            s.slot
+            for e in (*variant.cache.questions.extents, *(g.condition for g in trace.guards))
+            for s in scalar_walk.symbols([e])
+            if isinstance(s, scalar_walk.ScalarInput)
+        }
+        integers = {s: described.numbers[s] for s in sorted(asked)}
+        captured = trace.captured
+        is_simple = not (
+            integers
+            or trace.checks
+            or trace.value_guards
+            or captured.arrays
+            or captured.constants
+            or captured.aliases
+        )
+        return Ready(
+            variant, plan, place, described.lifted, _keys(arrays), integers, is_simple
+        )
+
+    def _remember(self, key: tuple[object, ...], ready: Ready) -> None:
+        found = self._plans.get(key, [])
+        self._plans[key] = [ready, *found[: MANY_TRACES - 1]]
+        self._plans.move_to_end(key)
+        while len(self._plans) > MOST_PLANS:
+            self._plans.popitem(last=False)
+
+    # -- running -------------------------------------------------------------
+
+    def _run(self, ready: Ready, arguments: Arguments, captured: tuple[Any, ...]) -> Any:
+        plan, place = ready.plan, ready.place
+        numbers = arguments.numbers
+        inputs: dict[Any, tuple[Any, int]] = {}
+        for slot, array in arguments.arrays.items():
+            if slot in ready.lifted:
+                d = describe(array, "a scalar")
+                numbers[slot] = host_number(array, d)
+            else:
+                inputs[plan.inputs[slot]] = (array, _pointer(array))
+        trace = ready.variant.trace
+        for described, array in zip(trace.captured.arrays, captured, strict=True):
+            inputs[plan.inputs[described.slot]] = (array, _pointer(array))
+        scalars = _values({s: x.shape for s, x in plan.inputs.items()}, numbers) if numbers else {}
+        outputs, stream = plan.evaluator(inputs, numbers, scalars)
+        results: list[Any] = []
+        for leaf in trace.output_leaves:
+            array = finish(place.library, outputs[leaf.position], stream=stream)
+            results.append(array if leaf.python is None else leaf.python(array.item()))
+        return trees.unflatten(trace.output_tree, results)
+
+    # -- looking inside ------------------------------------------------------
+
+    def kernels(self, *args: P.args, **kwargs: P.kwargs) -> list[KernelView]:
+        """Return the kernels that a call with these arguments runs."""
+        return [
+            KernelView(launch) for launch in self._plan_of(args, kwargs).program.launches
+        ]
+
+    def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
+        if kwargs:
+            args, kwargs = self._normalised(args, kwargs)
+        arguments = Arguments(args, kwargs)
+        return self._prepare(arguments, args, kwargs)[0].plan
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often each level of the caches was asked and had to work."""
+        return self._counters.info()
+
+    def why(self) -> str:
+        """Say what was new about the last call that compiled."""
+        return self._counters.reason
+
+    def cache_table(self) -> str:
+        """Return a table of what was traced, concretized and compiled."""
+        rows = ["trace  concretization  runtime  kernels"]
+        variants = [v for found in self._variants.values() for v in found]
+        for t, variant in enumerate(variants):
+            answers = list(variant.cache.concretizations.values())
+            for c, concrete in enumerate(answers):
+                runtimes = [
+                    r
+                    for r in variant.cache.runtimes.values()
+                    if r.segmented is concrete.segmented
+                ]
+                for r, runtime in enumerate(runtimes):
+                    listed = "; ".join(str(h) for h in runtime.heuristics)
+                    rows.append(f"{t:<6} {c:<15} {r:<8} {listed}")
+        return "\n".join(rows)
+
+    def cache_clear(self) -> None:
+        """Forget all traces, plans and counts."""
+        with self._lock:
+            self._variants.clear()
+            self._plans.clear()
+            self._counters = Counters()
+
+    # -- behaving like a function --------------------------------------------
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Fused[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> MethodType: ...
+    def __get__(
+        self, instance: object, owner: type | None = None
+    ) -> Fused[P, R] | MethodType:
+        """Bind to an instance as functions do."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<nfuser.fuse {getattr(self, '__qualname__', self._name)}>"
+
+    def __copy__(self) -> Fused[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fused[P, R]:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickle by name, as functions are."""
+        return _lookup, (self.__module__, self.__qualname__)
+
+
+def _lookup(module: str, qualname: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _pointer(array: Any) -> int:
+    library = library_of(type(array))
+    assert library is not None
+    return pointer_reader(library)(array)
+
+
+def _keys(arrays: tuple[Any, ...]) -> tuple[object, ...]:
+    found: list[object] = []
+    for array in arrays:
+        library = library_of(type(array))
+        assert library is not None
+        pointer = pointer_reader(library)(array)
+        found.append((library, key_reader(library)(array), pointer & 15))
+    return tuple(found)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and (a == b or (a != a and b != b))  # noqa: PLR0124 (NaN)
+
+
+def _values(
+    shapes: Mapping[int, tuple[int, ...]], numbers: Mapping[int, Any]
+) -> dict[Scalar, int]:
+    values: dict[Scalar, int] = {}
+    for slot, shape in shapes.items():
+        for axis, extent in enumerate(shape):
+            values[sc.size(slot, axis)] = int(extent)
+    for slot, number in numbers.items():
+        if type(number) is int:
+            values[sc.scalar_input(slot)] = number
+    return values
+
+
+def _check(trace: Trace, values: Mapping[Scalar, int]) -> None:
+    for check in trace.checks:
+        check_fits(scalar_walk.evaluate(check.scalar, values), check.dtype, check.message)
+
+
+
+
+@overload
+def fuse(function: Callable[P, R], /) -> Fused[P, R]: ...
+@overload
+def fuse(
+    *, backend: str | None = None
+) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
+@overload
+def fuse(
+    function: Callable[P, R], /, *, backend: str | None = None
+) -> Fused[P, R]: ...
+def fuse(
+    function: Callable[..., Any] | None = None, /, *, backend: str | None = None
+) -> Any:
+    """Return ``function`` compiled: traced once, few kernels a call.
+
+    As a decorator, with or without arguments. ``backend="interpret"`` runs the CUDA
+    kernels of NumPy arrays in the interpreter that checks them.
+
+    >>> import numpy as np
+    >>> @fuse
+    ... def scaled(x, a):
+    ...     return x * a + 1
+    >>> scaled(np.arange(3, dtype="f4"), 2.0)
+    array([1., 3., 5.], dtype=float32)
+    """
+    if function is None:
+        return functools.partial(fuse, backend=backend)
+    if isinstance(function, (classmethod, staticmethod)):
+        wrapped = fuse(function.__func__, backend=backend)
+        return type(function)(wrapped)
+    if isinstance(function, Fused):
+        return fuse(function.__wrapped__, backend=backend)  # pyright: ignore
+    if not callable(function):
+        message = f"fuse expects a function, found {type(function).__name__}"
+        raise TypeError(message)
+    return Fused(function, backend)

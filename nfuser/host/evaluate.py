@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run host programs: prepared once for a library and device, then called."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.debug import dump
+from nfuser.device.allocate import allocator
+from nfuser.device.descriptor import pointer_reader
+from nfuser.device.streams import guard, stream_reader
+from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
+from nfuser.ir import scalar_walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nfuser.device.descriptor import Device, Library
+    from nfuser.host.program import Argument, HostProgram, Slot
+    from nfuser.ir.scalar import Scalar
+
+
+class Evaluator:
+    """A program ready to run on one device, for arrays of one library.
+
+    ``backend`` is cpu, cuda or interpret. Calls may overlap: all state of a call is in
+    its frame.
+    """
+
+    def __init__(
+        self, program: HostProgram, library: Library, device: Device, backend: str
+    ) -> None:
+        self.program = program
+        self.device = device
+        self._pointer = pointer_reader(library)
+        self._stream = stream_reader(library, device)
+        self._steps = [self._step(stmt, library, backend) for stmt in program.body]
+
+    def __call__(
+        self,
+        inputs: Mapping[Slot, tuple[Any, int]],
+        numbers: Mapping[int, Any],
+        scalars: Mapping[Scalar, int],
+    ) -> tuple[list[Any], int]:
+        """Run; return the outputs and the stream they are computed on."""
+        frame = Frame(dict(inputs), numbers, scalars)
+        with guard(self.device):
+            frame.stream = self._stream()
+            for step in self._steps:
+                step(frame)
+        return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
+
+    def _step(
+        self, stmt: Any, library: Library, backend: str
+    ) -> Callable[[Frame], None]:
+        match stmt:
+            case Allocate(slot):
+                make = allocator(
+                    library, self.device, slot.shape, slot.strides, slot.dtype
+                )
+                return lambda frame: self._allocate(frame, slot, make)
+            case Clear(slot):
+                return lambda frame: self._clear(frame, slot)
+            case Free(slot):
+                return lambda frame: frame.arrays.pop(slot, None) and None
+            case Launch():
+                return _LAUNCHERS[backend](stmt).run
+            case _:
+                raise AssertionError(stmt)
+
+    def _allocate(self, frame: Frame, slot: Slot, make: Callable[[], Any]) -> None:
+        array = make()
+        frame.arrays[slot] = (array, self._pointer(array))
+
+    def _clear(self, frame: Frame, slot: Slot) -> None:
+        size = slot.dtype.itemsize * int(np.prod(slot.shape))
+        address = frame.arrays[slot][1]
+        if self.device.kind == "cuda":
+            from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
+
+            driver.memset(address, 0, size, frame.stream)
+        else:
+            frame.arrays[slot][0][...] = 0
+            frame.written.add(slot)
+
+
+class Frame:
+    """What one run of a program knows."""
+
+    __slots__ = ("arrays", "numbers", "scalars", "storage", "stream", "written")
+
+    def __init__(
+        self,
+        arrays: dict[Slot, tuple[Any, int]],
+        numbers: Mapping[int, Any],
+        scalars: Mapping[Scalar, int],
+    ) -> None:
+        self.arrays = arrays
+        self.numbers = numbers
+        self.scalars = scalars
+        self.stream = 0
+        self.storage: dict[Slot, Any] = {}  # the interpreter's
+        self.written = set(arrays)
+
+
+def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
+    found: list[Any] = []
+    for argument in arguments:
+        match argument:
+            case Part(slot, offset):
+                found.append(frame.arrays[slot][1] + offset)
+            case ByValue(slot, dtype, part):
+                number = frame.numbers[slot]
+                number = getattr(number, part) if part else number
+                found.append(float(number) if dtype.is_float else int(number))
+            case HostScalar(scalar, value, is_dynamic):
+                if is_dynamic:
+                    value = scalar_walk.evaluate(scalar, frame.scalars)
+                found.append(value)
+    return found
+
+
+class _CpuLaunch:
+    def __init__(self, launch: Launch) -> None:
+        from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
+
+        self.launch = launch
+        self._run_range = run_range
+
+    def run(self, frame: Frame) -> None:
+        launch = self.launch
+        arguments = _values(launch.arguments, frame)
+        self._run_range(launch.executable, arguments, launch.grid[0], 1, launch.cost)  # pyright: ignore[reportArgumentType]
+
+
+class _CudaLaunch:
+    def __init__(self, launch: Launch) -> None:
+        from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (loads libcuda)
+
+        self.arguments = launch.arguments
+        self._launch = PackedLaunch(
+            launch.executable,  # pyright: ignore[reportArgumentType]
+            launch.source.kinds,
+            (*launch.grid, 1),
+            (*launch.block, 1),
+        )
+
+    def run(self, frame: Frame) -> None:
+        self._launch(frame.stream, *_values(self.arguments, frame))
+
+
+class _InterpretedLaunch:
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+
+    def run(self, frame: Frame) -> None:
+        from nfuser.interpret.run import run  # noqa: PLC0415 (a tool, not a product)
+
+        launch = self.launch
+        values = _values(launch.arguments, frame)
+        given = [
+            _buffer(a, frame) if isinstance(a, Part) else value
+            for a, value in zip(launch.arguments, values, strict=True)
+        ]
+        report = run(
+            launch.source.text,
+            launch.source.entry,
+            (*launch.grid, 1),
+            (*launch.block, 1),
+            given,
+        )
+        REPORTS.append(report)
+        parts = (a for a in launch.arguments if isinstance(a, Part))
+        frame.written.update(part.slot for part in parts)
+        if dump.wants("launch"):
+            dump.dump("launch", repr(report))
+
+
+REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it
+
+
+def _buffer(part: Part, frame: Frame) -> Any:
+    """Return the memory that a slot's elements span, as the interpreter wants it."""
+    from nfuser.interpret.buffer import Buffer  # noqa: PLC0415 (a tool)
+
+    slot = part.slot
+    dtype = slot.dtype.real
+    scale = slot.dtype.itemsize // dtype.itemsize
+    reach = [(n - 1) * s for n, s in zip(slot.shape, slot.strides, strict=True)]
+    low = sum(r for r in reach if r < 0)
+    base = frame.arrays[slot][1] + low * slot.dtype.itemsize
+    if slot not in frame.storage:
+        high = sum(r for r in reach if r > 0)
+        count = 0 if 0 in slot.shape else high - low + 1
+        raw = (ctypes.c_uint8 * (count * slot.dtype.itemsize)).from_address(base)
+        stored = np.uint8 if dtype.is_bool else np.uint16 if dtype.is_half else None
+        frame.storage[slot] = np.frombuffer(raw, stored or dtype.numpy)
+    return Buffer(
+        frame.storage[slot],
+        -low * scale + part.offset // dtype.itemsize,
+        base,
+        initialized=slot in frame.written,
+    )
+
+
+_LAUNCHERS: dict[str, Any] = {
+    "cpu": _CpuLaunch,
+    "cuda": _CudaLaunch,
+    "interpret": _InterpretedLaunch,
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs: what runs when a fused call runs.
+
+A program is a list of statements over slots. Slots are tensors: the caller's arrays,
+outputs, and what one kernel leaves for another. Everything that depends on shapes was
+decided when the program was built for one call's shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from nfuser.codegen.source import Source
+    from nfuser.dtypes import DType
+    from nfuser.ir.scalar import Scalar
+
+
+@node
+class Slot:
+    """A place for an array while the program runs."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    dtype: DType
+
+
+@node
+class Part:
+    """The address of a slot's elements; the imaginary part lies one element on."""
+
+    slot: Slot
+    offset: int = 0  # bytes
+
+
+@node
+class ByValue:
+    """The number that the caller passed as argument ``slot``, or a part of it."""
+
+    slot: int
+    dtype: DType
+    part: str = ""
+
+
+@node
+class HostScalar:
+    """An integer; it is evaluated anew where it depends on a number passed."""
+
+    scalar: Scalar
+    value: int
+    is_dynamic: bool
+
+
+Argument: TypeAlias = Part | ByValue | HostScalar
+
+
+@node
+class Allocate:
+    """Make the array of an output or of a value between kernels."""
+
+    slot: Slot
+
+
+@node
+class Clear:
+    """Set a workspace to zero bytes."""
+
+    slot: Slot
+
+
+@node
+class Launch:
+    """Run a kernel."""
+
+    source: Source
+    executable: object
+    grid: tuple[int, int]
+    block: tuple[int, int]
+    arguments: tuple[Argument, ...]
+    cost: int
+
+
+@node
+class Free:
+    """Let go of an array that no later statement reads."""
+
+    slot: Slot
+
+
+HostStmt: TypeAlias = Allocate | Clear | Launch | Free
+
+
+@node
+class HostProgram:
+    """Statements in order; outputs are returned."""
+
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    body: tuple[HostStmt, ...]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The kernels that run."""
+        return tuple(s for s in self.body if isinstance(s, Launch))
+
+
+def text(program: HostProgram) -> str:
+    """Render ``program``."""
+    lines = [f"program({', '.join(s.name for s in program.inputs)}):"]
+    for stmt in program.body:
+        match stmt:
+            case Allocate(slot):
+                lines.append(f"  {slot.name} = allocate {slot.dtype}{list(slot.shape)}")
+            case Clear(slot):
+                lines.append(f"  clear {slot.name}")
+            case Free(slot):
+                lines.append(f"  free {slot.name}")
+            case Launch(source, _, grid, block, arguments):
+                parts = (a.slot.name for a in arguments if isinstance(a, Part))
+                size = f"grid={grid}, block={block}"
+                lines.append(f"  launch {source.entry}({', '.join(parts)}) {size}")
+    lines.append(f"  return {', '.join(s.name for s in program.outputs)}")
+    return "\n".join(lines) + "\n"

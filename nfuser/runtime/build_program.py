@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a runtime and the numbers of one call to a host program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.host.program import (
+    Allocate,
+    Argument,
+    ByValue,
+    Clear,
+    Free,
+    HostProgram,
+    HostScalar,
+    HostStmt,
+    Launch,
+    Part,
+    Slot,
+)
+from nfuser.ir import expr as ex
+from nfuser.ir import scalar_walk
+from nfuser.ir.scalar import ScalarInput, stride
+from nfuser.schedule.memory import memory_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
+    from nfuser.schedule.facts import Facts
+
+
+def build_program(
+    runtime: FusionKernelRuntime,
+    facts: Facts,
+    places: Mapping[TensorView, Part],
+    inputs: tuple[Slot, ...],
+    outputs: tuple[Slot, ...],
+) -> HostProgram:
+    """Return the program of one call; ``places`` says where tensors lie."""
+    builder = _Program(runtime, facts, dict(places))
+    body: list[HostStmt] = [Allocate(slot) for slot in outputs]
+    for compiled in runtime.segments:
+        body.extend(builder.run(compiled))
+    return HostProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
+
+
+class _Program:
+    def __init__(
+        self,
+        runtime: FusionKernelRuntime,
+        facts: Facts,
+        places: dict[TensorView, Part],
+    ) -> None:
+        self.fusion = runtime.segmented.fusion
+        self.facts = facts
+        self.places = places
+        self.temporaries = 0
+
+    def _slot(self, tensor: TensorView) -> Slot:
+        self.temporaries += 1
+        shape = tuple(self.facts.size(x) for x in tensor.shape)
+        strides = self.facts.layouts[tensor].strides
+        return Slot(f"t{self.temporaries}", shape, strides, tensor.dtype)
+
+    def run(self, compiled: CompiledSegment) -> list[HostStmt]:
+        """Return the statements of one segment."""
+        kernel = compiled.source.kernel
+        body: list[HostStmt] = []
+        for tensor in compiled.segment.fusion.outputs:
+            if tensor not in self.places:
+                slot = self._slot(tensor)
+                self.places[tensor] = Part(slot)
+                body.append(Allocate(slot))
+        if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
+            return body
+        values = self._values(compiled)
+        arguments: list[Argument] = []
+        workspaces = {s.buffer: s.size for s in kernel.scratch}
+        tensors = iter(memory_tensors(compiled.segment.fusion))
+        for buffer in kernel.buffers:
+            if buffer in workspaces:
+                size = scalar_walk.evaluate(workspaces[buffer], values)
+                self.temporaries += 1
+                name = f"{buffer.role}{self.temporaries}"
+                slot = Slot(name, (size,), (1,), buffer.dtype)
+                body.append(Allocate(slot))
+                if buffer.role == "tickets":
+                    body.append(Clear(slot))
+                arguments.append(Part(slot))
+            else:
+                arguments.append(self.places[next(tensors)])
+        arguments += self._by_value(compiled)
+        arguments += [self._scalar(x, values) for x in kernel.scalars]
+        grid = scalar_walk.evaluate_all(kernel.launch.grid, values)
+        launch = Launch(
+            compiled.source,
+            compiled.executable,
+            (grid[0], grid[1]),
+            kernel.launch.block,
+            tuple(arguments),
+            self._cost(compiled),
+        )
+        return [*body, launch]
+
+    def _shape(self, tensor: TensorView) -> tuple[int, ...]:
+        return tuple(self.facts.size(x) for x in tensor.shape)
+
+    def _by_value(self, compiled: CompiledSegment) -> list[Argument]:
+        found: list[Argument] = []
+        for argument in compiled.segment.fusion.arguments:
+            if argument.by_value:
+                parent = self.fusion.definition[argument.result]
+                assert isinstance(parent, ex.Argument)
+                part = parent.part.value.removeprefix(".")
+                found.append(ByValue(parent.slot, argument.result.dtype, part))
+        return found
+
+    def _values(self, compiled: CompiledSegment) -> dict[Scalar, int]:
+        """Return sizes and numbers of the call, and the strides of this segment."""
+        values = dict(self.facts.sizes)
+        fusion = compiled.segment.fusion
+        for number, tensor in enumerate(memory_tensors(fusion)):
+            for axis, step in enumerate(self.facts.layouts[tensor].strides):
+                values[stride(number, axis)] = step
+        return values
+
+    def _scalar(self, x: Scalar, values: Mapping[Scalar, int]) -> HostScalar:
+        symbols = scalar_walk.symbols([x])
+        is_dynamic = any(isinstance(s, ScalarInput) for s in symbols)
+        return HostScalar(x, scalar_walk.evaluate(x, values), is_dynamic)
+
+    def _cost(self, compiled: CompiledSegment) -> int:
+        """Count the elements that the kernel touches, costly operations weighted."""
+        fusion = compiled.scheduled.fusion
+        cost = 0
+        for tensor in memory_tensors(fusion):
+            total = 1
+            for n in self._shape(tensor):
+                total *= n
+            cost = max(cost, total)
+        costly = sum(isinstance(e, ex.Pointwise) and e.op.is_costly for e in fusion.exprs)
+        return cost * (1 + 2 * costly)
+
+
+def _with_frees(body: list[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:
+    """Let go of each temporary after the last statement that names it."""
+    seen: set[Slot] = set(kept)
+    result: list[HostStmt] = []
+    for stmt in reversed(body):
+        if isinstance(stmt, Launch):
+            used = [a.slot for a in stmt.arguments if isinstance(a, Part)]
+        else:
+            used = [stmt.slot]
+        fresh = [s for s in dict.fromkeys(used) if s not in seen]
+        seen.update(fresh)
+        result.extend(Free(s) for s in fresh)
+        result.append(stmt)
+    result.reverse()
+    return result
+

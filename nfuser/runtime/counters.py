@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counting is part of the product: what a cache did, and why it last did something."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CacheInfo(NamedTuple):
+    """Counts since the function was made or its cache cleared."""
+
+    calls: int
+    hits: int
+    traces: int
+    concretizations: int
+    runtimes: int
+    compiled: int
+    reused: int
+    loaded: int
+
+
+class Counters:
+    """The counts of one fused function, and the reason for its last compile."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(CacheInfo._fields, 0)
+        self.reason = "it has not been called"
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Count ``amount`` more of ``name``."""
+        self.counts[name] += amount
+
+    def info(self) -> CacheInfo:
+        """Return the counts."""
+        return CacheInfo(**self.counts)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels: one a source, shared by everything in the process."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nfuser.codegen.cpu import print_cpu
+from nfuser.codegen.cuda import print_cuda
+from nfuser.debug import dump, timing
+
+if TYPE_CHECKING:
+    from nfuser.codegen.source import Source
+    from nfuser.lower.kernel_ir import Kernel
+
+
+class Executable(Protocol):
+    """Machine code of one kernel."""
+
+    source: Source
+
+
+class KernelCache:
+    """Executables by the digest of their source; safe under threads."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, int], Any] = {}
+        self._lock = threading.RLock()
+
+    def get(self, source: Source, backend: str, device: int) -> tuple[Any, bool]:
+        """Return the executable of ``source``, and whether it was compiled just now."""
+        key = (backend, source.digest, device)
+        found = self._found.get(key)
+        if found is not None:
+            return found, False
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                return found, False
+            with timing.timed("compile"):
+                made = _COMPILE[backend](source, device)
+            self._found[key] = made
+            return made, True
+
+    def clear(self) -> None:
+        """Forget everything; running programs keep what they hold."""
+        with self._lock:
+            self._found.clear()
+
+
+def print_kernel(kernel: Kernel) -> Source:
+    """Print ``kernel`` for its target."""
+    with timing.timed("codegen"):
+        is_cuda = kernel.scheduled.target.kind == "cuda"
+        source = (print_cuda if is_cuda else print_cpu)(kernel)
+    if dump.wants("source"):
+        dump.dump("source", source.text)
+    return source
+
+
+def _compile_cpu(source: Source, device: int) -> Any:
+    from nfuser.codegen.compile_cpu import compile_cpu  # noqa: PLC0415 (Numba)
+    from nfuser.device.cpu_kernel import CpuKernel  # noqa: PLC0415
+
+    binary = compile_cpu(source)
+    return CpuKernel(binary.address, source.kinds, keep=binary)
+
+
+def _compile_cuda(source: Source, device: int) -> Any:
+    from nfuser.codegen.compile_cuda import compile_cuda  # noqa: PLC0415 (Numba)
+    from nfuser.device.module import load_cubin  # noqa: PLC0415
+
+    target = source.kernel.scheduled.target
+    binary = compile_cuda(
+        source.text, source.entry, source.signature, cc=target.compute_capability
+    )
+    return load_cubin(binary.cubin, source.entry, device)
+
+
+def _interpret(source: Source, device: int) -> Any:
+    return source
+
+
+_COMPILE = {"cpu": _compile_cpu, "cuda": _compile_cuda, "interpret": _interpret}
+KERNELS = KernelCache()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One concretization of one fusion, segmented, scheduled and compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.debug import dump, timing
+from nfuser.ir.base import node
+from nfuser.lower.build import lower
+from nfuser.runtime.executable import KERNELS, print_kernel
+from nfuser.schedule.text import text as schedule_text
+
+if TYPE_CHECKING:
+    from nfuser.codegen.source import Source
+    from nfuser.schedule.facts import Facts, Target
+    from nfuser.schedule.scheduled import Heuristic, Scheduled
+    from nfuser.segment import Segment, Segmented
+
+
+@node
+class CompiledSegment:
+    """A segment with its schedule and its kernel."""
+
+    segment: Segment
+    scheduled: Scheduled
+    source: Source
+    executable: object
+
+
+@node
+class FusionKernelRuntime:
+    """The kernels of one segmented fusion, for all calls with its heuristics."""
+
+    segmented: Segmented
+    heuristics: tuple[Heuristic, ...]
+    segments: tuple[CompiledSegment, ...]
+    compiled: int  # kernels that were compiled for this runtime
+    reused: int  # kernels that were there already
+
+
+def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
+    """Return the heuristic of each segment: what a runtime is looked up by."""
+    with timing.timed("schedule"):
+        return tuple(
+            s.scheduler.heuristic(s.fusion, facts) for s in segmented.segments
+        )
+
+
+def build_runtime(
+    segmented: Segmented,
+    heuristics: tuple[Heuristic, ...],
+    target: Target,
+    backend: str,
+    device: int,
+) -> FusionKernelRuntime:
+    """Schedule, lower, print and compile every segment."""
+    made: list[CompiledSegment] = []
+    compiled = 0
+    for segment, heuristic in zip(segmented.segments, heuristics, strict=True):
+        with timing.timed("schedule"):
+            scheduled = segment.scheduler.apply(segment.fusion, heuristic, target)
+        if dump.wants("schedule"):
+            dump.dump("schedule", schedule_text(scheduled))
+        with timing.timed("lower"):
+            kernel = lower(scheduled)
+        source = print_kernel(kernel)
+        executable, is_new = KERNELS.get(source, backend, device)
+        compiled += is_new
+        made.append(CompiledSegment(segment, scheduled, source, executable))
+    return FusionKernelRuntime(
+        segmented, heuristics, tuple(made), compiled, len(made) - compiled
+    )

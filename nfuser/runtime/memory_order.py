@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which memory order outputs get: the one NumPy's K order would give them.
+
+Strides of every tensor are worked out as if each operation ran by itself; only their
+order matters, so inner tensors need no memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expand,
+    ExpandDims,
+    Expr,
+    FromScalar,
+    Iota,
+    Permute,
+    Pointwise,
+    Reduce,
+    Slice,
+    Squeeze,
+    results,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+Strides: TypeAlias = "tuple[int, ...]"
+
+
+def strides_of_all(
+    fusion: Fusion,
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    given: Mapping[TensorView, Strides],
+) -> dict[TensorView, Strides]:
+    """Return strides for every tensor; ``given`` are those of the arguments."""
+    found: dict[TensorView, Strides] = {}
+    for expr in fusion.exprs:
+        made = _strides(expr, shapes, found, given)
+        found.update(dict.fromkeys(results(expr), made))
+    return found
+
+
+def _strides(
+    expr: Expr,
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    found: Mapping[TensorView, Strides],
+    given: Mapping[TensorView, Strides],
+) -> Strides:
+    match expr:
+        case Argument():
+            return given.get(expr.result, ())
+        case Constant() | FromScalar():
+            return ()
+        case Iota():
+            return (1,)
+        case Pointwise(_, operands, result):
+            shape = shapes[result]
+            stretched = [_stretch(t, found[t], shapes, shape) for t in operands]
+            return dense(shape, axis_order(len(shape), stretched))
+        case Expand(source, result):
+            return _stretch(source, found[source], shapes, shapes[result])
+        case ExpandDims(source, result, axes):
+            rest = iter(found[source])
+            return tuple(0 if k in axes else next(rest) for k in range(result.ndim))
+        case Squeeze(source, _, axes):
+            return tuple(s for k, s in enumerate(found[source]) if k not in axes)
+        case Permute(source, _, order):
+            return tuple(found[source][k] for k in order)
+        case Slice(source, _, _, steps):
+            pairs = zip(found[source], steps, strict=True)
+            return tuple(s * step for s, step in pairs)
+        case Reduce(_, source, made, axes):
+            kept = tuple(s for k, s in enumerate(found[source]) if k not in axes)
+            shape = shapes[made[0]]
+            return dense(shape, axis_order(len(shape), [kept]))
+
+
+def _stretch(
+    tensor: TensorView,
+    strides: Strides,
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    target: tuple[int, ...],
+) -> Strides:
+    own = shapes[tensor]
+    added = (0,) * (len(target) - len(own))
+    return added + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+
+
+def axis_order(rank: int, operands: Sequence[Strides]) -> list[int]:
+    """Return the axes, fastest first, in the order NumPy's iterator would run them.
+
+    An insertion sort by magnitude of strides; where operands disagree, C order wins.
+    """
+    order = list(range(rank - 1, -1, -1))
+    for start in range(1, rank):
+        axis = order[start]
+        place = start
+        for k in range(start - 1, -1, -1):
+            verdict = _should_swap(axis, order[k], operands)
+            if verdict is None:
+                continue
+            if not verdict:
+                break
+            place = k
+        order.insert(place, order.pop(start))
+    return order
+
+
+def _should_swap(axis: int, other: int, operands: Sequence[Strides]) -> bool | None:
+    verdict: bool | None = None
+    for strides in operands:
+        a, b = abs(strides[axis]), abs(strides[other])
+        if a == 0 or b == 0:
+            continue
+        if b <= a:
+            return False
+        verdict = True
+    return verdict
+
+
+def dense(shape: tuple[int, ...], order: Sequence[int]) -> Strides:
+    """Return strides that fill memory, axes in ``order`` (fastest first).
+
+    >>> dense((2, 3), [1, 0]), dense((2, 3), [0, 1])
+    ((3, 1), (1, 2))
+    """
+    strides = [0] * len(shape)
+    step = 1
+    for axis in order:
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cut a fusion: merge expressions into groups as long as one kernel can run each.
+
+The graph of groups stays acyclic: a merge is refused when a path between the two leads
+through a third.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expr,
+    FromScalar,
+    Iota,
+    Pointwise,
+    Reduce,
+    results,
+    sources,
+)
+from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.schedule.registry import find_scheduler
+from nfuser.segment.segmented import Cut, Segment, Segmented
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.scheduled import Rejection, Scheduler
+
+ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
+CHEAP = 8  # expressions that are rather computed twice than stored and read
+
+
+def segment(fusion: Fusion, should_merge: ShouldMerge | None = None) -> Segmented:
+    """Return ``fusion`` as one piece if a kernel can run it, else cut.
+
+    ``should_merge`` may forbid two groups of expressions to share a kernel.
+    """
+    if should_merge is None:
+        found = find_scheduler(fusion)
+        if not isinstance(found, tuple):
+            whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
+            return Segmented(fusion, (whole,), ())
+    return _Cutter(fusion, should_merge).run()
+
+
+class _Group:
+    def __init__(self, exprs: list[Expr]) -> None:
+        self.exprs = exprs
+
+
+class _Cutter:
+    def __init__(self, fusion: Fusion, should_merge: ShouldMerge | None) -> None:
+        self.fusion = fusion
+        self.order = {e: k for k, e in enumerate(fusion.exprs)}
+        self.should_merge = should_merge
+        self.group_of: dict[Expr, _Group] = {}
+        self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
+
+    def run(self) -> Segmented:
+        for expr in self.fusion.exprs:
+            if not _is_free(expr):
+                self.group_of[expr] = _Group([expr])
+        for expr in list(self.group_of):
+            self._merge_with_producers(expr)
+        self._merge_siblings()
+        return self._finished()
+
+    def _merge_with_producers(self, expr: Expr) -> None:
+        for tensor in reversed(sources(expr)):
+            producer = self.fusion.definition[tensor]
+            if producer in self.group_of:
+                self._try(self.group_of[producer], self.group_of[expr], tensor)
+
+    def _merge_siblings(self) -> None:
+        """Merge what shares inputs but no edge: one kernel reads them once."""
+        groups = list(dict.fromkeys(self.group_of.values()))
+        if len(groups) > _MOST_SIBLINGS:
+            return
+        for k, first in enumerate(groups):
+            for second in groups[k + 1 :]:
+                alive = first.exprs and second.exprs
+                if alive and self._reads(first) & self._reads(second):
+                    self._try(first, second, None)
+
+    def _reads(self, group: _Group) -> set[TensorView]:
+        return {t for e in group.exprs for t in sources(e) if t.ndim}
+
+    def _try(self, first: _Group, second: _Group, tensor: TensorView | None) -> None:
+        if first is second:
+            return
+        if self.should_merge and not self.should_merge(first.exprs, second.exprs):
+            return
+        if self._has_detour(first, second) or self._has_detour(second, first):
+            return
+        exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
+        found = find_scheduler(self._fusion_of(exprs))
+        if isinstance(found, tuple):
+            if tensor is not None:
+                self.cuts[tensor] = found
+            return
+        first.exprs, second.exprs = exprs, []
+        for expr in exprs:
+            self.group_of[expr] = first
+
+    def _has_detour(self, first: _Group, second: _Group) -> bool:
+        """Tell whether a path from ``first`` to ``second`` leads through a third."""
+        stack = [g for g in self._consumers(first) if g is not second]
+        seen: set[_Group] = set()
+        while stack:
+            group = stack.pop()
+            if group is second:
+                return True
+            if group not in seen:
+                seen.add(group)
+                stack.extend(self._consumers(group))
+        return False
+
+    def _consumers(self, group: _Group) -> list[_Group]:
+        users = self.fusion.users
+        found = (
+            self.group_of[user]
+            for expr in group.exprs
+            for tensor in results(expr)
+            for user in users[tensor]
+        )
+        return [g for g in dict.fromkeys(found) if g is not group]
+
+    # -- pieces --------------------------------------------------------------
+
+    def _fusion_of(self, exprs: list[Expr]) -> Fusion:
+        """Return the fusion of a group: what it reads from others are arguments."""
+        own = set(exprs)
+        defined = {t for e in exprs for t in results(e)}
+        outputs = [
+            tensor
+            for expr in exprs
+            for tensor in results(expr)
+            if tensor in self.fusion.outputs
+            or any(user not in own for user in self.fusion.users[tensor])
+        ]
+        body: dict[Expr, None] = {}
+        slots = 0
+        for expr in exprs:
+            for tensor in sources(expr):
+                if tensor in defined:
+                    continue
+                defined.add(tensor)
+                definition = self.fusion.definition[tensor]
+                if isinstance(definition, (Constant, FromScalar, Iota)):
+                    body[definition] = None
+                    continue
+                by_value = isinstance(definition, Argument) and definition.by_value
+                body[Argument(slots, tensor, by_value)] = None
+                slots += 1
+            body[expr] = None
+        return Fusion(self.fusion.name, tuple(body), outputs)
+
+    def _finished(self) -> Segmented:
+        groups = [g for g in dict.fromkeys(self.group_of.values()) if g.exprs]
+        groups = self._in_order(groups)
+        wanted = set(self.fusion.outputs)
+        segments: list[Segment] = []
+        # Backwards: whether a group must store something depends on later ones.
+        for group in reversed(groups):
+            piece = self._piece(group, wanted)
+            if piece is not None:
+                segments.append(piece)
+                wanted.update(piece.inputs)
+        segments.reverse()
+        stored = {t for s in segments for t in s.inputs}
+        cuts = tuple(Cut(t, r) for t, r in self.cuts.items() if t in stored)
+        return Segmented(self.fusion, tuple(_numbered(segments)), cuts)
+
+    def _in_order(self, groups: list[_Group]) -> list[_Group]:
+        done: dict[_Group, None] = {}
+        waiting = list(groups)
+        while waiting:
+            for group in waiting:
+                inputs = (self.fusion.definition[t] for e in group.exprs for t in sources(e))
+                needs = {self.group_of[e] for e in inputs if e in self.group_of}
+                if all(g is group or g in done for g in needs):
+                    done[group] = None
+                    waiting.remove(group)
+                    break
+            else:
+                message = "the groups of a segmentation form a cycle"
+                raise AssertionError(message)
+        return list(done)
+
+    def _piece(self, group: _Group, wanted: set[TensorView]) -> Segment | None:
+        """Return the segment of ``group``, storing only what is ``wanted``.
+
+        What is cheap to compute again from arguments is computed again.
+        """
+        outputs = [t for e in group.exprs for t in results(e) if t in wanted]
+        if not outputs:
+            return None
+        exprs = [e for e in live_exprs(outputs, self._definitions(group)) if not _is_free(e)]
+        cloned = self._with_cheap_producers(exprs)
+        for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
+            made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))
+            made = Fusion(made.name, made.exprs, outputs)
+            found = find_scheduler(made)
+            if not isinstance(found, tuple):
+                return Segment(made, tuple(a.result for a in made.arguments), found)
+        message = "a group of a segmentation has no scheduler"
+        raise AssertionError(message)
+
+    def _definitions(self, group: _Group) -> dict[TensorView, Expr]:
+        own = set(group.exprs)
+        found: dict[TensorView, Expr] = {}
+        for expr in group.exprs:
+            for tensor in (*sources(expr), *results(expr)):
+                definition = self.fusion.definition[tensor]
+                inside = definition in own or _is_free(definition)
+                found[tensor] = definition if inside else Argument(-1, tensor)
+        return found
+
+    def _with_cheap_producers(self, exprs: list[Expr]) -> list[Expr]:
+        if self.should_merge is not None:
+            return exprs
+        own = dict.fromkeys(exprs)
+        for expr in exprs:
+            for tensor in sources(expr):
+                closure = live_exprs([tensor], self.fusion.definition)
+                if self._is_cheap(closure):
+                    own.update(dict.fromkeys(e for e in closure if not _is_free(e)))
+        return list(own)
+
+    def _is_cheap(self, closure: list[Expr]) -> bool:
+        arguments = [e for e in closure if isinstance(e, Argument) and not e.by_value]
+        return (
+            len(closure) <= CHEAP
+            and sum(a.result.ndim > 0 for a in arguments) <= 1
+            and not any(isinstance(e, Reduce) for e in closure)
+            and not any(isinstance(e, Pointwise) and e.op.is_costly for e in closure)
+        )
+
+
+_MOST_SIBLINGS = 64
+
+
+def _is_free(expr: Expr) -> bool:
+    return isinstance(expr, (Argument, Constant, FromScalar, Iota))
+
+
+def _numbered(segments: list[Segment]) -> list[Segment]:
+    """Give each piece a name of its own where there are several."""
+    if len(segments) == 1:
+        return segments
+    return [
+        Segment(
+            Fusion(f"{s.fusion.name}_{k}", s.fusion.exprs, s.fusion.outputs),
+            s.inputs,
+            s.scheduler,
+        )
+        for k, s in enumerate(segments)
+    ]
