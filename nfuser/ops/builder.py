@@ -15,8 +15,8 @@ from nfuser.ir.base import value
 from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.ir.point_op import CAST, POINT_OPS
-from nfuser.ir.scalar import Const, Scalar
-from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.scalar import Const, Scalar, ScalarInput
+from nfuser.ir.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
@@ -44,12 +44,13 @@ class Questions:
     """Answers taken while building, and checks that each call repeats.
 
     ``today`` gives the value of each symbol in the call being traced; without it
-    nothing is known, and the usual answer is assumed.
+    nothing is known, and the usual answer is assumed. ``lines`` say who asked.
     """
 
     today: Mapping[Scalar, int] | None
     answers: dict[Scalar, int]
     checks: dict[ScalarFits, None]
+    lines: dict[Scalar, SourceLine | None]
 
 
 class Builder:
@@ -66,7 +67,7 @@ class Builder:
         self.exprs: list[Expr] = []
         self.weak: dict[TensorView, Weak] = {}
         self.source: SourceLine | None = None
-        self.questions = Questions(today, {}, {})
+        self.questions = Questions(today, {}, {}, {})
         self._constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
 
@@ -182,7 +183,8 @@ class Builder:
         number = self.today(x)
         if number is not None:
             check_fits(number, dtype, "a size or an integer argument")
-        if dtype.is_integer and dtype is not DType.I64 and not isinstance(x, Const):
+        given = any(isinstance(s, ScalarInput) for s in symbols([x]))
+        if dtype.is_integer and (given or dtype is not DType.I64):
             message = f"Python integer {{}} out of bounds for {dtype.numpy.name}"
             if self.source:
                 message += f" (at {self.source})"
@@ -225,6 +227,7 @@ class Builder:
         if answer is None:
             return usual
         self.questions.answers[condition] = answer
+        self.questions.lines.setdefault(condition, self.source)
         return answer
 
     def shape_text(self, shape: Sequence[Scalar]) -> str:

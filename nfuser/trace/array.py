@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import nfuser.trace.indexing as indexing
 import nfuser.trace.refusals as refusals
@@ -35,7 +34,7 @@ class TracedArray(Methods, NumpyProtocols):
     is updated in place.
     """
 
-    __slots__ = ("_base", "_held", "_is_input", "_remake", "_seen", "_views")
+    __slots__ = ("_base", "_held", "_is_input", "_remake", "_seen")
 
     def __init__(
         self,
@@ -52,7 +51,6 @@ class TracedArray(Methods, NumpyProtocols):
         self._base: TracedArray | None = base
         self._remake = remake
         self._seen: TensorView | None = base._operand() if base is not None else None
-        self._views: WeakSet[TracedArray] = WeakSet()
 
     def _operand(self) -> TensorView:
         if self._base is not None and self._remake is not None:
@@ -161,9 +159,10 @@ class TracedArray(Methods, NumpyProtocols):
         return number.__index__()
 
     def __round__(self, digits: int | None = None) -> Any:
-        if digits is None and self._is_number:
-            return round(float(self))
-        return self.round(digits or 0)
+        if not self._is_number:
+            message = "round(x) is for numbers; write np.round(x, decimals)"
+            raise TraceError(message)
+        return round(float(self)) if digits is None else self.round(digits)
 
     def item(self, *_: Any) -> Any:
         """Return the Python number, if it depends on scalars alone."""

@@ -35,7 +35,7 @@ class Methods(Operators):
     __slots__ = ()
 
     sum, prod, mean = _method("sum"), _method("prod"), _method("mean")
-    max, min, ptp = _method("max"), _method("min"), _method("ptp")
+    max, min = _method("max"), _method("min")
     var, std = _method("var"), _method("std")
     any, all = _method("any"), _method("all")
     argmax, argmin = _method("argmax"), _method("argmin")

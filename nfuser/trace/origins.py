@@ -25,7 +25,9 @@ from nfuser.trace.bytecode import NamedPath, Step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_VIEW_ATTRIBUTES = ("T", "mT", "real", "imag")
+# Parts of an array that are arrays themselves, and facts that its elements do not
+# change.
+_FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
 _DEEPEST, _MOST = 4, 2000
 PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
@@ -117,7 +119,7 @@ class Finder:
         for step in steps:
             if isinstance(found, PLAIN) or clocks.is_generator(found):
                 break
-            if is_array(found) and step.key not in _VIEW_ATTRIBUTES:
+            if is_array(found) and step.key not in _FOLLOWED:
                 break
             if isinstance(found, ModuleType) and not _is_users_module(found):
                 _check_library(str(origin), found, steps[len(origin.steps) :])

@@ -73,7 +73,7 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _divided(self, fold: Callable[[Any, Any], Scalar]) -> Callable[..., Scalar]:
         def apply(x: Any, y: Any) -> Scalar:
             divisor = sc.as_scalar(y)
-            if self._tracer.builder.ask(sc.less(0, divisor), usual=1):
+            if self._tracer.ask(sc.less(0, divisor), usual=1):
                 return fold(x, divisor)
             # Scalars divide by positive numbers only: the rest is for Python.
             a, c = (self._tracer.consume_scalar(sc.as_scalar(s)) for s in (x, y))
@@ -150,7 +150,7 @@ class SymbolicInt(NumpyProtocols, Standin):
             other = other._scalar
         elif not isinstance(other, int):
             return None
-        return bool(self._tracer.builder.ask(compare(self._scalar, other)))
+        return bool(self._tracer.ask(compare(self._scalar, other)))
 
     def __eq__(self, other: object) -> Any:
         answer = self._ask(other, sc.equal)
@@ -199,7 +199,7 @@ class SymbolicInt(NumpyProtocols, Standin):
         return self if digits is None or digits >= 0 else round(int(self), digits)
 
     def __bool__(self) -> bool:
-        return not self._tracer.builder.ask(sc.equal(self._scalar, 0))
+        return not self._tracer.ask(sc.equal(self._scalar, 0))
 
     def __repr__(self) -> str:
         return str(self._tracer.builder.today(self._scalar))

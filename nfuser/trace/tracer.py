@@ -157,12 +157,17 @@ class Tracer:
         """Return today's value of ``x``; another value traces again."""
         if isinstance(x, Const):
             return x.value
-        return self.builder.ask(x)
+        return self.ask(x)
+
+    def ask(self, condition: Scalar, usual: int = 0) -> int:
+        """Return today's value of ``condition``, and guard it."""
+        self.builder.source = current_line()
+        return self.builder.ask(condition, usual)
 
     def guards(self) -> tuple[Guard, ...]:
         """Return the answers this trace depends on."""
-        answers = self.builder.questions.answers
-        return tuple(Guard(condition, answer) for condition, answer in answers.items())
+        asked = self.builder.questions
+        return tuple(Guard(c, a, asked.lines[c]) for c, a in asked.answers.items())
 
 
 _PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}

@@ -103,7 +103,7 @@ BINARY = [
     "right_shift",
 ]
 NUMPY = {"atan2": "arctan2", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-NUMPY |= {"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+NUMPY.update({"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"})
 WEAK = {bool: True, int: 3, float: 2.5, complex: 1j}
 
 

@@ -74,7 +74,7 @@ def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     pairs = zip(flat, call.leaves, strict=True)
     inputs = [item for item, leaf in pairs if not isinstance(leaf, StaticLeaf)]
     inputs += trace.captured.read(args, kwargs) or ()
-    symbols = {
+    symbols: dict[Scalar, int] = {
         scalar_input(leaf.slot): leaf.value
         for leaf in call.leaves
         if isinstance(leaf, ScalarLeaf) and leaf.kind is int

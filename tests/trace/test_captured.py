@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values from outside the arguments: found again at each call, and never stale."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.errors import TraceError
+from nfuser.trace import Trace, call_of, trace_function
+from tests.trace.meaning import rerun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.ones((4, 8), np.float32)
+WEIGHT = np.arange(8, dtype=np.float32)
+SCALE = 2.0
+TABLE: dict[str, Any] = {"w": [np.ones(8), np.zeros(8)], "eps": 1e-3}
+
+
+class Layer:
+    def __init__(self, weight: Any) -> None:
+        self.weight = weight
+        self.gain = 3.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.weight * self.gain
+
+    def shifted(self, x: Any) -> Any:
+        return self(x) + self.shift()
+
+    def shift(self) -> Any:
+        return self.gain
+
+
+class Model:
+    def __init__(self) -> None:
+        self.layers = [Layer(np.ones(8)), Layer(np.full(8, 2.0))]
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def trace(function: Callable[..., Any], *args: Any) -> Trace:
+    return trace_function(function, call_of(args or (X,)))
+
+
+def origins(found: Trace) -> list[str]:
+    return [str(array.origin) for array in found.captured.arrays]
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    module = globals()
+    for name in ("WEIGHT", "SCALE", "TABLE"):
+        monkeypatch.setitem(module, name, module[name])
+    return monkeypatch
+
+
+def helper(x: Any) -> Any:
+    return x * WEIGHT + SCALE
+
+
+def test_a_global_array_is_an_input_that_is_read_again(
+    fresh: pytest.MonkeyPatch,
+) -> None:
+    found = trace(lambda x: helper(x) * WEIGHT)
+    assert origins(found) == ["WEIGHT"]
+    fresh.setitem(globals(), "WEIGHT", np.full(8, 5.0, np.float32))
+    (now,) = found.captured.read() or (None,)
+    np.testing.assert_array_equal(rerun(found, [X, now]), (X * 5 + 2) * 5)
+    fresh.setitem(globals(), "WEIGHT", np.ones(8, np.float64))
+    assert found.captured.read() is None
+
+
+def test_a_changed_number_traces_again(fresh: pytest.MonkeyPatch) -> None:
+    found = trace(helper)
+    assert found.captured.read() is not None
+    fresh.setitem(globals(), "SCALE", 3.0)
+    assert found.captured.read() is None
+    assert found.captured.changed() == "SCALE"
+
+
+def test_containers_are_followed(fresh: pytest.MonkeyPatch) -> None:
+    def function(x: Any) -> Any:
+        return x + TABLE["w"][1] + TABLE["eps"]
+
+    found = trace(function)
+    assert origins(found) == ["TABLE['w'][1]"]
+    fresh.setitem(TABLE, "eps", 2e-3)
+    assert found.captured.read() is None
+
+
+def test_closures_are_followed() -> None:
+    bias, factor = np.ones(8), 3
+
+    def function(x: Any) -> Any:
+        return (lambda y: y + bias)(x) * factor
+
+    found = trace(function)
+    assert origins(found) == ["bias"]
+    bias = np.full(8, 7.0)
+    (now,) = found.captured.read() or (None,)
+    assert now is bias
+    factor = 4
+    assert found.captured.read() is None
+
+
+def test_attributes_of_self_are_followed_through_methods_and_loops() -> None:
+    model = Model()
+    found = trace_function(Model.forward, call_of((model, X)))
+    assert origins(found) == ["self.layers[0].weight", "self.layers[1].weight"]
+    model.layers[0].weight = np.zeros(8)
+    now = found.captured.read((model, X))
+    assert now is not None
+    assert now[0] is model.layers[0].weight
+    model.layers[1].gain = 4.0
+    assert found.captured.read((model, X)) is None
+    model.layers[1].gain = 3.0
+    model.layers.append(Layer(np.ones(8)))
+    assert found.captured.read((model, X)) is None
+
+
+def test_methods_that_self_calls_are_followed() -> None:
+    layer = Layer(np.ones(8))
+    found = trace_function(Layer.shifted, call_of((layer, X)))
+    assert found.captured.read((layer, X)) is not None
+    layer.gain = 1.0
+    assert found.captured.read((layer, X)) is None
+
+
+def test_another_object_may_take_the_place_of_self() -> None:
+    found = trace_function(Layer.shifted, call_of((Layer(np.ones(8)), X)))
+    other = Layer(np.full(8, 9.0))
+    (now,) = found.captured.read((other, X)) or (None,)
+    assert now is other.weight
+
+
+def test_a_trace_does_not_keep_self_alive() -> None:
+    layer = Layer(np.ones(8))
+    found = trace_function(Layer.shifted, call_of((layer, X)))
+    gone, weight = weakref.ref(layer), weakref.ref(layer.weight)
+    del layer
+    gc.collect()
+    assert gone() is None
+    assert weight() is None
+    assert len(found.captured.arrays) == 1
+
+
+def test_elements_that_python_saw_are_constants_of_the_trace() -> None:
+    seen = np.ones(8, np.float32)
+
+    def function(x: Any) -> Any:
+        return x * seen + float(seen[0])
+
+    found = trace(function)
+    assert found.captured.read() is not None
+    seen[0] = 5.0
+    assert found.captured.read() is None
+
+
+def test_two_names_of_one_array_must_stay_one_array() -> None:
+    one = other = np.ones(8)
+
+    def function(x: Any) -> Any:
+        return x * one + other
+
+    found = trace(function)
+    assert found.captured.read() is not None
+    other = np.zeros(8)
+    assert found.captured.read() is None
+
+
+def test_an_array_of_unknown_origin_is_refused() -> None:
+    with pytest.raises(TraceError, match="pass it as an argument"):
+        trace(lambda x: x + WEIGHT * 2)
+
+
+def test_views_of_a_captured_array_are_found() -> None:
+    matrix = np.arange(32, dtype=np.float32).reshape(8, 4)
+    found = trace(lambda x: x * matrix.T)
+    assert origins(found) == ["matrix.T"]
+
+
+def test_a_redefined_function_traces_again(fresh: pytest.MonkeyPatch) -> None:
+    found = trace(lambda x: helper(x))
+    fresh.setitem(globals(), "helper", lambda x: x)
+    assert found.captured.read() is None

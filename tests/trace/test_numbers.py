@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes and run-time numbers: what stays open, and what leaves a guard."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.dtypes import DType, as_dtype
+from nfuser.ir.scalar import Scalar, scalar_input, size
+from nfuser.ir.scalar_walk import evaluate
+from nfuser.trace import Trace, call_of, trace_function
+from tests.trace.meaning import rerun, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def trace(function: Callable[..., Any], *args: Any) -> Trace:
+    return trace_function(function, call_of(args or (X,)))
+
+
+def serves(trace: Trace, *arrays: Any) -> bool:
+    known: dict[Scalar, int] = {
+        size(slot, k): extent
+        for slot, array in enumerate(arrays)
+        for k, extent in enumerate(array.shape)
+    }
+    return all(evaluate(g.condition, known) == g.answer for g in trace.guards)
+
+
+def test_arithmetic_on_sizes_leaves_no_guard() -> None:
+    def function(x: Any) -> Any:
+        n, m = x.shape
+        return x * (n * m - 1) // (m + 2) + n / m + (n + m) % 5 + x.size
+
+    found = trace(function)
+    assert found.guards == ()
+    other = np.ones((3, 5), np.float32)
+    np.testing.assert_allclose(rerun(found, [other]), function(other))
+
+
+def test_a_comparison_of_sizes_leaves_its_answer() -> None:
+    def function(x: Any) -> Any:
+        return x + 1 if x.shape[0] < x.shape[1] else x - 1
+
+    found = trace(function)
+    assert serves(found, np.ones((2, 3)))
+    assert not serves(found, np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    "consume", [int, float, hash, len, math.sqrt, lambda n: list(range(n)), str]
+)
+def test_what_python_consumes_is_guarded_by_value(consume: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        consume(x if consume is len else x.shape[0])
+        return x + 1
+
+    found = trace(function)
+    guarded = not serves(found, np.ones((5, 8)))
+    assert guarded is (consume is not str)
+    assert serves(found, np.ones((4, 9)))
+
+
+def test_slices_by_sizes_hold_for_other_sizes() -> None:
+    def function(x: Any) -> Any:
+        h = x.shape[-1] // 2
+        return x[..., :h] * 2, x[1:, -h:], x[::-2, 1::3], x[-1], x[:-1, ..., 0]
+
+    found = trace(function)
+    other = np.random.default_rng(0).normal(size=(7, 11)).astype(np.float32)
+    assert serves(found, other)
+    for one, two in zip(rerun(found, [other]), function(other), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("start", [None, -9, -3, 0, 2, 9])
+@pytest.mark.parametrize("stop", [None, -9, -2, 0, 3, 9])
+@pytest.mark.parametrize("step", [None, 2, -1, -3])
+def test_slices_clamp_as_pythons(start: Any, stop: Any, step: Any) -> None:
+    part = slice(start, stop, step)
+    for count in (0, 1, 4):
+        x = np.arange(count * 2.0).reshape(count, 2)
+        np.testing.assert_array_equal(run(lambda a: a[part] * 1, x), x[part])
+
+
+def test_a_float_argument_is_weak_and_run_time() -> None:
+    found = trace(lambda x, a: x * (2 * a + 1), X, 0.5)
+    assert found.fusion.outputs[0].dtype is DType.F32
+    assert found.value_guards == ()
+    np.testing.assert_array_equal(rerun(found, [X, 3.0]), X * 7)
+
+
+def test_a_numpy_scalar_keeps_its_dtype() -> None:
+    found = trace(lambda x, a: x * a, X, np.float64(0.5))
+    assert found.fusion.outputs[0].dtype is DType.F64
+    small = trace(lambda x, a: x + a, np.ones(3, np.uint8), np.int8(1))
+    assert small.fusion.outputs[0].dtype is DType.I16
+
+
+def test_a_function_of_a_python_number_gives_a_numpy_scalar() -> None:
+    found = trace(lambda x, a: x * np.sqrt(a), X, 2.0)
+    assert found.fusion.outputs[0].dtype is as_dtype((X * np.sqrt(2.0)).dtype)
+
+
+def test_a_float_that_python_consumes_is_guarded() -> None:
+    def function(x: Any, a: float, b: float) -> Any:
+        return x * b if 2 * a > 1 else x
+
+    found = trace(function, X, 2.0, 3.0)
+    assert [(g.slot, g.value) for g in found.value_guards] == [(1, 2.0)]
+    assert found.value_guards[0].source is not None
+    np.testing.assert_array_equal(rerun(found, [X, 2.0, 5.0]), X * 5)
+
+
+def test_an_integer_argument_is_open_until_consumed() -> None:
+    found = trace(lambda x, n: x * n, X, 3)
+    assert found.guards == ()
+    found = trace(lambda x, n: x.sum(axis=n), X, 1)
+    assert [g.answer for g in found.guards] == [1]
+    found = trace(lambda x, n: x**n, X.astype(np.int32), 2)
+    assert len(found.guards) == 1  # whether it is negative
+
+
+def test_integers_that_meet_narrow_dtypes_are_checked_at_each_call() -> None:
+    found = trace(lambda x, n: x + n, np.ones(3, np.uint8), 5)
+    (check,) = found.checks
+    assert check.dtype is DType.U8
+    assert "uint8" in check.message
+    assert len(trace(lambda x, n: x + n, np.ones(3, np.int64), 5).checks) == 1
+    assert trace(lambda x: x + x.size, np.ones(3, np.int64)).checks == ()
+
+
+def test_returned_numbers_remember_that_they_are_pythons() -> None:
+    found = trace(lambda x, a, n: (x, n, n * 2, a * 2, 3, True, x.shape), X, 2.0, 7)
+    kinds = [leaf.python for leaf in found.output_leaves]
+    assert kinds == [None, int, int, float, int, bool, int, int]
+    given = rerun(found, [X, 2.0, 7], {scalar_input(2): 7})
+    assert given[1:6] == (7, 14, 4.0, 3, True)
+
+
+def test_a_variance_of_too_few_is_not_a_number() -> None:
+    assert np.isnan(run(lambda x: np.var(x, ddof=1), np.ones(1)))

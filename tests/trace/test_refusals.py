@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be traced is refused: the error, the advice, the line."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import random
+import secrets
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    MutationError,
+    NfuserError,
+    RangeError,
+    ShapeError,
+    TraceError,
+    UnsupportedError,
+)
+from nfuser.trace import call_of, trace_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.ones((4, 8), np.float32)
+RNG = np.random.default_rng(0)
+
+
+def branch(x: Any) -> Any:
+    if x > 0:
+        return x
+    return -x
+
+
+def assign(x: Any) -> Any:
+    x[0] = 1
+    return x
+
+
+def add_to_input(x: Any) -> Any:
+    x += 1
+    return x
+
+
+def add_to_view_of_input(x: Any) -> Any:
+    y = x.T
+    y += 1
+    return y
+
+
+def add_through_view(x: Any) -> Any:
+    y = x * 2
+    z = y[0]
+    z += 1
+    return y
+
+
+def truncate_in_place(x: Any) -> Any:
+    y = x.astype(np.int32)
+    y += 1.5
+    return y
+
+
+def widen_in_place(x: Any) -> Any:
+    y = x[0] * 1
+    y += x
+    return y
+
+
+CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
+    (branch, TraceError, "where(condition, a, b)"),
+    (lambda x: float(x), TraceError, "float(x)"),
+    (lambda x: int(x.sum()), TraceError, "int(x)"),
+    (lambda x: x.tolist(), TraceError, "tolist"),
+    (lambda x: x[0, 0].item(), TraceError, "item"),
+    (lambda x: x and x, TraceError, "bool(x)"),
+    (lambda x: max(x[0, 0], x[0, 1]), TraceError, "where(condition, a, b)"),
+    (lambda x: range(3)[x.sum()], TraceError, "an index"),
+    (lambda x: np.einsum("ij->i", x), UnsupportedError, "sum over the axes"),
+    (lambda x: np.sort(x), UnsupportedError, "sort outside"),
+    (lambda x: np.nonzero(x), UnsupportedError, "where(condition"),
+    (lambda x: np.where(x > 0), UnsupportedError, "where(condition"),
+    (lambda x: np.fft.fft(x), UnsupportedError, "numpy.fft.fft"),
+    (lambda x: np.linalg.norm(x), UnsupportedError, "numpy.linalg.norm"),
+    (lambda x: np.add.accumulate(x), UnsupportedError, "add.accumulate"),
+    (lambda x: np.add.outer(x, x), UnsupportedError, "add.outer"),
+    (lambda x: x @ x.T, UnsupportedError, "matmul"),
+    (lambda x: x[x > 0], UnsupportedError, "where(condition"),
+    (lambda x: x[[0, 1]], UnsupportedError, "slices"),
+    (lambda x: x.cumsum(), UnsupportedError, "scan outside"),
+    (lambda x: x.reshape(-1), UnsupportedError, "reshape before"),
+    (lambda x: x.sum(dim=-1), UnsupportedError, "axis="),
+    (lambda x: x.unsqueeze(0), TraceError, "expand_dims"),
+    (lambda x: x.abs(), TraceError, "np.abs(x)"),
+    (lambda x: round(x), TraceError, "np.round"),
+    (lambda x: x.frobnicate, TraceError, "frobnicate"),
+    (lambda x: np.exp(x, where=x > 0), UnsupportedError, "where(condition"),
+    (lambda x: np.sum(x, initial=1), UnsupportedError, "initial"),
+    (lambda x: np.sum(x, where=x > 0), UnsupportedError, "where(condition"),
+    (lambda x: np.asarray(x), TraceError, "np.asarray"),
+    (lambda x: np.array([x, x]), TraceError, "np.array"),
+    (lambda x: [*np.broadcast_to(x, (999, 4, 8))], TraceError, "one by one"),
+    (lambda x: x + np.ones(8), TraceError, "nfuser.numpy"),
+    (lambda x: x.sum(axis=2), AxisError, "axis 2 is out of bounds"),
+    (lambda x: x.sum(axis=(0, 0)), ShapeError, "duplicate"),
+    (lambda x: x.squeeze(0), ShapeError, "size not equal to one"),
+    (lambda x: x.transpose(0), ShapeError, "axes don't match"),
+    (lambda x: np.broadcast_to(x, (4, 9)), ShapeError, "(4,8)"),
+    (lambda x: x + x[:, :3], ShapeError, "(4,8) (4,3)"),
+    (lambda x: x[4], AxisError, "index 4 is out of bounds"),
+    (lambda x: x[0, 0, 0], AxisError, "too many indices"),
+    (lambda x: x & 1, DTypeError, "bitwise_and"),
+    (lambda x: -(x > 0), DTypeError, "negative"),
+    (lambda x: np.log2(x + 1j), DTypeError, "complex"),
+    (lambda x: x.astype(object), DTypeError, "object"),
+    (lambda x: x.astype(np.uint8) + 300, RangeError, "300"),
+    (lambda x: x.astype(np.int32) ** -1, ShapeError, "negative integer powers"),
+    (lambda x: 2 ** x.astype(np.int32), UnsupportedError, "float"),
+    (lambda x: np.exp(x, out=x), MutationError, "input"),
+    (lambda x: np.exp(x, out=np.ones((4, 8))), MutationError, "outside"),
+    (assign, MutationError, "cannot assign into an input"),
+    (add_to_input, MutationError, "x + 1"),
+    (add_to_view_of_input, MutationError, "view of an input"),
+    (add_through_view, MutationError, "through a view"),
+    (truncate_in_place, DTypeError, "same_kind"),
+    (widen_in_place, ShapeError, "non-broadcastable"),
+    (lambda x: "text", TraceError, "found str"),
+    (lambda x: (x, {1, 2}), TraceError, "found set"),
+    (lambda x: np.where(x, x, "a"), ArgumentError, "found str"),
+    (lambda x: x + np.random.rand(), TraceError, "numpy.random"),
+    (lambda x: x * RNG.random(), TraceError, "random numbers"),
+    (lambda x: x * random.random(), TraceError, "random.random"),
+    (lambda x: x + time.time(), TraceError, "time.time"),
+    (lambda x: x + secrets.randbelow(3), TraceError, "secrets.randbelow"),
+    (lambda x: x + uuid.uuid4().int, TraceError, "uuid.uuid4"),
+    (lambda x: x + datetime.datetime.now().year, TraceError, "datetime.now"),
+]
+
+
+@pytest.mark.parametrize(("function", "error", "advice"), CASES)
+def test_it_is_refused(
+    function: Callable[[Any], Any], error: type[NfuserError], advice: str
+) -> None:
+    with pytest.raises(error) as caught:
+        trace_function(function, call_of((X,)))
+    assert advice in str(caught.value)
+    lines, first = inspect.getsourcelines(function)
+    here = [f"{__file__}:{first + k}" for k in range(len(lines))]
+    assert any(f"{place}\n" in str(caught.value) for place in here)
+
+
+@pytest.mark.parametrize("values", ["ab", [1, None], ["2020-01-01"]])
+def test_arrays_of_other_dtypes_are_refused(values: Any) -> None:
+    dtype = "datetime64[D]" if "2020" in str(values) else None
+    with pytest.raises(DTypeError, match="not supported"):
+        call_of((np.array(list(values), dtype),))
+
+
+def test_torch_functions_name_the_numpy_spelling() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TraceError, match=r"np\.exp"):
+        trace_function(lambda x: torch.exp(x), call_of((X,)))
+
+
+def test_scipy_functions_name_the_fused_one() -> None:
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(TraceError, match=r"nfuser\.numpy\.softmax"):
+        trace_function(lambda x: special.softmax(x), call_of((X,)))
+    with pytest.raises(UnsupportedError, match="gamma"):
+        trace_function(lambda x: special.gamma(x), call_of((X,)))
+
+
+def test_a_traced_array_does_not_outlive_its_trace() -> None:
+    kept: list[Any] = []
+    trace_function(lambda x: kept.append(x) or x, call_of((X,)))
+    with pytest.raises(TraceError, match="outlived"):
+        trace_function(lambda x: x + kept[0], call_of((X,)))
