@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from tests.fuzz import emulate
 from tests.fuzz.arrays import is_array
-from tests.oracle import listed
+from tests.oracle import emulate, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +56,20 @@ def interpret(program: Program) -> Run:
 
     fused = nfuser.fuse(program.function(xp), backend="interpret")
     return lambda *arguments: _listed(fused(*arguments))
+
+
+def traced(program: Program) -> Run:
+    """Run what was traced with NumPy."""
+    from tests.fuzz import stages
+
+    return stages.traced(program)
+
+
+def rewritten(program: Program) -> Run:
+    """Run what the rewrites left with NumPy."""
+    from tests.fuzz import stages
+
+    return stages.rewritten(program)
 
 
 def cuda(program: Program) -> Run:
@@ -105,4 +118,6 @@ BACKENDS: dict[str, Callable[[Program], Run]] = {
     "cpu": cpu,
     "interpret": interpret,
     "cuda": cuda,
+    "trace": traced,
+    "rewrite": rewritten,
 }

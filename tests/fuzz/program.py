@@ -126,7 +126,7 @@ def script(program: Program, backend: str) -> str:
         for x in program.inputs:
             array = array_of(x, call, k)
             spec = (x.dtype, shape_of(x, call), x.values, x.layout, x.seed + 1000 * k)
-            held = f"  # {array.tolist()}" if array.size <= 8 else ""
+            held = f"  # {array.tolist()}" if 0 < array.size <= 8 else ""
             lines.append(f"{x.name} = {made.format(spec)}{held}")
         names = [x.name for x in program.inputs]
         numbers = [repr(call.scalars[name]) for name in program.scalars]

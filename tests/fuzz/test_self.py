@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.fuzz import emulate
 from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
 from tests.fuzz.check import check
-from tests.fuzz.emulate import Emulated
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Call, Input, Program, Step, compiled, script
 from tests.fuzz.shrink import shrink
+from tests.oracle import emulate
+from tests.oracle.emulate import Emulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,6 +17,7 @@ from tests.oracle.number_types import (
     is_inexact,
     loop,
     precision,
+    refuse_complex,
 )
 from tests.oracle.unary import sign_is_open
 from tests.oracle.value import Value, convert, exact, rounded
@@ -231,6 +232,7 @@ def nextafter(name: str, a: Any, b: Any) -> Value:
 def extreme(name: str, a: Any, b: Any) -> Value:
     """Return maximum, minimum, fmax or fmin."""
     dtype, x, y = _pair(name, a, b)
+    refuse_complex(dtype, name)
     if not is_float(dtype):
         return _integers(name, dtype, x, y)
     ufunc = getattr(np, name)
@@ -246,6 +248,8 @@ def extreme(name: str, a: Any, b: Any) -> Value:
 def compare(name: str, a: Any, b: Any) -> Value:
     """Return a comparison; doubted where the bounds overlap."""
     _, x, y = _pair(name, a, b)
+    if name not in ("equal", "not_equal"):
+        refuse_complex(x.dtype, name)
     doubt = x.doubt | y.doubt
     if is_inexact(x.dtype):
         inexact = (x.err > 0) | (y.err > 0)

@@ -61,6 +61,13 @@ def is_inexact(dtype: Type) -> bool:
     return is_float(dtype) or dtype.kind == "c"
 
 
+def refuse_complex(dtype: Type, what: str) -> None:
+    """Raise for what NumPy has for complex numbers, and fused functions do not."""
+    if dtype.kind == "c":
+        message = f"no {what} of complex numbers here"
+        raise TypeError(message)
+
+
 def round_to(dtype: Type, values: Array) -> Array:
     """Round reals to the nearest number of a float ``dtype``, once, ties to even.
 

@@ -19,6 +19,7 @@ from tests.oracle.number_types import (
     is_float,
     is_inexact,
     precision,
+    refuse_complex,
 )
 from tests.oracle.value import Value, cast, convert, exact, rounded
 
@@ -87,6 +88,7 @@ def product(
 ) -> Value:
     """Return a product."""
     target = summed_type(x.dtype) if dtype is None else np.dtype(dtype)
+    refuse_complex(target, name)
     x = convert(x, target)
     axes = axes_of(x, axis)
     doubt = _any(x.doubt, axes, keepdims)
@@ -114,6 +116,7 @@ def product(
 
 def extreme(name: str, x: Value, axis: Axes = None, keepdims: bool = False) -> Value:
     """Return a maximum or minimum."""
+    refuse_complex(x.dtype, name)
     function = np.maximum.reduce if "max" in name else np.minimum.reduce
     axes = axes_of(x, axis)
     doubt = _any(x.doubt, axes, keepdims)
@@ -150,6 +153,7 @@ def position(
     name: str, x: Value, axis: int | None = None, keepdims: bool = False
 ) -> Value:
     """Return argmax or argmin; doubted where another element may be the one."""
+    refuse_complex(x.dtype, name)
     function = np.argmax if name == "argmax" else np.argmin
     doubt = _any(x.doubt, axes_of(x, axis), keepdims)
     ref = np.asarray(function(x.ref, axis=axis, keepdims=keepdims))

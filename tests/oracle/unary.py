@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from tests.oracle.number_types import BOOL, F64, LONG, Array, is_float, loop, precision
+from tests.oracle.number_types import (
+    BOOL,
+    F64,
+    LONG,
+    Array,
+    is_float,
+    loop,
+    precision,
+    refuse_complex,
+)
 from tests.oracle.value import Value, convert, exact, rounded
 
 if TYPE_CHECKING:
@@ -91,6 +100,7 @@ def float_function(name: str, operand: Any) -> Value:
     """Return a float function of anything real."""
     ufunc = getattr(np, _LIKE.get(name, name))
     dtype = loop(ufunc, operand.dtype)[-1]
+    refuse_complex(dtype, name)
     if not is_float(dtype):
         return _integer_function(ufunc, operand, dtype)
     x = convert(operand, dtype)
@@ -136,6 +146,7 @@ def step(name: str, operand: Value) -> Value:
     """Return a rounding to whole numbers."""
     ufunc = getattr(np, name)
     dtype = loop(ufunc, operand.dtype)[-1]
+    refuse_complex(dtype, name)
     if not is_float(dtype):
         return _integer_function(ufunc, operand, dtype)
     x = convert(operand, dtype)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's meaning of each expression of a fusion, traced or rewritten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expand,
+    ExpandDims,
+    Expr,
+    FromScalar,
+    Iota,
+    Part,
+    Permute,
+    Pointwise,
+    Reduce,
+    ReduceOp,
+    Slice,
+    Squeeze,
+    results,
+)
+from nfuser.ir.scalar_walk import evaluate, evaluate_all
+from tests.oracle import emulate
+from tests.oracle.emulate import Emulated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from tests.oracle.number_types import Array
+
+_NAMES = {
+    "atan2": "arctan2",
+    "bit_and": "bitwise_and",
+    "bit_or": "bitwise_or",
+    "bit_xor": "bitwise_xor",
+    "select": "where",
+}
+_FOLDS = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.PROD: np.multiply,
+    ReduceOp.MAX: np.maximum,
+    ReduceOp.MIN: np.minimum,
+    ReduceOp.ANY: np.logical_or,
+    ReduceOp.ALL: np.logical_and,
+}
+
+
+class Evaluator:
+    """Runs a fusion on the arguments of one call."""
+
+    def __init__(self, arguments: Sequence[Any], sizes: Mapping[Scalar, int]) -> None:
+        self._arguments = arguments
+        self._sizes = sizes
+        self._held: dict[TensorView, Emulated] = {}
+
+    def run(self, fusion: Fusion) -> list[Array]:
+        """Return the outputs, rounded to their dtypes."""
+        with np.errstate(all="ignore"):
+            for expr in fusion.exprs:
+                found = self._results(expr)
+                for tensor, array in zip(results(expr), found, strict=True):
+                    self._keep(tensor, array)
+        return [self._held[t].result() for t in fusion.outputs]
+
+    def _keep(self, tensor: TensorView, array: Any) -> None:
+        dtype = tensor.dtype.numpy
+        if isinstance(array, Emulated):
+            assert array.dtype == dtype, (array.dtype, tensor)
+        held = array if isinstance(array, Emulated) else Emulated(array, dtype)
+        shape = tuple(evaluate_all(tensor.shape, self._sizes))
+        assert held.shape == shape, (held.shape, shape, tensor)
+        self._held[tensor] = held
+
+    def _results(self, expr: Expr) -> list[Any]:
+        match expr:
+            case Argument(slot, _, _, part):
+                return [_part(self._arguments[slot], part)]
+            case Constant(number):
+                return [number]
+            case FromScalar(scalar):
+                return [evaluate(scalar, self._sizes)]
+            case Iota(result):
+                return [np.arange(evaluate(result.shape[0], self._sizes))]
+            case Pointwise():
+                return [self._point(expr)]
+            case Reduce():
+                return _fold(expr, self._held[expr.source].data)
+            case _:
+                return [self._view(expr, self._held[expr.source].data)]
+
+    def _point(self, expr: Pointwise) -> Emulated:
+        operands = [self._held[t] for t in expr.operands]
+        dtype = expr.result.dtype.numpy
+        match expr.op.name:
+            case "cast":
+                return emulate.astype(operands[0], dtype)
+            case "copy":
+                return operands[0]
+            case "complex":
+                re, im = np.broadcast_arrays(*(x.data for x in operands))
+                made = np.empty(re.shape, dtype)
+                made.real, made.imag = re, im
+                return Emulated(made, dtype)
+            case name:
+                return emulate.compute(_NAMES.get(name, name), tuple(operands), {})
+
+    def _view(
+        self, expr: Expand | ExpandDims | Squeeze | Permute | Slice, data: Array
+    ) -> Array:
+        match expr:
+            case Expand(_, result):
+                return np.broadcast_to(data, evaluate_all(result.shape, self._sizes))
+            case ExpandDims(_, _, axes):
+                return np.expand_dims(data, axes)
+            case Squeeze(_, _, axes):
+                return np.squeeze(data, axes)
+            case Permute(_, _, order):
+                return np.transpose(data, order)
+            case Slice(_, result, starts, steps):
+                extents = evaluate_all(result.shape, self._sizes)
+                first = evaluate_all(starts, self._sizes)
+                for k, (n, at, step) in enumerate(
+                    zip(extents, first, steps, strict=True)
+                ):
+                    data = np.take(data, at + step * np.arange(n), axis=k)
+                return data
+
+
+def _part(argument: Any, part: Part) -> Any:
+    if part is Part.REAL:
+        return np.real(argument)
+    return np.imag(argument) if part is Part.IMAG else argument
+
+
+def _fold(expr: Reduce, data: Array) -> list[Any]:
+    kept = [k for k in range(data.ndim) if k not in expr.axes]
+    order = [*kept, *expr.axes]
+    # The folded axes last: only there does NumPy add up in pairs.
+    stored = np.array(data.transpose(order), order="C")
+    count = int(np.prod([data.shape[k] for k in expr.axes], dtype=int))
+    rows = stored.reshape(*stored.shape[: len(kept)], count)
+    if expr.op in (ReduceOp.ARGMAX, ReduceOp.ARGMIN):
+        name = "argmax" if expr.op is ReduceOp.ARGMAX else "argmin"
+        return [getattr(np, name)(rows, axis=-1)]
+    if expr.op is ReduceOp.MOMENTS:
+        mean = np.add.reduce(rows, axis=-1, keepdims=True) / data.dtype.type(count)
+        away = rows - mean
+        return [mean[..., 0], np.add.reduce(away * away, axis=-1)]
+    return [_FOLDS[expr.op].reduce(rows, axis=-1, dtype=data.dtype)]
