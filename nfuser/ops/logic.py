@@ -41,9 +41,9 @@ def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
     dtype = b.promote(x, y)
     if dtype.is_complex and name not in ("equal", "not_equal"):
         raise parts.refuse(f"comparison by {name}")
-    if isinstance(x, TensorView) and x.dtype.is_integer and x not in b.weak:
-        if b.type_of(y) is int:
-            return _compare_with_integer(b, name, x, y)
+    exact = isinstance(x, TensorView) and x.dtype.is_integer and x not in b.weak
+    if exact and b.type_of(y) is int:
+        return _compare_with_integer(b, name, b.tensor(x), y)
     kinds = (b.type_of(x), b.type_of(y))
     if DType.U64 in kinds and any(
         isinstance(k, DType) and k.kind == "i" for k in kinds
