@@ -14,15 +14,20 @@ reaches the driver: it may be newer than the driver understands.
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import linecache
 import re
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import CompileError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 _LOCK = threading.Lock()  # Numba's compiler is not safe under threads
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
@@ -70,7 +75,7 @@ def compile_cuda(
     max_registers
         A limit on registers of one thread.
     """
-    with _LOCK:
+    with _LOCK, _no_collection():
         try:
             ptx = _ptx(source_text, entry, signature, cc, launch_bounds)
             return _link(ptx, entry, cc, max_registers)
@@ -79,24 +84,36 @@ def compile_cuda(
             raise CompileError(message) from error
 
 
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Hold the cycle collector off: a full pass takes longer than a kernel."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def load_function(source_text: str, entry: str) -> tuple[Any, dict[str, Any]]:
     """Return the function ``entry`` without its decorator, and that one's keywords."""
+    from nfuser.codegen.abridge_cuda import abridge
+
     digest = hashlib.sha256(source_text.encode()).hexdigest()[:16]
     filename = f"<nfuser {entry} {digest}>"
     tree = ast.parse(source_text, filename)
     keywords: dict[str, Any] = {}
+    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == entry:
             keywords = _decorator_keywords(statement)
             statement.decorator_list = []
-            _Indices().visit(statement)
-            ast.fix_missing_locations(statement)
+            abridge(statement, namespace)
     lines = source_text.splitlines(keepends=True)
     linecache.cache[filename] = (len(source_text), None, lines, filename)
-    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
     # Numba's disk cache, which needs a real file, is not used: nfuser keeps cubins.
     exec(compile(tree, filename, "exec"), namespace)  # noqa: S102
-    namespace["__index__"] = _uint32()
     return namespace[entry], keywords
 
 
@@ -108,29 +125,6 @@ def _decorator_keywords(function: ast.FunctionDef) -> dict[str, Any]:
         for keyword in decorator.keywords
         if keyword.arg is not None
     }
-
-
-class _Indices(ast.NodeTransformer):
-    """Mark array indices unsigned.
-
-    They are never negative, but only the type can tell Numba, which otherwise adds the
-    length to a negative index at every access.
-    """
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
-        """Wrap an index that is not a constant."""
-        self.generic_visit(node)
-        if not isinstance(node.slice, ast.Constant):
-            name = ast.Name("__index__", ast.Load())
-            node.slice = ast.copy_location(ast.Call(name, [node.slice], []), node.slice)
-        return node
-
-
-@lru_cache(1)
-def _uint32() -> Any:
-    import numba.cuda
-
-    return numba.cuda.types.uint32
 
 
 @lru_cache(256)

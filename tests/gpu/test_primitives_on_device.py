@@ -375,6 +375,14 @@ def test_index_division(divisor: int) -> None:
     assert (device == [wide // divisor, wide % divisor]).all()
 
 
+def test_index_arithmetic_is_exact_modulo_32_bits() -> None:
+    x = np.random.default_rng(6).integers(-(2**31), 2**31, 256).astype(np.int32)
+    y = np.arange(256, dtype=np.int32)
+    calls = ["int32((y * 2000000000 + 7) - y * 1999999999)", "int32(y * y - 3 * y)"]
+    calls += ["int32(to_i64(x) + y - to_i64(x))", "int32(to_u8(y) - 255)"]
+    assert_same(calls, apply(calls, "int32", x, y), x, y)
+
+
 def test_softmax_by_shuffles_and_shared_memory() -> None:
     x = np.random.default_rng(7).standard_normal(64 * 256).astype(np.float32)
     device, numpy = both(KERNELS["softmax"], "softmax", 64, 64, x, x * 0, 256)

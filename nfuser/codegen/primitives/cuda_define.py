@@ -8,7 +8,7 @@ the driver for its compute capability; intrinsics compile on a machine without o
 # numba-cuda and llvmlite ship no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -96,28 +96,26 @@ class Site:
         return make(self.context, self.builder, array).data
 
 
-def primitive(name: str, rule: Rule, emit: Emit) -> Any:
+def primitive(name: str, rule: Rule, emit: Emit, arity: int | None = None) -> Any:
     """Make the intrinsic ``name``; its arity is that of ``emit`` without the site."""
 
     def lower(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         value = emit(Site(context, builder, sig), *arguments)
         return context.get_dummy_value() if value is None else value
 
-    def typed(*arguments: Any) -> Any:
+    def typed(context: Any, *arguments: Any) -> Any:
         found = rule(*(types.unliteral(argument) for argument in arguments))
         return None if found is None else (found, lower)
 
-    # Numba reads the arity off a written signature; *arguments would hide it.
-    definitions: tuple[Callable[..., Any], ...] = (
-        lambda context: typed(),
-        lambda context, a: typed(a),
-        lambda context, a, b: typed(a, b),
-        lambda context, a, b, c: typed(a, b, c),
-        lambda context, a, b, c, d: typed(a, b, c, d),
-    )
-    definition = definitions[len(inspect.signature(emit).parameters) - 1]
-    definition.__name__ = definition.__qualname__ = name
-    return intrinsic(definition)
+    if arity is None:
+        arity = len(inspect.signature(emit).parameters) - 1
+    # Numba reads the arity off the signature, from which *arguments would hide it.
+    names = ["context", *(f"x{k}" for k in range(arity))]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    typed.__signature__ = inspect.Signature(parameters)
+    typed.__name__ = typed.__qualname__ = name
+    return intrinsic(typed)
 
 
 def same(kinds: frozenset[Any], result: Any = None) -> Rule:

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree that Numba types in less time computes what the text says."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nfuser.codegen.abridge_cuda import abridge
+from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.errors import CompileError
+
+HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
+
+
+def abridged(line: str) -> tuple[str, dict[str, Any]]:
+    function = ast.parse(f"def kernel(a, b, c):\n    {line}").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    namespace: dict[str, Any] = {}
+    abridge(function, namespace)
+    return ast.unparse(function.body[0]), namespace
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "value"),
+    [
+        ("x = float32(0.5)", "x = __abridged_0", np.float32(0.5)),
+        ("x = float32(-1e999)", "x = __abridged_0", np.float32(-np.inf)),
+        ("x = f(y, uint8(7))", "x = f(y, __abridged_0)", np.uint8(7)),
+        ("x = int64(-7)", "x = __abridged_0", np.int64(-7)),
+    ],
+)
+def test_literals_become_typed_constants(line: str, expected: str, value: Any) -> None:
+    text, namespace = abridged(line)
+    assert text == expected
+    assert namespace["__abridged_0"] == value
+    assert type(namespace["__abridged_0"]) is type(value)
+
+
+def test_equal_constants_share_a_name_but_zeros_of_two_signs_do_not() -> None:
+    text, namespace = abridged("x = f(float32(0.0), float32(-0.0), float32(0.0))")
+    assert text == "x = f(__abridged_0, __abridged_1, __abridged_0)"
+    assert np.signbit(namespace["__abridged_1"])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x = int32(a * 4 + b - 1)", "x = __abridged_0(a, b)"),
+        ("x = int32(a * a + b * a)", "x = __abridged_0(a, b)"),
+        ("x = int32(f(a) + f(a))", "x = __abridged_0(f(a), f(a))"),
+        ("x = int32(cuda.blockIdx.x * 8 + b)", "x = __abridged_0(cuda.blockIdx.x, b)"),
+        ("x = int32(int32(a + 1) * b)", "x = __abridged_1(__abridged_0(a), b)"),
+        ("r[a * 4 + b] = c", "r[__abridged_0(a, b)] = c"),
+        ("x = r[a]", "x = r[__abridged_0(a)]"),
+        ("x = r[3]", "x = r[3]"),
+        ("x = int32(a)", "x = int32(a)"),
+        ("x = int64(a * b)", "x = int64(a * b)"),
+        ("x = int32(300000000000)", "x = int32(300000000000)"),
+        ("x = a + b", "x = a + b"),
+    ],
+)
+def test_index_arithmetic_becomes_one_call(line: str, expected: str) -> None:
+    assert abridged(line)[0] == expected
+
+
+def _ptx(body: str, signature: str = "CPointer(int32), int32, int32") -> str:
+    text = f"{HEADER}def kernel(a, b, c):\n    {body}\n"
+    return compile_cuda(text, "kernel", f"void({signature})").ptx
+
+
+def test_index_arithmetic_is_32_bits_wide() -> None:
+    ptx = _ptx("store(a, int32(b * 12 + c * b - 7), b)")
+    assert "mad.lo.s32" in ptx
+    assert "mul.lo.s64" not in ptx
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint32"])
+def test_leaves_of_every_integer_type_are_widened_or_cut(kind: str) -> None:
+    _ptx("store(a, int32(b + c * 2), int32(c - b))", f"CPointer(int32), {kind}, int32")
+
+
+def test_a_float_is_no_index() -> None:
+    with pytest.raises(CompileError, match="float32"):
+        _ptx("store(a, int32(b + c), int32(1))", "CPointer(int32), float32, int32")
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    _ptx("store(a, 0, b)")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        _ptx("store(a, 1, b)")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
