@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
 from nfuser.trace.origins import PLAIN, Finder, Origin, Root, is_array
+from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Read = "Callable[[tuple[Any, ...], Mapping[str, Any]], bool]"
+Read: TypeAlias = "Callable[[tuple[Any, ...], Mapping[str, Any]], Any]"
 
 
 @node
@@ -38,6 +39,7 @@ class CapturedArray:
     origin: Origin
     dtype: DType
     ndim: int
+    read: Read
 
 
 @node
@@ -55,12 +57,12 @@ class Captured:
         kwargs = kwargs or {}
         try:
             for constant in self.constants:
-                if not constant.holds(constant.origin.read(args, kwargs)):
+                if not constant.holds(constant.read(args, kwargs)):
                     return None
             for one, other in self.aliases:
                 if _memory(one.read(args, kwargs)) != _memory(other.read(args, kwargs)):
                     return None
-            found = [(a, a.origin.read(args, kwargs)) for a in self.arrays]
+            found = [(a, a.read(args, kwargs)) for a in self.arrays]
             for array, item in found:
                 same = is_array(item) and len(item.shape) == array.ndim
                 if not same or as_dtype(item.dtype) is not array.dtype:
@@ -75,7 +77,7 @@ class Captured:
         """Return the name of the first constant that changed."""
         for constant in self.constants:
             try:
-                same = constant.holds(constant.origin.read(args, kwargs or {}))
+                same = constant.holds(constant.read(args, kwargs or {}))
             except (AttributeError, LookupError, ValueError):
                 same = False
             if not same:
@@ -89,6 +91,7 @@ class Constant:
 
     origin: Origin
     holds: Callable[[Any], bool]
+    read: Read
 
 
 class Snapshot:
@@ -130,20 +133,21 @@ class Snapshot:
         if origin not in self._slots:
             slot = self._first_slot + len(self._slots)
             dtype, ndim = as_dtype(item.dtype), len(item.shape)
-            self._slots[origin] = CapturedArray(slot, origin, dtype, ndim)
+            read = origin.reader()
+            self._slots[origin] = CapturedArray(slot, origin, dtype, ndim, read)
         return self._slots[origin]
 
     def freeze(self) -> Captured:
         """Return what the trace depends on."""
         clocks.check(self._random, clocks.state(self._generators()))
         constants = [
-            Constant(origin, _same_keys(kind, keys))
+            Constant(origin, _same_keys(kind, keys), origin.reader())
             for origin, (kind, keys) in self._finder.containers.items()
         ]
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
             if origin not in inputs and not clocks.is_generator(found):
-                constants.append(Constant(origin, _same(found)))
+                constants.append(Constant(origin, _same(found), origin.reader()))
         return Captured(tuple(self._slots.values()), tuple(constants), aliases)
 
     def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
@@ -178,12 +182,22 @@ def _named(
         found[name] = (Origin(Root(None, k), name), item)
     for name, item in kwargs.items():
         found[name] = (Origin(Root(None, name), name), item)
-    return {n: pair for n, pair in found.items() if _may_hold(pair[1])}
+    held = {n: pair for n, pair in found.items() if _may_hold(pair[1])}
+    defaults = {n: v for n, v in _defaults(plain).items() if n not in found}
+    return held | {n: (Origin(Root(defaults, n), n), defaults[n]) for n in defaults}
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """Return the default values of parameters by name."""
+    code = function.__code__
+    values = function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return dict(zip(names, values, strict=True)) | (function.__kwdefaults__ or {})
 
 
 def _may_hold(item: Any) -> bool:
-    is_plain = isinstance(item, (*PLAIN, list, tuple, dict, type, slice))
-    return not is_plain and hasattr(item, "__dict__") and not hasattr(item, "_tracer")
+    is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, type, slice))
+    return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))
 
 
 def _memory(item: Any) -> Any:
@@ -209,7 +223,8 @@ def _same(expected: Any) -> Callable[[Any], bool]:
         return _same_array(expected)
     if isinstance(expected, PLAIN):
         kind, text = type(expected), repr(expected)
-        if expected != expected or isinstance(expected, (float, complex, np.generic)):
+        if expected != expected or (expected == 0 and kind not in (int, bool)):
+            # NaN is not itself, and -0.0 is not 0.0.
             return lambda found: type(found) is kind and repr(found) == text
         return lambda found: type(found) is kind and found == expected
     try:

@@ -14,8 +14,8 @@ import numpy as np
 import nfuser.trace.refusals as refusals
 from nfuser import ops
 from nfuser.errors import AxisError, UnsupportedError
+from nfuser.trace.standin import Standin
 from nfuser.trace.symbolic import SymbolicInt
-from nfuser.trace.tracer import Standin
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

@@ -20,7 +20,8 @@ from nfuser import ops
 from nfuser.dtypes import as_dtype
 from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS
-from nfuser.trace.tracer import Standin, Tracer, current_tracer
+from nfuser.trace.standin import Standin
+from nfuser.trace.tracer import Tracer, current_tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

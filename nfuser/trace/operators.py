@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser import ops
-from nfuser.trace.tracer import Standin
+from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

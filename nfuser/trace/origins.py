@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from nfuser.ir.base import value
 from nfuser.trace.bytecode import NamedPath, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # Parts of an array that are arrays themselves, and facts that its elements do not
 # change.
@@ -78,6 +79,16 @@ class Origin:
         """Return the origin of a part."""
         return Origin(self.root, self.name, (*self.steps, step))
 
+    def reader(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
+        """Return ``read`` as a function made for this origin: it runs at each call."""
+        begin, steps = self.root.read, self.steps
+        if not steps:
+            return begin
+        if all(step.is_attribute for step in steps):
+            follow = attrgetter(".".join(step.key for step in steps))
+            return lambda args, kwargs: follow(begin(args, kwargs))
+        return self.read
+
     def __str__(self) -> str:
         return self.name + "".join(str(step) for step in self.steps)
 
@@ -119,7 +130,7 @@ class Finder:
         for step in steps:
             if isinstance(found, PLAIN) or clocks.is_generator(found):
                 break
-            if is_array(found) and step.key not in _FOLLOWED:
+            if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 break
             if isinstance(found, ModuleType) and not _is_users_module(found):
                 _check_library(str(origin), found, steps[len(origin.steps) :])

@@ -15,7 +15,7 @@ import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import MutationError, TraceError
 from nfuser.trace.source_line import library_function
-from nfuser.trace.tracer import Standin
+from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

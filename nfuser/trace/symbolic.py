@@ -13,7 +13,7 @@ from nfuser import ops
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.trace.protocols import NumpyProtocols
-from nfuser.trace.tracer import Standin
+from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,6 +19,7 @@ from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
 from nfuser.trace.source_line import current_line
+from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -31,17 +32,6 @@ _current: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
 def current_tracer() -> Tracer | None:
     """Return the trace that is running in this thread, if any."""
     return _current.get()
-
-
-class Standin:
-    """Base of what stands in a traced function for what is not known yet."""
-
-    __slots__ = ("__weakref__", "_tracer")
-    _tracer: Tracer
-
-    def _operand(self) -> Any:
-        """Return the tensor or the scalar that this stands for."""
-        raise NotImplementedError
 
 
 class Tracer:

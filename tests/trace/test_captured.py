@@ -197,3 +197,37 @@ def test_a_redefined_function_traces_again(fresh: pytest.MonkeyPatch) -> None:
     found = trace(lambda x: helper(x))
     fresh.setitem(globals(), "helper", lambda x: x)
     assert found.captured.read() is None
+
+
+def test_an_array_as_a_default_argument_is_an_input() -> None:
+    def function(x: Any, weight: Any = WEIGHT, power: int = 2) -> Any:
+        return (x * weight) ** power
+
+    found = trace(function)
+    assert origins(found) == ["weight"]
+    assert found.captured.read() is not None
+
+
+def test_facts_of_a_captured_array_may_be_used_beside_it() -> None:
+    table = np.ones((2, 8))
+
+    def function(x: Any) -> Any:
+        return x * table[0, 0] / table.shape[0] if table.ndim == 2 else x
+
+    found = trace(function)
+    assert found.captured.read() is not None
+    table[1, 1] = 5.0
+    assert found.captured.read() is not None
+    table = np.ones((3, 8))
+    assert found.captured.read() is None
+
+
+def test_zero_and_nan_are_told_apart() -> None:
+    number = 0.0
+    found = trace(lambda x: x / number)
+    assert found.captured.read() is not None
+    number = -0.0
+    assert found.captured.read() is None
+    number = float("nan")
+    found = trace(lambda x: x / number)
+    assert found.captured.read() is not None
