@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
 FEATURES = frozenset({"concretize_resize_extents"})
 
@@ -87,7 +87,7 @@ def current() -> Config:
 
 
 @contextmanager
-def override(**changes: Any) -> Iterator[Config]:
+def override(**changes: Any) -> Generator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
     global _current
     before = _current

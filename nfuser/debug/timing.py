@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _seconds: defaultdict[str, float] = defaultdict(float)
 
@@ -20,7 +20,7 @@ def record(name: str, seconds: float) -> None:
 
 
 @contextmanager
-def timed(name: str) -> Iterator[None]:
+def timed(name: str) -> Generator[None]:
     """Charge the body of the ``with`` statement to ``name``."""
     begin = perf_counter()
     try:

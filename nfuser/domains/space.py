@@ -16,9 +16,13 @@ from nfuser.domains.maps import Point, reduced_point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import (
+    Argument,
+    Constant,
     Expand,
     ExpandDims,
     Expr,
+    FromScalar,
+    Iota,
     Permute,
     Pointwise,
     Reduce,
@@ -215,35 +219,29 @@ class _Classes:
             self._parent[second] = first
 
     def _relate(self, expr: Expr) -> None:
-        match expr:
-            case Pointwise(_, operands, result):
-                for operand in operands:
-                    shift = result.ndim - operand.ndim
-                    for k in range(operand.ndim):
-                        self._join((operand, k), (result, k + shift))
-            case Expand(source, result):
-                shift = result.ndim - source.ndim
-                for k in range(source.ndim):
-                    self._join((source, k), (result, k + shift))
-            case Permute(source, result, order):
-                for k, axis in enumerate(order):
-                    self._join((source, axis), (result, k))
-            case Slice(source, result):
-                for k in range(source.ndim):
-                    if source.axes[k].extent is result.axes[k].extent:
-                        self._join((source, k), (result, k))
-            case ExpandDims(source, result, axes):
-                own = [k for k in range(result.ndim) if k not in axes]
-                for k, axis in enumerate(own):
+        """Join each axis of a source with the axis of a result that it runs along."""
+        for result in results(expr):
+            for source in sources(expr):
+                for k, axis in _pairs(expr, source, result):
                     self._join((source, k), (result, axis))
-            case Squeeze(source, result, axes):
-                own = [k for k in range(source.ndim) if k not in axes]
-                for k, axis in enumerate(own):
-                    self._join((source, axis), (result, k))
-            case Reduce(_, source, made, axes):
-                own = [k for k in range(source.ndim) if k not in axes]
-                for result in made:
-                    for k, axis in enumerate(own):
-                        self._join((source, axis), (result, k))
-            case _:
-                pass
+
+
+def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int, int]]:
+    """Return the axes of ``source`` and ``result`` that one loop may drive."""
+    match expr:
+        case Pointwise() | Expand():
+            shift = result.ndim - source.ndim
+            return [(k, k + shift) for k in range(source.ndim)]
+        case Permute(_, _, order):
+            return [(axis, k) for k, axis in enumerate(order)]
+        case Slice():
+            pairs = zip(source.shape, result.shape, strict=True)
+            return [(k, k) for k, (a, b) in enumerate(pairs) if a is b]
+        case ExpandDims(_, _, axes):
+            own = (k for k in range(result.ndim) if k not in axes)
+            return list(enumerate(own))
+        case Squeeze(_, _, axes) | Reduce(_, _, _, axes):
+            own = (k for k in range(source.ndim) if k not in axes)
+            return [(axis, k) for k, axis in enumerate(own)]
+        case Argument() | Constant() | FromScalar() | Iota():
+            return []

@@ -97,11 +97,11 @@ def as_dtype(spec: object) -> DType:
     if name == "bfloat16":
         return DType.BF16
     try:
-        numpy_dtype = np.dtype(name)  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
+        numpy_dtype = np.dtype(name)  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError as error:
         message = f"{spec!r} is not a dtype"
         raise DTypeError(message) from error
-    return _from_numpy(numpy_dtype, spec)  # pyright: ignore[reportUnknownArgumentType]
+    return _from_numpy(numpy_dtype, spec)
 
 
 def _from_numpy(numpy_dtype: np.dtype[np.generic], spec: object) -> DType:

@@ -22,7 +22,7 @@ _DEFAULT = {bool: DType.BOOL, int: DType.I64, float: DType.F64, complex: DType.C
 
 @cache
 def promote(*operands: DType | Weak) -> DType:
-    """Return the dtype in which ``operands`` meet; a Python type stands for a weak scalar.
+    """Return the dtype in which ``operands`` meet; a Python type is a weak scalar.
 
     >>> promote(DType.F32, float), promote(DType.U8, int), promote(DType.I32, float)
     (f32, u8, f64)
@@ -64,8 +64,10 @@ def _with_weak(dtype: DType, kind: Weak) -> DType:
 def float_of(dtype: DType) -> DType:
     """Return the float type in which NumPy's float functions take ``dtype``.
 
-    >>> float_of(DType.U8), float_of(DType.I16), float_of(DType.I32), float_of(DType.BF16)
-    (f16, f32, f64, bf16)
+    >>> float_of(DType.U8), float_of(DType.I16), float_of(DType.I32)
+    (f16, f32, f64)
+    >>> float_of(DType.BF16)
+    bf16
     """
     if dtype.is_float or dtype.is_complex:
         return dtype
@@ -77,7 +79,7 @@ def check_fits(number: int, dtype: DType, what: str) -> None:
     """Refuse a Python integer that ``dtype`` cannot hold, as NEP 50 does."""
     if not dtype.is_integer:
         return
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(dtype.numpy.name)
     if not limits.min <= number <= limits.max:
         message = (
             f"Python integer {number} out of bounds for {dtype.numpy.name} ({what})"

@@ -195,7 +195,7 @@ def _buffer(part: Part, frame: Frame) -> Any:
     if slot not in frame.storage:
         high = sum(r for r in reach if r > 0)
         count = 0 if 0 in slot.shape else high - low + 1
-        raw = (ctypes.c_uint8 * (count * slot.dtype.itemsize)).from_address(base)
+        raw: Any = (ctypes.c_uint8 * (count * slot.dtype.itemsize)).from_address(base)
         stored = np.uint8 if dtype.is_bool else np.uint16 if dtype.is_half else None
         frame.storage[slot] = np.frombuffer(raw, stored or dtype.numpy)
     return Buffer(

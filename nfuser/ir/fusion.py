@@ -73,7 +73,7 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
         return expr
     if isinstance(expr, Pointwise):
         return replace(expr, operands=tuple(new))
-    return replace(expr, source=new[0])  # pyright: ignore[reportCallIssue]
+    return replace(expr, source=new[0])
 
 
 @node

@@ -35,83 +35,60 @@ class PointOp:
         return self.name
 
 
-def _rows() -> list[PointOp]:
-    rows = [
-        PointOp(name, 1, "float", is_costly=True)
-        for name in [
-            "exp",
-            "exp2",
-            "expm1",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "sin",
-            "cos",
-            "tan",
-            "asin",
-            "acos",
-            "atan",
-            "sinh",
-            "cosh",
-            "tanh",
-            "asinh",
-            "acosh",
-            "atanh",
-            "erf",
-            "erfc",
-            "sqrt",
-            "rsqrt",
-        ]
-    ]
-    rows += [
-        PointOp(name, 1, "float")
-        for name in ["floor", "ceil", "trunc", "rint", "reciprocal"]
-    ]
-    rows += [PointOp(name, 1, "number") for name in ["negative", "absolute", "sign"]]
-    rows += [
-        PointOp(name, 1, "float", "bool")
-        for name in ["isnan", "isinf", "isfinite", "signbit"]
-    ]
-    rows += [PointOp("invert", 1, "bits"), PointOp("copy", 1, "any")]
-    rows += [
-        PointOp("add", 2, "number", infix="+"),
-        PointOp("subtract", 2, "number", infix="-"),
-        PointOp("multiply", 2, "number", infix="*"),
-        PointOp("divide", 2, "float", is_costly=True),
-        PointOp("floor_divide", 2, "real", is_costly=True),
-        PointOp("remainder", 2, "real", is_costly=True),
-        PointOp("fmod", 2, "real", is_costly=True),
-        PointOp("power", 2, "number", is_costly=True),
-        PointOp("maximum", 2, "real"),
-        PointOp("minimum", 2, "real"),
-        PointOp("fmax", 2, "real"),
-        PointOp("fmin", 2, "real"),
-    ]
-    rows += [
-        PointOp(name, 2, "float", is_costly=True)
-        for name in ["atan2", "hypot", "logaddexp", "nextafter"]
-    ]
-    rows += [
-        PointOp("copysign", 2, "float"),
-        PointOp("left_shift", 2, "integer"),
-        PointOp("right_shift", 2, "integer"),
-        PointOp("bit_and", 2, "bits", infix="&"),
-        PointOp("bit_or", 2, "bits", infix="|"),
-        PointOp("bit_xor", 2, "bits", infix="^"),
-    ]
-    comparisons = {"equal": "==", "not_equal": "!=", "less": "<"}
-    comparisons |= {"less_equal": "<=", "greater": ">", "greater_equal": ">="}
-    rows += [PointOp(n, 2, "any", "bool", infix=s) for n, s in comparisons.items()]
-    rows += [PointOp("select", 3, "any"), PointOp("cast", 1, "any", "cast")]
+_COSTLY_FUNCTIONS = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+    *("sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("erf", "erfc", "sqrt", "rsqrt"),
+)
+_ROUNDINGS = ("floor", "ceil", "trunc", "rint", "reciprocal")
+_COMPARISONS = {
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_ROWS = (
+    *(PointOp(name, 1, "float", is_costly=True) for name in _COSTLY_FUNCTIONS),
+    *(PointOp(name, 1, "float") for name in _ROUNDINGS),
+    *(PointOp(name, 1, "number") for name in ("negative", "absolute", "sign")),
+    PointOp("isnan", 1, "float", "bool"),
+    PointOp("isinf", 1, "float", "bool"),
+    PointOp("isfinite", 1, "float", "bool"),
+    PointOp("signbit", 1, "float", "bool"),
+    PointOp("invert", 1, "bits"),
+    PointOp("copy", 1, "any"),
+    PointOp("add", 2, "number", infix="+"),
+    PointOp("subtract", 2, "number", infix="-"),
+    PointOp("multiply", 2, "number", infix="*"),
+    PointOp("divide", 2, "float", is_costly=True),
+    PointOp("floor_divide", 2, "real", is_costly=True),
+    PointOp("remainder", 2, "real", is_costly=True),
+    PointOp("fmod", 2, "real", is_costly=True),
+    PointOp("power", 2, "number", is_costly=True),
+    PointOp("maximum", 2, "real"),
+    PointOp("minimum", 2, "real"),
+    PointOp("fmax", 2, "real"),
+    PointOp("fmin", 2, "real"),
+    PointOp("atan2", 2, "float", is_costly=True),
+    PointOp("hypot", 2, "float", is_costly=True),
+    PointOp("logaddexp", 2, "float", is_costly=True),
+    PointOp("nextafter", 2, "float", is_costly=True),
+    PointOp("copysign", 2, "float"),
+    PointOp("left_shift", 2, "integer"),
+    PointOp("right_shift", 2, "integer"),
+    PointOp("bit_and", 2, "bits", infix="&"),
+    PointOp("bit_or", 2, "bits", infix="|"),
+    PointOp("bit_xor", 2, "bits", infix="^"),
+    *(PointOp(name, 2, "any", "bool", infix=s) for name, s in _COMPARISONS.items()),
+    PointOp("select", 3, "any"),
+    PointOp("cast", 1, "any", "cast"),
     # Complex numbers only; they are gone after the rewrite that splits them.
-    rows += [
-        PointOp("complex", 2, "float", "cast"),
-        PointOp("real", 1, "any", "cast"),
-        PointOp("imag", 1, "any", "cast"),
-    ]
-    return rows
-
-
-POINT_OPS = {row.name: row for row in _rows()}
+    PointOp("complex", 2, "float", "cast"),
+    PointOp("real", 1, "any", "cast"),
+    PointOp("imag", 1, "any", "cast"),
+)
+POINT_OPS = {row.name: row for row in _ROWS}
 CAST, COPY, SELECT = (POINT_OPS[name] for name in ("cast", "copy", "select"))

@@ -20,6 +20,7 @@ from nfuser.ir.expr import (
     Reduce,
     Slice,
     Squeeze,
+    View,
     results,
 )
 from nfuser.ir.point_op import CAST
@@ -88,7 +89,6 @@ def text(fusion: Fusion) -> str:
 
 def expr_text(expr: Expr, names: Names) -> str:
     """Render the right-hand side of ``expr``."""
-    name = names.tensor
     match expr:
         case Argument(slot):
             return f"argument({slot}){expr.part.value}"
@@ -99,22 +99,31 @@ def expr_text(expr: Expr, names: Names) -> str:
         case Iota():
             return "iota()"
         case Pointwise(op, operands):
-            listed = ", ".join(name(t) for t in operands)
+            listed = ", ".join(names.tensor(t) for t in operands)
             if op is CAST:
                 return f"cast({listed}, {expr.result.dtype})"
             return f"{op.name}({listed})"
-        case Expand(source):
-            return f"expand({name(source)})"
-        case ExpandDims(source, _, axes):
-            return f"expand_dims({name(source)}, axes={axes})"
-        case Squeeze(source, _, axes):
-            return f"squeeze({name(source)}, axes={axes})"
-        case Permute(source, _, order):
-            return f"permute({name(source)}, order={order})"
-        case Slice(source, _, starts, steps):
-            begin = ", ".join(names.scalar(s) for s in starts)
-            return f"slice({name(source)}, starts=({begin}), steps={steps})"
         case Reduce(op, source, _, axes):
-            return f"{op.value}({name(source)}, axes={axes})"
+            return f"{op.value}({names.tensor(source)}, axes={axes})"
+        case Expand() | ExpandDims() | Squeeze() | Permute() | Slice():
+            return _view_text(expr, names)
+        case _:
+            assert_never(expr)
+
+
+def _view_text(expr: View, names: Names) -> str:
+    source = names.tensor(expr.source)
+    match expr:
+        case Expand():
+            return f"expand({source})"
+        case ExpandDims(_, _, axes):
+            return f"expand_dims({source}, axes={axes})"
+        case Squeeze(_, _, axes):
+            return f"squeeze({source}, axes={axes})"
+        case Permute(_, _, order):
+            return f"permute({source}, order={order})"
+        case Slice(_, _, starts, steps):
+            begin = ", ".join(names.scalar(s) for s in starts)
+            return f"slice({source}, starts=({begin}), steps={steps})"
         case _:
             assert_never(expr)

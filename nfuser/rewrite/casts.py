@@ -63,9 +63,7 @@ def _folded(
     target = expr.result.dtype
     if isinstance(number, complex) or source.dtype.is_complex or target.is_half:
         return None
-    if target.is_float and isinstance(number, (int, float)):
-        return float(target.numpy.type(number))  # pyright: ignore[reportArgumentType]
-    return None
+    return float(target.numpy.type(number)) if target.is_float else None
 
 
 def _is_exact(narrow: DType, wide: DType) -> bool:

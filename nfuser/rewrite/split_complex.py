@@ -109,8 +109,8 @@ class _Splitter:
 
     def _pointwise(self, expr: Pointwise) -> None:
         op, result = expr.op, expr.result
-        first = self.parts(expr.operands[0])
-        second = self.parts(expr.operands[1]) if len(expr.operands) > 1 else ()
+        first, *rest = (self.parts(t) for t in expr.operands)
+        second = rest[0] if rest else first
         match op.name:
             case "add" | "subtract":
                 pairs = zip(first, second, strict=True)
