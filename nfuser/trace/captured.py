@@ -39,6 +39,8 @@ class CapturedArray:
     origin: Origin
     dtype: DType
     ndim: int
+    library: type
+    native: Any  # the dtype in that library's terms
     read: Read
 
 
@@ -62,14 +64,15 @@ class Captured:
             for one, other in self.aliases:
                 if _memory(one.read(args, kwargs)) != _memory(other.read(args, kwargs)):
                     return None
-            found = [(a, a.read(args, kwargs)) for a in self.arrays]
-            for array, item in found:
-                same = is_array(item) and len(item.shape) == array.ndim
-                if not same or as_dtype(item.dtype) is not array.dtype:
+            found = [array.read(args, kwargs) for array in self.arrays]
+            for array, item in zip(self.arrays, found, strict=True):
+                if type(item) is not array.library or item.dtype != array.native:
+                    return None
+                if len(item.shape) != array.ndim:
                     return None
         except (AttributeError, LookupError, ValueError):
             return None
-        return tuple(item for _, item in found)
+        return tuple(found)
 
     def changed(
         self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -132,9 +135,15 @@ class Snapshot:
         self._met[origin] = self._met.get(origin, 0) + 1
         if origin not in self._slots:
             slot = self._first_slot + len(self._slots)
-            dtype, ndim = as_dtype(item.dtype), len(item.shape)
-            read = origin.reader()
-            self._slots[origin] = CapturedArray(slot, origin, dtype, ndim, read)
+            self._slots[origin] = CapturedArray(
+                slot,
+                origin,
+                as_dtype(item.dtype),
+                len(item.shape),
+                type(item),
+                item.dtype,
+                origin.reader(),
+            )
         return self._slots[origin]
 
     def freeze(self) -> Captured:

@@ -22,6 +22,7 @@ import nfuser.trace.bytecode as bytecode
 import nfuser.trace.clocks as clocks
 from nfuser.ir.base import value
 from nfuser.trace.bytecode import NamedPath, Step
+from nfuser.trace.source_line import is_users
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -295,7 +296,7 @@ def _library_folders() -> tuple[str, ...]:
 @lru_cache(4096)
 def is_users_file(file: str) -> bool:
     """Tell whether ``file`` is neither of the standard library nor installed."""
-    return not file.startswith((*_library_folders(), "<frozen", "<__array_function__"))
+    return is_users(file) and not file.startswith((*_library_folders(), "<frozen"))
 
 
 def _is_users_module(module: ModuleType) -> bool:

@@ -31,7 +31,8 @@ _SKIPPED = _folders()
 
 
 @lru_cache(4096)
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Tell whether ``file`` is neither ours nor an array library's."""
     return file == _DEMO or not file.startswith((*_SKIPPED, "<__array_function__"))
 
 
@@ -44,7 +45,7 @@ def current_line() -> SourceLine | None:
     """Return the line of the user's that is running."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
-        if _is_users(frame.f_code.co_filename):
+        if is_users(frame.f_code.co_filename):
             return _line(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
@@ -61,7 +62,7 @@ def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None
         traceback = traceback.tb_next
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if _is_users(file):
+        if is_users(file):
             found = _line(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found
@@ -71,7 +72,7 @@ def library_function() -> str | None:
     """Return the name of the scipy function that the user's line called, if any."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     name = None
-    while frame is not None and not _is_users(frame.f_code.co_filename):
+    while frame is not None and not is_users(frame.f_code.co_filename):
         if "/scipy/" in frame.f_code.co_filename:
             name = frame.f_code.co_name
         frame = frame.f_back

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from nfuser import numpy as nnp
 from nfuser.errors import TraceError
 from nfuser.trace import Trace, call_of, trace_function
 from tests.trace.meaning import rerun
@@ -231,3 +232,8 @@ def test_zero_and_nan_are_told_apart() -> None:
     number = float("nan")
     found = trace(lambda x: x / number)
     assert found.captured.read() is not None
+
+
+def test_libraries_are_taken_to_stay_as_they_are() -> None:
+    found = trace(lambda x: nnp.softmax(np.exp(x) + np.pi + nnp.pi))
+    assert found.captured.constants == ()
