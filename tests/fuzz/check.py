@@ -27,6 +27,7 @@ class Outcome:
     elements: int = 0
 
 
+MESSAGE_LINES = 4  # the rest is a kernel's text, which running it again shows
 REFUSALS = (ValueError, TypeError, OverflowError, IndexError, NotImplementedError)
 
 
@@ -59,7 +60,8 @@ def _check_call(
     except Exception as error:  # noqa: BLE001 (whatever it raised is the finding)
         if isinstance(expected, Exception) and isinstance(error, REFUSALS):
             return Outcome()
-        return Outcome(f"raised {type(error).__name__}: {error}")
+        text = "\n  ".join(str(error).splitlines()[:MESSAGE_LINES])
+        return Outcome(f"raised {type(error).__name__}: {text}")
     if isinstance(expected, Exception):
         return Outcome(f"gave a result; NumPy raises {expected!r}")
     for before, after in zip(kept, arguments, strict=True):

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from tests.fuzz.check import Outcome, check
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program, script
-from tests.fuzz.shrink import shrink
+from tests.fuzz.shrink import shrink, shrink_crash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,10 +90,12 @@ def work(task: Task) -> None:
 
 def _crashed(task: Task, index: int, how: str) -> Result:
     program = task.program(index)
-    outcome = Outcome(how)
+    if "code -" in how:
+        program = shrink_crash(program, task.backend)
     lines = [
         f"--- seed {task.seed}, program {index}, backend {task.backend}",
-        f"wrong: {outcome.problem}",
+        f"wrong: {how}",
+        again_with(task, index),
         script(program, task.backend),
     ]
     return Result(index, report="\n".join(lines))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,35 +17,55 @@ if TYPE_CHECKING:
     from tests.fuzz.program import Call, Input, Program
 
 _MOST_TRIES = 150
+_MOST_CRASHES = 60  # each takes a process
 _SMALLER = (1, 2, 3, 5, 8, 17, 33)
 
 
 def shrink(program: Program, backend: str) -> Program:
     """Return the smallest program found that fails as ``program`` does."""
-    kind = _kind(check(program, backend).problem)
+    problem = check(program, backend).problem
+    kind = None if problem is None else _kind(problem)
 
     def still_fails(candidate: Program) -> bool:
         try:
-            return _kind(check(candidate, backend).problem) == kind
+            found = check(candidate, backend).problem
+            return found is not None and _kind(found) == kind
         except Exception:  # noqa: BLE001 (a program that makes no sense is no shrinking)
             return False
 
+    return _smallest(program, still_fails, _MOST_TRIES)
+
+
+def shrink_crash(program: Program, backend: str) -> Program:
+    """Return the smallest program found that ends its process."""
+
+    def crashes(candidate: Program) -> bool:
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            with contextlib.suppress(Exception):
+                check(candidate, backend)
+            os._exit(0)
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+    return _smallest(program, crashes, _MOST_CRASHES)
+
+
+def _smallest(program: Program, fails: Callable[[Program], bool], most: int) -> Program:
     tries = 0
     again = True
-    while again and tries < _MOST_TRIES:
+    while again and tries < most:
         again = False
-        for candidate in islice(_smaller(program), _MOST_TRIES - tries):
+        for candidate in islice(_smaller(program), most - tries):
             tries += 1
-            if still_fails(candidate):
+            if fails(candidate):
                 program, again = candidate, True
                 break
     return program
 
 
-def _kind(problem: str | None) -> str | None:
+def _kind(problem: str) -> str:
     """Return what a problem is about, without its numbers."""
-    if problem is None:
-        return None
     text = problem.split(": ", 1)[1]
     if text.startswith("output"):
         text = text.split(": ", 1)[1]
