@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from nfuser.codegen import half_support
+from nfuser.codegen.load import load_function
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:
@@ -35,10 +37,9 @@ class CpuBinary:
 
 def compile_cpu(source: Source) -> CpuBinary:
     """Compile ``source``; arguments do not alias, and arithmetic is as written."""
-    from nfuser.codegen.load import load_function  # noqa: PLC0415
-
     with _LOCK:
         try:
+            half_support.install()
             function, _ = load_function(source.text, source.entry)
             return _compiled(function, source.signature)
         except Exception as error:

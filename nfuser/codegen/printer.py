@@ -151,8 +151,12 @@ class Printer:
             case Element(array, index):
                 return self.element(array, index)
             case Load(buffer, index, volatile):
-                name = "load_volatile" if volatile else self.access("load", buffer.dtype)
-                return f"{self.primitive(name)}({self.buffer(buffer)}, {self.scalar(index)})"
+                place = f"({self.buffer(buffer)}, {self.scalar(index)})"
+                if not volatile:
+                    return self.primitive(self.access("load", buffer.dtype)) + place
+                text = self.primitive("load_volatile") + place
+                is_bool = buffer.dtype.is_bool
+                return f"{self.primitive('to_bool')}({text})" if is_bool else text
             case Shuffle(inner, distance):
                 name = self.primitive("shuffle_xor")
                 return f"{name}({self.value(inner)}, {distance})"

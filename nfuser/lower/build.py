@@ -231,6 +231,8 @@ class _Builder:
         """Wrap a tile in the guards and loops of the row."""
         for bound in self.nest.reduced_bounds:
             condition = sc.less(bound.index, bound.extent)
+            if condition is sc.const(0):
+                return ()
             if condition is not sc.const(1):
                 body = (If(condition, body),)
         for leaf in reversed(self.nest.reduced):

@@ -308,7 +308,7 @@ class Values:
         """Return the number of the current step of the loops of a row."""
         total: Scalar = sc.const(0)
         for leaf in self.nest.reduced:
-            if not leaf.binding.is_bound:
+            if not leaf.binding.is_bound and leaf.extent is not sc.const(1):
                 total = total * leaf.extent + leaf.index
         return total
 
@@ -347,6 +347,8 @@ class Values:
         name = expr.op.name
         if expr.op is CAST:
             if target.is_half:
+                if source.compute is not DType.F32:
+                    operands = [Call("to_f32", tuple(operands), DType.F32)]
                 name = f"round_{target}"
             elif source.compute is target:
                 return operands[0]
