@@ -188,13 +188,19 @@ def _astype(
     return t.call_on_tensor(ops.astype, x, as_dtype(dtype))
 
 
-def _viewing(name: str, *defaults: Any) -> Any:
+def _viewing(name: str, **parameters: Any) -> Any:
+    """Return the handler of a view; ``parameters`` are its names with defaults."""
     verb = getattr(ops, name)
 
     def handler(t: Tracer, a: Any, *args: Any, **options: Any) -> Any:
-        places = [plain_axis(x) for x in (*args, *options.values())]
-        places += defaults[len(places) :]
-        return t.view(verb, a, *places)
+        bound = parameters | dict(zip(parameters, args, strict=False)) | options
+        for option in options.keys() - parameters.keys():
+            raise refusals.keyword(name, option)
+        missing = [option for option in parameters if bound[option] is _MISSING]
+        if missing or len(args) > len(parameters):
+            message = f"{name} takes {', '.join(parameters)}"
+            raise ArgumentError(message)
+        return t.view(verb, a, *(plain_axis(bound[option]) for option in parameters))
 
     return handler
 
@@ -340,7 +346,7 @@ _UNARY = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh "
     "asinh acosh atanh sqrt rsqrt erf erfc rint floor ceil trunc fabs deg2rad rad2deg "
     "cbrt sinc square reciprocal negative positive absolute sign invert logical_not "
-    "isnan isinf isfinite signbit isposinf isneginf real imag conj sigmoid silu relu "
+    "isnan isinf isfinite signbit isposinf isneginf conj sigmoid silu relu "
     "softplus"
 )
 _BINARY = (
@@ -385,10 +391,14 @@ def _table() -> dict[str, Any]:
     table |= {n: _var(n) for n in ("var", "std", "var_mean")}
     table |= {n: _argument(n) for n in ("argmax", "argmin")}
     table |= {n: _softmax(n) for n in ("softmax", "log_softmax")}
-    table |= {n: _viewing(n) for n in ("expand_dims", "moveaxis", "swapaxes")}
-    table |= {n: _viewing(n, None) for n in ("squeeze", "flip")}
-    table |= {"flipud": _viewing("flip", 0), "fliplr": _viewing("flip", 1)}
+    table |= {n: _viewing(n, axis=None) for n in ("squeeze", "flip")}
+    table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= {
+        "expand_dims": _viewing("expand_dims", axis=_MISSING),
+        "moveaxis": _viewing("moveaxis", source=_MISSING, destination=_MISSING),
+        "swapaxes": _viewing("swapaxes", axis1=_MISSING, axis2=_MISSING),
+        "flipud": lambda t, m: t.view(ops.flip, m, 0),
+        "fliplr": lambda t, m: t.view(ops.flip, m, 1),
         "where": _where,
         "clip": _clip,
         "round": _round,

@@ -52,9 +52,11 @@ class Methods(Operators):
         copy: bool = True,
     ) -> Any:
         """Return the array with another dtype."""
-        del order, subok, copy
-        target = as_dtype(dtype)
-        safe_cast(self._tracer.tensor(self).dtype, target, casting)
+        del order, subok
+        target, held = as_dtype(dtype), self._tracer.tensor(self).dtype
+        safe_cast(held, target, casting)
+        if held is target and not copy:
+            return self
         return self._tracer.call_on_tensor(ops.astype, self, target)
 
     def copy(self, order: str = "C") -> Any:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from nfuser import ops
@@ -215,6 +216,9 @@ class SymbolicInt(NumpyProtocols, Standin):
     def real(self) -> SymbolicInt:
         """The integer itself."""
         return self
+
+
+Integral.register(SymbolicInt)
 
 
 def _plain(x: Any) -> Any:

@@ -123,7 +123,9 @@ class Tracer:
             return verb(self.builder, source, *args)
 
         self.builder.source = current_line()
-        return self._wrap(self, again(self.tensor(x)), base=x, remake=again)
+        held = self.tensor(x)
+        base = x if hasattr(x, "_remake") else self.wrap(held)
+        return self._wrap(self, again(held), base=base, remake=again)
 
     def consume(self, x: TensorView, wanted: str) -> Any:
         """Return today's value of a 0-d tensor made of scalars alone; guard it."""

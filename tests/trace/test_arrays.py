@@ -137,7 +137,8 @@ def test_axes_are_moved_added_and_dropped() -> None:
         lambda x: (np.expand_dims(x, (0, -1)), np.squeeze(x[None]), x[:, None, ::-1]), X
     )
     same(lambda x: (np.fliplr(x), np.flipud(x), np.permute_dims(x, (1, 0))), X)
-    same(lambda x: np.broadcast_arrays(x, x[0])[1] * 1, X)
+    same(lambda x: np.broadcast_arrays(x, x[0], Y, 2.0), X)
+    same(lambda x: np.moveaxis(x, destination=0, source=1), X)
     same(lambda x: (np.broadcast_to(x, (2, 2, 3)), np.matrix_transpose(x)), X)
     same(lambda x: (np.zeros_like(x), np.full_like(x, 2, dtype=int)), X)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import operator
 import random
 import secrets
 import time
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from nfuser import numpy as nnp
 from nfuser.errors import (
     ArgumentError,
     AxisError,
@@ -130,6 +132,10 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: np.exp(x, out=x), MutationError, "input"),
     (lambda x: np.exp(x, out=np.ones((4, 8))), MutationError, "outside"),
     (assign, MutationError, "cannot assign into an input"),
+    (lambda x: operator.iadd(np.real(x), 1), MutationError, "view of an input"),
+    (lambda x: operator.iadd(x.astype("f4", copy=False), 1), MutationError, "input"),
+    (lambda x: x.squeeze(dim=0), UnsupportedError, "axis="),
+    (lambda x: nnp.swapaxes(x, 0), ArgumentError, "axis1, axis2"),
     (add_to_input, MutationError, "x + 1"),
     (add_to_view_of_input, MutationError, "view of an input"),
     (add_through_view, MutationError, "through a view"),
