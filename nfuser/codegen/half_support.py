@@ -22,6 +22,8 @@ def install() -> Any:
     """Make the symbol known to LLVM; return the engine that owns its code."""
     import llvmlite.binding as llvm  # noqa: PLC0415 (with Numba, on first compile)
 
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
