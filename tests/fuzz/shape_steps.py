@@ -195,7 +195,10 @@ def refused(s: State) -> Draft | None:
         texts += ["{0} - {0}", "-{0}"]
     if x.kind == "int":
         limit = 2 ** int(x.dtype.lstrip("uint"))
-        texts += [f"{{0}} + {limit}", "{0} ** -1"]
+        texts.append(f"{{0}} + {limit}")
+        # NumPy raises for negative powers only where it meets an element.
+        if all(value.size for value in x.values):
+            texts.append("{0} ** -1")
     if x.kind == "float":
         texts += ["~{0}", "{0} & {0}", "{0} << 1"]
     return Draft(s.choose(texts), (x.name,), x.dims, raises=True)
