@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import random
+import sys
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from nfuser.errors import TraceError
 
@@ -15,12 +14,17 @@ if TYPE_CHECKING:
 
 _MODULES = {"random", "time", "uuid", "secrets", "numpy.random", "datetime"}
 _DATES = {"now", "utcnow", "today"}
-_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+_GENERATORS = {"Generator", "RandomState"}
 
 
 def is_generator(item: Any) -> bool:
     """Tell whether ``item`` draws random numbers."""
-    return isinstance(item, _GENERATORS)
+    if isinstance(item, random.Random):
+        return True
+    kinds = type(item).__mro__
+    return any(k.__module__.startswith("numpy.random") for k in kinds) and any(
+        k.__name__ in _GENERATORS for k in kinds
+    )
 
 
 def refuse(name: str, found: Any) -> None:
@@ -28,7 +32,7 @@ def refuse(name: str, found: Any) -> None:
     module = getattr(found, "__module__", None) or ""
     short = getattr(found, "__name__", name.rpartition(".")[2])
     owner = getattr(found, "__self__", None)
-    drawn = isinstance(owner, _GENERATORS) or short in ("urandom", "default_rng")
+    drawn = is_generator(owner) or short in ("urandom", "default_rng")
     drawn |= module in _MODULES and not isinstance(found, type)
     drawn |= module in ("torch", "builtins", "") and short in _TORCH
     drawn |= _is_clock(owner, short) or name.startswith("numpy.random")
@@ -52,16 +56,19 @@ def _error(name: str) -> TraceError:
     return TraceError(message)
 
 
-def state(generators: Iterable[Any]) -> list[Any]:
+def state(generators: Iterable[Any]) -> dict[object, Any]:
     """Return the state of the global generators and of ``generators``."""
-    found: list[Any] = [random.getstate(), _legacy(np.random)]
+    found: dict[object, Any] = {"random": random.getstate()}
+    # NumPy imports it on first use, and so do we: a look must not pay for it.
+    if (module := sys.modules.get("numpy.random")) is not None:
+        found["numpy"] = _legacy(module)
     for item in generators:
-        if isinstance(item, np.random.Generator):
-            found.append(repr(item.bit_generator.state))
-        elif isinstance(item, random.Random):
-            found.append(item.getstate())
+        if isinstance(item, random.Random):
+            found[id(item)] = item.getstate()
+        elif hasattr(item, "bit_generator"):
+            found[id(item)] = repr(item.bit_generator.state)
         else:
-            found.append(_legacy(item))
+            found[id(item)] = _legacy(item)
     return found
 
 
@@ -70,7 +77,7 @@ def _legacy(item: Any) -> str:
     return repr((kind, keys.tobytes(), rest))
 
 
-def check(before: list[Any], after: list[Any]) -> None:
+def check(before: dict[object, Any], after: dict[object, Any]) -> None:
     """Refuse a trace that drew random numbers."""
-    if before != after:
+    if any(after[key] != drawn for key, drawn in before.items()):
         raise _error("random numbers were drawn")

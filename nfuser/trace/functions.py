@@ -383,6 +383,40 @@ _ALIASES = {
 }
 
 
+_OTHERS: dict[str, Any] = {
+    "expand_dims": _viewing("expand_dims", axis=_MISSING),
+    "moveaxis": _viewing("moveaxis", source=_MISSING, destination=_MISSING),
+    "swapaxes": _viewing("swapaxes", axis1=_MISSING, axis2=_MISSING),
+    "flipud": lambda t, m: t.view(ops.flip, m, 0),
+    "fliplr": lambda t, m: t.view(ops.flip, m, 1),
+    "where": _where,
+    "clip": _clip,
+    "round": _round,
+    "isclose": _isclose,
+    "nan_to_num": _nan_to_num,
+    "angle": _angle,
+    "astype": _astype,
+    "transpose": _transpose,
+    "matrix_transpose": _matrix_transpose,
+    "broadcast_to": _broadcast_to,
+    "broadcast_arrays": _broadcast_arrays,
+    "full_like": _full_like,
+    "zeros_like": _filled_like(0),
+    "ones_like": _filled_like(1),
+    "empty_like": _filled_like(0),
+    "copy": _copy,
+    "size": _size,
+    "shape": lambda t, a: a.shape,
+    "ndim": lambda t, a: a.ndim,
+    "result_type": _result_type,
+    "count_nonzero": _count_nonzero,
+    "logsumexp": _logsumexp,
+    "gelu": _gelu,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+}
+
+
 def _table() -> dict[str, Any]:
     table = {n: _elementwise(getattr(ops, n), 1) for n in _UNARY.split()}
     table |= {n: _elementwise(getattr(ops, n), 2) for n in _BINARY.split()}
@@ -393,38 +427,7 @@ def _table() -> dict[str, Any]:
     table |= {n: _softmax(n) for n in ("softmax", "log_softmax")}
     table |= {n: _viewing(n, axis=None) for n in ("squeeze", "flip")}
     table |= {n: _viewing(n) for n in ("real", "imag")}
-    table |= {
-        "expand_dims": _viewing("expand_dims", axis=_MISSING),
-        "moveaxis": _viewing("moveaxis", source=_MISSING, destination=_MISSING),
-        "swapaxes": _viewing("swapaxes", axis1=_MISSING, axis2=_MISSING),
-        "flipud": lambda t, m: t.view(ops.flip, m, 0),
-        "fliplr": lambda t, m: t.view(ops.flip, m, 1),
-        "where": _where,
-        "clip": _clip,
-        "round": _round,
-        "isclose": _isclose,
-        "nan_to_num": _nan_to_num,
-        "angle": _angle,
-        "astype": _astype,
-        "transpose": _transpose,
-        "matrix_transpose": _matrix_transpose,
-        "broadcast_to": _broadcast_to,
-        "broadcast_arrays": _broadcast_arrays,
-        "full_like": _full_like,
-        "zeros_like": _filled_like(0),
-        "ones_like": _filled_like(1),
-        "empty_like": _filled_like(0),
-        "copy": _copy,
-        "size": _size,
-        "shape": lambda t, a: a.shape,
-        "ndim": lambda t, a: a.ndim,
-        "result_type": _result_type,
-        "count_nonzero": _count_nonzero,
-        "logsumexp": _logsumexp,
-        "gelu": _gelu,
-        "layer_norm": _layer_norm,
-        "rms_norm": _rms_norm,
-    }
+    table |= _OTHERS
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
     return table | {n: _refused(n) for n in ("matmul", "concat", "stack", "reshape")}
 
