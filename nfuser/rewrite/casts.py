@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Constant, Expr, Pointwise
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
@@ -63,7 +65,12 @@ def _folded(
     target = expr.result.dtype
     if isinstance(number, complex) or source.dtype.is_complex or target.is_half:
         return None
-    return float(target.numpy.type(number)) if target.is_float else None
+    if not target.is_float:
+        return None
+    # Through an array of the source's dtype, as a kernel would cast: a Python integer
+    # would be rounded twice, and a number too large for f32 is infinite in silence.
+    with np.errstate(over="ignore"):
+        return float(np.asarray(number, source.dtype.numpy).astype(target.numpy))
 
 
 def _is_exact(narrow: DType, wide: DType) -> bool:

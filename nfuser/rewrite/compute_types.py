@@ -26,13 +26,22 @@ if TYPE_CHECKING:
 
 def widen_halves(fusion: Fusion) -> Fusion:
     """Return ``fusion`` with f16 and bf16 only in arguments, casts and outputs."""
-    if not any(t.dtype.is_half for t in fusion.definition):
+    if all(_is_widened(expr) for expr in fusion.exprs) and not any(
+        isinstance(fusion.definition[t], Argument) for t in fusion.outputs
+    ):
         return fusion
     widener = _Widener(fusion)
     for expr in fusion.exprs:
         widener.add(expr)
     outputs = [widener.narrow(t) for t in fusion.outputs]
     return Fusion(fusion.name, widener.exprs, outputs)
+
+
+def _is_widened(expr: Expr) -> bool:
+    """Tell whether ``expr`` has halves only where they may be."""
+    if isinstance(expr, Argument) or (isinstance(expr, Pointwise) and expr.op is CAST):
+        return True
+    return not any(t.dtype.is_half for t in (*sources(expr), *results(expr)))
 
 
 class _Widener:
