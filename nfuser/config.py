@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
+VERSION = "0.1.0"
 FEATURES = frozenset({"concretize_resize_extents"})
 
 

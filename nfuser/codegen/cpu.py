@@ -32,7 +32,7 @@ class _CpuPrinter(Printer):
         parameters = [self.buffer(b) for b in kernel.buffers]
         types = [f"CPointer({_storage(b.dtype)})" for b in kernel.buffers]
         kinds = ["pointer"] * len(kernel.buffers)
-        for var in kernel.values:
+        for var in (*kernel.values, *(var for var, _ in kernel.integers)):
             parameters.append(self.var(var))
             types.append(_numba_name(var.dtype))
             kinds.append(str(var.dtype))

@@ -72,7 +72,7 @@ class _CudaPrinter(Printer):
         parameters = [self.buffer(b) for b in kernel.buffers]
         types = [f"CPointer({storage_name(b.dtype)})" for b in kernel.buffers]
         kinds = ["pointer"] * len(kernel.buffers)
-        for var in kernel.values:
+        for var in (*kernel.values, *(var for var, _ in kernel.integers)):
             parameters.append(self.var(var))
             types.append(_NAMES[var.dtype])
             kinds.append(str(var.dtype))

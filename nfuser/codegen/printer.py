@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from nfuser import __version__
+from nfuser.config import VERSION
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import POINT_OPS
@@ -280,7 +280,7 @@ class Printer:
             f"# m{k}, h{k}: what the host prepares to divide by {self.plain(d)}\n"
             for k, d in enumerate(prepared)
         ]
-        return f"# nfuser {__version__} for {target}\n{self.header}{''.join(notes)}"
+        return f"# nfuser {VERSION} for {target}\n{self.header}{''.join(notes)}"
 
 
 def _indices_of(stmt: Stmt) -> list[Scalar]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from nfuser.device.descriptor import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from nfuser.trace.call import Leaf
 
 _NUMBERS = (int, float)
+_SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)
 _PLAIN = (bool, str, bytes, type(None), type(Ellipsis))
 
 
@@ -60,7 +62,7 @@ class Arguments:
                 keys.append(_array_key(library, item))
                 kinds.append((library, item.dtype, len(item.shape)))
                 slot += 1
-            elif isinstance(item, np.number):
+            elif isinstance(item, _SCALARS):
                 self.numbers[slot] = item
                 keys.append(cls)
                 kinds.append(cls)

@@ -87,6 +87,7 @@ class Values:
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.buffers: dict[TensorView, Buffer] = {}
         self.parameters: dict[TensorView, Var] = {}
+        self.integers: dict[Scalar, Var] = {}
         self._places: dict[Key, Place] = {}
         self._loop_places = {
             loop: self._loop_place(loop) for loop in scheduled.space.loops
@@ -280,7 +281,7 @@ class Values:
         if self._is_kept(key):
             scope = self._scope_of(self.place(key))
             var = Var(tensor.dtype.compute, tensor)
-            scope.stmts.append(Let(var, Element(self.kept[key], self.kept_index())))
+            scope.stmts.append(Let(var, Element(self.kept[key], self.kept_index(key))))
             scope.values[key] = var
             return
         expr = self.definition[tensor]
@@ -297,12 +298,13 @@ class Values:
         """Put a value that a later pass reads into the array that waits for it."""
         if key in self.kept and self.tile is not None:
             scope = self._scope_of(self.place(key))
-            target = SetElement(self.kept[key], self.kept_index(), made)
+            target = SetElement(self.kept[key], self.kept_index(key), made)
             scope.stmts.append(target)
 
-    def kept_index(self) -> Scalar:
+    def kept_index(self, key: Key) -> Scalar:
         """Return the place of the current step and lane in a kept row."""
-        return self.step_index() * self._lane_extent() + self.lane_index
+        lane = self.lane_index if self.place(key).in_lane else sc.const(0)
+        return self.step_index() * self._lane_extent() + lane
 
     def step_index(self) -> Scalar:
         """Return the number of the current step of the loops of a row."""
@@ -322,7 +324,7 @@ class Values:
                 assert not isinstance(number, complex)
                 return Number(number, expr.result.dtype.compute)
             case FromScalar(scalar):
-                return IndexValue(self.index(scalar), expr.result.dtype)
+                return self._from_scalar(scalar, expr.result.dtype)
             case Iota():
                 return IndexValue(self.index(point[0]), expr.result.dtype)
             case Argument():
@@ -332,6 +334,14 @@ class Values:
                 return self._pointwise(expr, operands, place)
             case _:
                 return self._operand(sources[0])
+
+    def _from_scalar(self, scalar: Scalar, dtype: DType) -> Value:
+        """Return a size as an index, but what the caller passed at full width."""
+        symbols = scalar_walk.symbols([scalar])
+        if not any(isinstance(s, sc.ScalarInput) for s in symbols):
+            return IndexValue(scalar, dtype)
+        var = self.integers.setdefault(scalar, Var(DType.I64))
+        return var if dtype is DType.I64 else Call(f"to_{dtype}", (var,), dtype)
 
     def _operand(self, key: Key) -> Value:
         found = self.find(key)

@@ -14,6 +14,7 @@ from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.rewrite.split_complex import split_complex
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ PASSES = (
     simplify_casts,  # after widen_halves, which leaves casts behind
     merge_common_subexpressions,
     drop_dead_code,
+    copy_leaf_outputs,  # last: it makes what the others take out
 )
 
 

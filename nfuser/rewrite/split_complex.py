@@ -16,6 +16,7 @@ from nfuser.ir.expr import (
     Constant,
     Expand,
     Expr,
+    FromScalar,
     Part,
     Pointwise,
     Reduce,
@@ -75,6 +76,11 @@ class _Splitter:
             case Constant(number):
                 parts = (complex(number).real, complex(number).imag)
                 self._both(expr, lambda k: replace(expr, value=parts[k]))
+            case FromScalar():
+                real = replace(expr.result, dtype=expr.result.dtype.real)
+                zero = replace(real)
+                self.exprs += [replace(expr, result=real), Constant(0.0, zero)]
+                self._pairs[expr.result] = (real, zero)
             case Reduce(op) if op is not ReduceOp.SUM:
                 message = f"no complex form of {op.value}"
                 raise VerifyError(message)

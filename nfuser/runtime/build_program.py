@@ -93,6 +93,7 @@ class _Program:
             else:
                 arguments.append(self.places[next(tensors)])
         arguments += self._by_value(compiled)
+        arguments += [self._scalar(x, values) for _, x in kernel.integers]
         arguments += [self._scalar(x, values) for x in kernel.scalars]
         grid = scalar_walk.evaluate_all(kernel.launch.grid, values)
         launch = Launch(

@@ -31,6 +31,7 @@ from nfuser.runtime.kernel_runtime import (
 )
 from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
 from nfuser.schedule.facts import Facts, Layout, Target
+from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import Segmented, segment
 from nfuser.segment.segmented import text as segmented_text
 
@@ -111,7 +112,7 @@ class FusionExecutorCache:
         with timing.timed("rewrite"):
             rewritten = rewrite(concrete)
         with timing.timed("segment"):
-            segmented = segment(rewritten.fusion)
+            segmented = segment(rewritten.fusion, find_scheduler)
         if dump.wants("concrete"):
             dump.dump("concrete", text(concrete.fusion))
         if dump.wants("segments"):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from nfuser.debug import dump, timing
 from nfuser.ir.base import node
@@ -14,7 +14,7 @@ from nfuser.schedule.text import text as schedule_text
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.scheduled import Heuristic, Scheduled
+    from nfuser.schedule.scheduled import Heuristic, Scheduled, Scheduler
     from nfuser.segment import Segment, Segmented
 
 
@@ -43,7 +43,7 @@ def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
     """Return the heuristic of each segment: what a runtime is looked up by."""
     with timing.timed("schedule"):
         return tuple(
-            s.scheduler.heuristic(s.fusion, facts) for s in segmented.segments
+            _scheduler(s).heuristic(s.fusion, facts) for s in segmented.segments
         )
 
 
@@ -59,7 +59,7 @@ def build_runtime(
     compiled = 0
     for segment, heuristic in zip(segmented.segments, heuristics, strict=True):
         with timing.timed("schedule"):
-            scheduled = segment.scheduler.apply(segment.fusion, heuristic, target)
+            scheduled = _scheduler(segment).apply(segment.fusion, heuristic, target)
         if dump.wants("schedule"):
             dump.dump("schedule", schedule_text(scheduled))
         with timing.timed("lower"):
@@ -71,3 +71,8 @@ def build_runtime(
     return FusionKernelRuntime(
         segmented, heuristics, tuple(made), compiled, len(made) - compiled
     )
+
+
+def _scheduler(segment: Segment) -> Scheduler:
+    """Return the scheduler of a segment with all that this room knows of it."""
+    return cast("Scheduler", segment.scheduler)

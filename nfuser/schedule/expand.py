@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Expr, ExpandDims, FromScalar, Pointwise, Reduce, ReduceOp, Slice, Squeeze
+from nfuser.ir.expr import (
+    Expr,
+    ExpandDims,
+    FromScalar,
+    Pointwise,
+    Reduce,
+    ReduceOp,
+    Slice,
+    Squeeze,
+)
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST, POINT_OPS
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
@@ -77,7 +86,9 @@ class _Maker:
         self.exprs.append(Reduce(op, source, (made,), axes))
         return made
 
-    def count(self, source: TensorView, axes: tuple[int, ...], dtype: DType) -> TensorView:
+    def count(
+        self, source: TensorView, axes: tuple[int, ...], dtype: DType
+    ) -> TensorView:
         number = replace(source, axes=(), dtype=DType.I64)
         total = sc.product(source.shape[k] for k in axes)
         self.exprs.append(FromScalar(total, number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.dtypes import DType
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.ir.expr import ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
@@ -12,7 +13,7 @@ from nfuser.schedule.expand import expand_moments, widen_sums
 from nfuser.schedule.facts import Access, accesses
 from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width
 from nfuser.schedule.memory import needs_wide_index, patterns, strides
-from nfuser.schedule.reduction_nest import cpu_nest, cuda_nest
+from nfuser.schedule.reduction_nest import CPU_TILE, cpu_nest, cuda_nest
 from nfuser.schedule.scheduled import (
     Heuristic,
     ReductionHeuristic,
@@ -23,13 +24,14 @@ from nfuser.schedule.scheduled import (
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
 
 WARP = 32
 MAX_THREADS = 1024
-KEPT_PER_THREAD = 64  # elements of one row that a thread can hold in registers
+KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
+SHARED_BYTES = 40 * 1024
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
-CPU_TILE = 256  # columns of one piece of work of an outer reduction
 
 
 class Reduction:
@@ -60,6 +62,7 @@ class Reduction:
             space,
             found,
             inner,
+            tuple(dict.fromkeys(fusion.outputs)),
         )
         choose = _cuda_choice if facts.target.kind == "cuda" else _cpu_choice
         return choose(fusion, shape)
@@ -89,8 +92,10 @@ class _Shape:
         space: Space,
         found: list[Access],
         inner: bool,
+        outputs: tuple[TensorView, ...],
     ) -> None:
         self.facts, self.found, self.inner = facts, found, inner
+        self.outputs = outputs
         self.kept, self.reduced, self.space = kept, reduced, space
         self.rows = self.count(space.kept)
         self.length = self.count(space.reduced)
@@ -106,6 +111,22 @@ class _Shape:
         """Return the loops that memory runs along."""
         groups = self.reduced if self.inner else self.kept
         return [self.space.loops[k] for k in groups[-1]] if groups else []
+
+    def steps(self, fold: int, width: int) -> int:
+        """Return how often ``fold`` threads go along a row, as a power of two."""
+        along = max(self.length // width, 1) if self.inner else self.length
+        return _power(-(-along // fold))
+
+    def kept_words(self, fold: int, width: int) -> int:
+        """Return the registers that a thread needs to keep its share of a row."""
+        full = [
+            a.tensor.dtype.compute.itemsize
+            for a in self.found[len(self.outputs) :]
+            if any(a.steps.get(loop, 0) for loop in self.space.reduced)
+            and (not self.space.kept or any(a.steps.get(x, 0) for x in self.space.kept))
+        ]
+        words = sum(max(size, 4) // 4 for size in full) or 1
+        return self.steps(fold, width) * width * words
 
     def width(self) -> int:
         """Return the packet width along the lane."""
@@ -158,32 +179,32 @@ def _power(n: int) -> int:
 
 
 def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
-    single = is_single_pass(fusion)
     width = shape.width()
+    single = is_single_pass(fusion)
     if shape.inner:
         packets = max(shape.length // width, 1)
         fold = min(_power(-(-packets // 4)), MAX_THREADS)
         fold = max(fold, min(_power(packets), WARP))
-        while fold < MAX_THREADS and -(-packets // fold) * width > KEPT_PER_THREAD // 2:
+        while fold < MAX_THREADS and shape.kept_words(fold, width) > KEPT_PER_THREAD:
             fold *= 2
         keep = max(1, 128 // fold) if fold <= WARP else 1
-        steps = _power(-(-packets // fold))
         blocks = -(-shape.rows // keep)
     else:
         columns = max(shape.rows // width, 1)
         keep = min(WARP, _power(columns))
         fold = min(_power(-(-shape.length // 4)), 512 // keep, WARP)
-        steps = _power(-(-shape.length // fold))
+        # Each state of each reduction passes through shared memory of its own.
+        share = 8 * 2 * len(fusion.reductions) * keep * width
+        while fold > 1 and fold * share > SHARED_BYTES:
+            fold //= 2
         blocks = -(-columns // keep)
-    fits = steps * width <= KEPT_PER_THREAD
     splits = 1
     if single:
-        fits = (
-            fits
-            and shape.inner
-            and any(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
-        )
         splits = _splits(shape, fold * (width if shape.inner else 1), blocks)
+    # A single pass has nothing to keep, unless it is one of moments over rows.
+    keeps = not single or (shape.inner and splits == 1 and _has_moments(fusion))
+    words = shape.kept_words(fold, width)
+    keeps = keeps and splits == 1 and words <= _register_budget(fusion, fold * keep)
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,
@@ -192,10 +213,21 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         width,
         fold,
         keep,
-        steps if fits and splits == 1 else 0,
+        shape.steps(fold, width) if keeps else 0,
         splits,
         needs_wide_index(fusion, shape.facts),
     )
+
+
+def _has_moments(fusion: Fusion) -> bool:
+    return any(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
+
+
+def _register_budget(fusion: Fusion, threads: int) -> int:
+    """Return the 32-bit registers of a thread that rows may take."""
+    is_wide = any(t.dtype is DType.F64 for t in fusion.definition)
+    spare = 44 if is_wide else 28  # for addresses and what is being computed
+    return min(65536 // max(threads, 256), 192) - spare
 
 
 def _splits(shape: _Shape, stride: int, blocks: int) -> int:
@@ -206,7 +238,8 @@ def _splits(shape: _Shape, stride: int, blocks: int) -> int:
 
 
 def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
-    keeps = shape.length <= CPU_ROW
+    columns = 1 if shape.inner else CPU_TILE
+    keeps = shape.length * columns <= CPU_ROW
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,

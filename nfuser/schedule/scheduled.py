@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from nfuser.ir.base import node, value
 
+from nfuser.segment import Rejection
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,18 +21,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Nest
 
 Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"
-
-
-@value
-class Rejection:
-    """Why a scheduler will not take a fusion."""
-
-    scheduler: str
-    reason: str
-    tensor: TensorView | None = None
-
-    def __str__(self) -> str:
-        return f"{self.scheduler}: {self.reason}"
 
 
 @value
@@ -113,3 +103,13 @@ class Scheduler(Protocol):
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Build the schedule; it depends on nothing but its arguments."""
         ...
+
+
+__all__ = [
+    "Heuristic",
+    "PointwiseHeuristic",
+    "ReductionHeuristic",
+    "Rejection",
+    "Scheduled",
+    "Scheduler",
+]

@@ -21,30 +21,32 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.schedule.registry import find_scheduler
 from nfuser.segment.segmented import Cut, Segment, Segmented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.scheduled import Rejection, Scheduler
+    from nfuser.segment.segmented import FindScheduler, Rejection
 
 ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 CHEAP = 8  # expressions that are rather computed twice than stored and read
 
 
-def segment(fusion: Fusion, should_merge: ShouldMerge | None = None) -> Segmented:
+def segment(
+    fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None = None
+) -> Segmented:
     """Return ``fusion`` as one piece if a kernel can run it, else cut.
 
+    ``find`` gives the scheduler that takes a fusion, or why none does.
     ``should_merge`` may forbid two groups of expressions to share a kernel.
     """
     if should_merge is None:
-        found = find_scheduler(fusion)
+        found = find(fusion)
         if not isinstance(found, tuple):
             whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
             return Segmented(fusion, (whole,), ())
-    return _Cutter(fusion, should_merge).run()
+    return _Cutter(fusion, find, should_merge).run()
 
 
 class _Group:
@@ -53,7 +55,10 @@ class _Group:
 
 
 class _Cutter:
-    def __init__(self, fusion: Fusion, should_merge: ShouldMerge | None) -> None:
+    def __init__(
+        self, fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None
+    ) -> None:
+        self.find = find
         self.fusion = fusion
         self.order = {e: k for k, e in enumerate(fusion.exprs)}
         self.should_merge = should_merge
@@ -97,7 +102,7 @@ class _Cutter:
         if self._has_detour(first, second) or self._has_detour(second, first):
             return
         exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
-        found = find_scheduler(self._fusion_of(exprs))
+        found = self.find(self._fusion_of(exprs))
         if isinstance(found, tuple):
             if tensor is not None:
                 self.cuts[tensor] = found
@@ -204,7 +209,7 @@ class _Cutter:
         for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
             made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))
             made = Fusion(made.name, made.exprs, outputs)
-            found = find_scheduler(made)
+            found = self.find(made)
             if not isinstance(found, tuple):
                 return Segment(made, tuple(a.result for a in made.arguments), found)
         message = "a group of a segmentation has no scheduler"

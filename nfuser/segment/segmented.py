@@ -3,15 +3,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from nfuser.ir.base import node
+from nfuser.ir.base import node, value
 from nfuser.ir.text import Names, fusion_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.scheduled import Rejection, Scheduler
+
+
+@value
+class Rejection:
+    """Why a scheduler will not take a fusion."""
+
+    scheduler: str
+    reason: str
+    tensor: TensorView | None = None
+
+    def __str__(self) -> str:
+        return f"{self.scheduler}: {self.reason}"
+
+
+class Scheduler(Protocol):
+    """What segmentation knows of a scheduler; the schedule room knows more."""
+
+    name: str
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Return why one kernel cannot run ``fusion``, or None if it can."""
+        ...
+
+
+FindScheduler: TypeAlias = (
+    "Callable[[Fusion], Scheduler | tuple[Rejection, ...]]"
+)
 
 
 @node
