@@ -127,18 +127,28 @@ class SymbolicInt(NumpyProtocols, Standin):
         return self if self >= 0 else -self
 
     def __and__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int)):
+            return NotImplemented
         return int(self) & _plain(other)
 
     def __or__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int)):
+            return NotImplemented
         return int(self) | _plain(other)
 
     def __xor__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int)):
+            return NotImplemented
         return int(self) ^ _plain(other)
 
     def __lshift__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int)):
+            return NotImplemented
         return self * 2 ** int(other)
 
     def __rshift__(self, other: Any) -> Any:
+        if not isinstance(other, (SymbolicInt, int)):
+            return NotImplemented
         return self // 2 ** int(other)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
