@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
-
+from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
+from nfuser.frontend.definition import FusionDefinition
+from nfuser.frontend.definition_types import DataType
 from nfuser.frontend.fused import Fused, fuse
 
-__all__ = ["Fused", "NfuserError", "__version__", "fuse"]
+__all__ = [
+    "DataType",
+    "Fused",
+    "FusionDefinition",
+    "NfuserError",
+    "__version__",
+    "fuse",
+]

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.FusionDefinition``: a fusion built by hand, with nvFuser's Python names."""
+
+# Arrays of five libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+import nfuser.config as config
+from nfuser.debug import dump
+from nfuser.device.descriptor import describe
+from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.frontend.definition_draft import Draft, place
+from nfuser.frontend.definition_inputs import (
+    NumberInput,
+    TensorInput,
+    constant_of,
+    default_dtype,
+    tensor_descriptor,
+)
+from nfuser.frontend.definition_ops import TABLE, Ops
+from nfuser.frontend.definition_run import Runner, check_backend
+from nfuser.frontend.definition_text import definition_text
+from nfuser.frontend.definition_types import (
+    DataType,
+    Scalar,
+    Tensor,
+    data_type,
+    required_dtype,
+)
+from nfuser.frontend.kernels import KernelView
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Argument
+from nfuser.ir.tensor import tensor
+from nfuser.ir.text import text
+from nfuser.ir.verify import verify_fusion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from nfuser.dtypes import DType
+    from nfuser.ir.fusion import Fusion
+    from nfuser.runtime.counters import CacheInfo
+
+
+class FusionDefinition:
+    """A fusion built operation by operation, then called with arrays.
+
+    ``fd.ops`` holds the operations; dtypes meet by NumPy's rules. ``repr`` is Python
+    that makes the definition again. ``backend="interpret"`` runs the CUDA kernels of
+    NumPy arrays in the interpreter that checks them.
+
+    >>> import numpy as np
+    >>> with FusionDefinition() as fd:
+    ...     t0 = fd.define_tensor(shape=[-1, -1], dtype=DataType.Float)
+    ...     fd.add_output(fd.ops.sum(fd.ops.mul(t0, 2.0), 1))
+    >>> fd.execute([np.ones((2, 3), np.float32)])
+    [array([6., 6.], dtype=float32)]
+    """
+
+    def __init__(self, *, backend: str | None = None) -> None:
+        check_backend(backend)
+        self.ops = Ops(draft := Draft(TABLE))
+        self._draft = draft
+        self._backend = backend
+        self._runner: Runner | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> FusionDefinition:
+        self._draft.check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self._draft.is_open = False
+        return False
+
+    # -- inputs --------------------------------------------------------------
+
+    def define_tensor(
+        self,
+        shape: Sequence[int] | None = None,
+        contiguity: bool | Sequence[bool | None] = False,
+        dtype: object = DataType.Float,
+        is_cpu: bool = False,
+        stride_order: Sequence[int] = (),
+        *,
+        sizes: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        static_sizes: bool = False,
+    ) -> Tensor:
+        """Add an array to the inputs.
+
+        In ``shape``, -1 is any size, 1 a broadcast axis, other numbers that size.
+        ``contiguity`` tells, from the slowest axis to the fastest, which follow the
+        next without a gap (None: broadcast or expanded); ``stride_order`` ranks the
+        axes, 0 the fastest. ``sizes`` and ``strides`` (in elements) of an example
+        may stand in their place. ``is_cpu`` is an array without axes that stays on
+        the CPU.
+        """
+        with self._draft.at_users_line():
+            if sizes is not None and strides is not None and shape is None:
+                if len(sizes) != len(strides):
+                    message = f"sizes {sizes} and strides {strides} differ in length"
+                    raise ShapeError(message)
+                contiguity, stride_order = tensor_descriptor(sizes, strides)
+                shape = [n if static_sizes or n == 1 else -1 for n in sizes]
+            if shape is None or (sizes is None) != (strides is None):
+                message = "define_tensor takes shape, or both sizes and strides"
+                raise ArgumentError(message)
+            return self._tensor(
+                tuple(shape),
+                contiguity,
+                required_dtype(dtype),
+                is_cpu,
+                tuple(stride_order),
+            )
+
+    def _tensor(
+        self,
+        shape: tuple[int, ...],
+        contiguity: bool | Sequence[bool | None],
+        dtype: DType,
+        is_cpu: bool,
+        stride_order: tuple[int, ...],
+    ) -> Tensor:
+        draft = self._draft
+        _check_shape(shape, stride_order, is_cpu)
+        listed = (
+            (contiguity,) * len(shape)
+            if isinstance(contiguity, bool)
+            else tuple(contiguity)
+        )
+        if len(listed) != len(shape):
+            message = f"contiguity has {len(listed)} entries for {len(shape)} axes"
+            raise ShapeError(message)
+        slot, where = len(draft.inputs), place(draft.builder.source)
+        extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
+        view = tensor(extents, dtype)
+        draft.builder.emit(Argument(slot, view, by_value=is_cpu))
+        found: Tensor = draft.wrap(view)
+        if is_cpu:
+            draft.inputs.append(NumberInput(found.name, dtype, where, is_array=True))
+        else:
+            draft.inputs.append(
+                TensorInput(found.name, dtype, shape, listed, stride_order, where)
+            )
+        options: dict[str, Any] = {"shape": list(shape), "contiguity": list(listed)}
+        options["dtype"] = data_type(dtype)
+        if is_cpu:
+            options["is_cpu"] = True
+        if stride_order:
+            options["stride_order"] = list(stride_order)
+        draft.record("define_tensor", (), options, found)
+        return found
+
+    def from_array(self, array: Any, static_sizes: bool = False) -> Tensor:
+        """Add an input like ``array``: its dtype, rank, layout and axes of size 1."""
+        with self._draft.at_users_line():
+            d = describe(array, "from_array")
+            contiguity, order = tensor_descriptor(d.shape, d.strides)
+            shape = tuple(n if static_sizes or n == 1 else -1 for n in d.shape)
+            is_cpu = not shape and not d.device.is_cuda
+            return self._tensor(shape, contiguity, d.dtype, is_cpu, order)
+
+    def from_numpy(self, array: Any, static_sizes: bool = False) -> Tensor:
+        """Add an input like a NumPy array."""
+        return self.from_array(array, static_sizes)
+
+    def from_pytorch(self, tensor: Any, static_sizes: bool = False) -> Tensor:
+        """Add an input like a tensor of PyTorch."""
+        return self.from_array(tensor, static_sizes)
+
+    def define_scalar(self, value: Any = None, dtype: Any = None) -> Scalar:
+        """Return a constant, or add a number to the inputs if ``value`` is None."""
+        draft = self._draft
+        with draft.at_users_line():
+            if isinstance(value, DataType):
+                value, dtype = None, value
+            if value is None:
+                given = required_dtype(DataType.Double if dtype is None else dtype)
+                found = self._scalar_input(given)
+                options: dict[str, Any] = {"dtype": data_type(given)}
+                draft.record("define_scalar", (), options, found)
+                return found
+            given = default_dtype(value) if dtype is None else required_dtype(dtype)
+            found = draft.wrap(constant_of(value, given))
+            options = {"dtype": data_type(given)}
+            draft.record("define_scalar", (found.value,), options, found)
+            return found
+
+    def define_vector(self, size: int) -> list[Scalar]:
+        """Add ``size`` integers to the inputs."""
+        draft = self._draft
+        with draft.at_users_line():
+            int_type = required_dtype(DataType.Int)
+            found = [self._scalar_input(int_type) for _ in range(size)]
+            draft.record("define_vector", (size,), {}, found)
+            return found
+
+    def _scalar_input(self, dtype: DType) -> Scalar:
+        draft = self._draft
+        slot, where = len(draft.inputs), place(draft.builder.source)
+        if dtype.is_integer:
+            found: Scalar = draft.wrap(sc.scalar_input(slot))
+        else:
+            # Python's floats are doubles; beside an f32 tensor they are rounded.
+            wide = dtype if dtype.is_bool else _WIDE[dtype.kind]
+            view = draft.builder.argument(slot, 0, required_dtype(wide), by_value=True)
+            found = draft.wrap(draft.same_kind(view, ()))
+        draft.inputs.append(NumberInput(found.name, dtype, where))
+        return found
+
+    # -- outputs -------------------------------------------------------------
+
+    def add_output(self, output: Tensor | Scalar, alias_input: object = None) -> None:
+        """Make ``output`` the next of the arrays that ``execute`` returns."""
+        with self._draft.at_users_line():
+            if alias_input is not None:
+                message = (
+                    "add_output(output, alias_input) is not supported: inputs are "
+                    "never written; return the output and copy it"
+                )
+                raise UnsupportedError(message)
+            self._draft.add_output(output)
+            self._draft.record("add_output", (output,), {}, None)
+
+    def validate_definition(self) -> tuple[bool, str]:
+        """Tell whether the definition can run, and why not."""
+        if not self._draft.records:
+            return False, "Fusion is empty!"
+        if not self._draft.outputs:
+            return False, "Fusion has no output; call fd.add_output"
+        return True, ""
+
+    # -- running -------------------------------------------------------------
+
+    def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
+        """Return the outputs for arrays and numbers, in the order of definition."""
+        return self._complete().run(inputs)
+
+    def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
+        """Return the kernels that a call with ``inputs`` runs."""
+        plan = self._complete().plan(inputs)
+        return [KernelView(launch) for launch in plan.program.launches]
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often each level of the caches was asked and had to work."""
+        return self._complete().counters.info()
+
+    def why(self) -> str:
+        """Say what was new about the last call that compiled."""
+        return self._complete().counters.reason
+
+    @property
+    def fusion(self) -> Fusion:
+        """The fusion in nfuser's IR; ``str(fd)`` prints it."""
+        return self._complete().fusion
+
+    def _complete(self) -> Runner:
+        with self._lock:
+            if self._runner is None:
+                self._runner = self._closed()
+            return self._runner
+
+    def _closed(self) -> Runner:
+        is_valid, problem = self.validate_definition()
+        if not is_valid:
+            raise ArgumentError(problem)
+        draft = self._draft
+        fusion = draft.close()
+        if config.current().verify:
+            verify_fusion(fusion)
+        if dump.wants("fusion"):
+            dump.dump("fusion", text(fusion))
+        fits = tuple(draft.builder.questions.checks)
+        needed = tuple(draft.requirements)
+        return Runner(fusion, draft.inputs, needed, fits, self._backend)
+
+    def __str__(self) -> str:
+        return text(self._draft.builder.fusion(self._draft.outputs))
+
+    def __repr__(self) -> str:
+        return definition_text(self._draft.records, self._backend)
+
+
+_WIDE = {"f": DataType.Double, "c": DataType.ComplexDouble}
+
+
+def _check_shape(
+    shape: tuple[object, ...], stride_order: tuple[int, ...], is_cpu: bool
+) -> None:
+    for n in shape:
+        if isinstance(n, bool) or not isinstance(n, int) or n < -1:
+            message = f"a size is an integer, -1 where it is any; found {n!r}"
+            raise ShapeError(message)
+    if stride_order and sorted(stride_order) != list(range(len(shape))):
+        message = f"stride_order must rank {len(shape)} axes, not {stride_order}"
+        raise ShapeError(message)
+    if is_cpu and shape:
+        message = "is_cpu is for arrays without axes; define the tensor with shape=[]"
+        raise UnsupportedError(message)

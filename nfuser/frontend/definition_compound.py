@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Operations of ``fd.ops`` that are more than one verb, and reductions."""
+
+# The operands of an operation are handles and numbers of many types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.ops as ops
+from nfuser.dtypes import DType
+from nfuser.errors import DTypeError
+from nfuser.frontend.definition_draft import INTEGERS
+from nfuser.frontend.definition_types import DataType, dtype_or_none, required_dtype
+from nfuser.ir import scalar as sc
+from nfuser.ops import rules
+from nfuser.ops.views import is_natural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.frontend.definition_draft import Draft
+    from nfuser.ir.tensor import TensorView
+
+
+def _difference(a: sc.Scalar, b: sc.Scalar) -> sc.Scalar:
+    return a - b
+
+
+def _opposite(a: sc.Scalar) -> sc.Scalar:
+    return -a
+
+
+_EXACT: dict[str, Callable[..., sc.Scalar]] = {
+    "add": sc.add,
+    "maximum": sc.maximum,
+    "minimum": sc.minimum,
+    "mul": sc.multiply,
+    "sub": _difference,
+    "neg": _opposite,
+}
+_DIVISIONS: dict[str, Callable[..., sc.Scalar]] = {
+    "div": sc.floor_divide,
+    "floor_divide": sc.floor_divide,
+    "mod": sc.modulo,
+    "remainder": sc.modulo,
+}
+
+
+def integer_of(d: Draft, name: str, taken: list[Any]) -> sc.Scalar | None:
+    """Return an integer that is known before the kernels run, if the operands are.
+
+    Sizes divide only by positive constants: there all roundings agree.
+    """
+    if not all(isinstance(x, (int, *INTEGERS)) for x in taken):
+        return None
+    if any(isinstance(x, bool) for x in taken):
+        return None
+    given = [sc.as_scalar(x) for x in taken]
+    if name in _EXACT:
+        return _EXACT[name](*given)
+    if name in _DIVISIONS and is_natural(given[0]):
+        divisor = given[1]
+        if isinstance(divisor, sc.Const) and divisor.value > 0:
+            return _DIVISIONS[name](*given)
+    return None
+
+
+def _div(d: Draft, x: Any, y: Any) -> Any:
+    taken = [d.operand(x), d.operand(y)]
+    if (known := integer_of(d, "div", taken)) is not None:
+        return known
+    b, left, right = d.builder, *taken
+    if not b.promote(left, right).is_integer:
+        return d.same_kind(ops.divide(b, left, right), taken)
+    whole = ops.subtract(b, left, ops.fmod(b, left, right))
+    return d.same_kind(ops.floor_divide(b, whole, right), taken)
+
+
+def _pow(d: Draft, x: Any, y: Any) -> Any:
+    taken = [d.operand(x), d.operand(y)]
+    dtype = d.builder.promote(*taken)
+    if isinstance(taken[1], INTEGERS) and dtype.is_integer and dtype.is_signed:
+        message = "Integers to negative integer powers are not allowed: {}"
+        d.require_natural(taken[1], message)
+    return d.same_kind(ops.power(d.builder, *taken), taken)
+
+
+def _logical_right_shift(d: Draft, x: Any, y: Any) -> Any:
+    b, left, right = d.builder, d.operand(x), d.operand(y)
+    dtype = rules.bits_type(b, "logical_right_shift", left, right, boolean=False)
+    unsigned = DType(f"u{dtype.bits}")
+    wide = b.cast(b.convert(left, dtype), unsigned)
+    count = b.cast(b.convert(right, dtype), unsigned)
+    return b.cast(b.point("right_shift", wide, count), dtype)
+
+
+def _frac(d: Draft, x: Any) -> Any:
+    taken = d.operand(x)
+    whole = ops.trunc(d.builder, taken)
+    return d.same_kind(ops.subtract(d.builder, taken, whole), [taken])
+
+
+def _isreal(d: Draft, x: Any) -> Any:
+    taken = d.operand(x)
+    part = ops.imag(d.builder, taken)
+    return d.same_kind(ops.equal(d.builder, part, 0), [taken])
+
+
+# -- three operands ----------------------------------------------------------
+
+
+def _where(d: Draft, condition: Any, x: Any, y: Any) -> Any:
+    taken = [d.operand(a) for a in (condition, x, y)]
+    return d.same_kind(ops.where(d.builder, *taken), taken)
+
+
+def _clamp(d: Draft, x: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    bounds = [None if a is None else d.operand(a) for a in (min, max)]
+    taken = [d.operand(x), *(a for a in bounds if a is not None)]
+    return d.same_kind(ops.clip(d.builder, taken[0], *bounds), taken)
+
+
+def _threshold(d: Draft, x: Any, threshold: Any, value: Any) -> Any:
+    b = d.builder
+    taken = [d.operand(a) for a in (x, threshold, value)]
+    below = ops.less_equal(b, taken[0], taken[1])
+    return d.same_kind(ops.where(b, below, taken[2], taken[0]), taken)
+
+
+def _lerp(d: Draft, start: Any, end: Any, weight: Any) -> Any:
+    """Return ``start + weight * (end - start)``, exact at both ends."""
+    b = d.builder
+    first, last, share = taken = [d.operand(a) for a in (start, end, weight)]
+    gap = ops.subtract(b, last, first)
+    from_start = ops.add(b, first, ops.multiply(b, share, gap))
+    rest = ops.multiply(b, gap, ops.subtract(b, 1, share))
+    from_end = ops.subtract(b, last, rest)
+    near = ops.less(b, ops.absolute(b, share), 0.5)
+    return d.same_kind(ops.where(b, near, from_start, from_end), taken)
+
+
+def _addcmul(d: Draft, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+    taken = [d.operand(item) for item in (x, a, b, value)]
+    scaled = ops.multiply(d.builder, taken[3], taken[1])
+    product = ops.multiply(d.builder, scaled, taken[2])
+    return d.same_kind(ops.add(d.builder, taken[0], product), taken)
+
+
+# -- reductions --------------------------------------------------------------
+
+
+def _axes(dim: Any, dims: Any) -> Any:
+    found = dims if dim is None else dim
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _folded(verb: Callable[..., TensorView], *, takes_dtype: bool) -> Any:
+    def operation(
+        d: Draft,
+        arg: Any,
+        dims: Any = None,
+        keepdim: bool = False,
+        dtype: Any = DataType.Null,
+        *,
+        dim: Any = None,
+    ) -> Any:
+        if isinstance(dims, DataType | DType):  # nvFuser's form (arg, dtype)
+            dims, dtype = None, dims
+        x, axes, wanted = d.tensor(arg), _axes(dim, dims), dtype_or_none(dtype)
+        if takes_dtype:
+            return verb(d.builder, x, axes, dtype=wanted, keepdims=keepdim)
+        found = verb(d.builder, x, axes, keepdims=keepdim)
+        return found if wanted is None else ops.astype(d.builder, found, wanted)
+
+    return operation
+
+
+def _var(
+    d: Draft,
+    arg: Any,
+    dims: Any = None,
+    correction: object = 1,
+    keepdim: bool = False,
+    *,
+    dim: Any = None,
+) -> Any:
+    return _var_mean(d, arg, dims, correction, keepdim, dim=dim)[0]
+
+
+def _var_mean(
+    d: Draft,
+    arg: Any,
+    dims: Any = None,
+    correction: object = 1,
+    keepdim: bool = False,
+    *,
+    dim: Any = None,
+) -> Any:
+    if isinstance(correction, bool) or not isinstance(correction, int | float):
+        message = f"correction is a number, not {type(correction).__name__}"
+        raise DTypeError(message)
+    return ops.var_mean(
+        d.builder,
+        d.tensor(arg),
+        _axes(dim, dims),
+        correction=correction,
+        keepdims=keepdim,
+    )
+
+
+def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
+    return ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
+
+
+COMPOUND: dict[str, Callable[..., Any]] = {
+    "addcmul": _addcmul,
+    "cast": _cast,
+    "clamp": _clamp,
+    "div": _div,
+    "frac": _frac,
+    "isreal": _isreal,
+    "lerp": _lerp,
+    "logical_right_shift": _logical_right_shift,
+    "max": _folded(ops.max, takes_dtype=False),
+    "min": _folded(ops.min, takes_dtype=False),
+    "pow": _pow,
+    "prod": _folded(ops.prod, takes_dtype=True),
+    "sum": _folded(ops.sum, takes_dtype=True),
+    "threshold": _threshold,
+    "var": _var,
+    "var_mean": _var_mean,
+    "where": _where,
+}

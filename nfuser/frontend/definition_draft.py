@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a definition writes into: the builder, the inputs, the record of all calls."""
+
+# An operation of the table takes and gives what its name says; it has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+import nfuser.ops as ops
+from nfuser.dtypes import DType
+from nfuser.errors import ArgumentError, NfuserError, ShapeError
+from nfuser.frontend.definition_types import (
+    DataType,
+    Handle,
+    Record,
+    Scalar,
+    Tensor,
+)
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
+from nfuser.ir.expr import Pointwise, Reduce, results
+from nfuser.ir.tensor import SourceLine, TensorView
+from nfuser.ops.views import is_natural
+from nfuser.trace.source_line import current_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from nfuser.frontend.definition_inputs import Input
+    from nfuser.ir.fusion import Fusion
+
+INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
+_NUMBERS = (bool, int, float, complex, np.generic)
+_KINDS: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+@value
+class Requirement:
+    """A run-time integer must be natural; each call checks it."""
+
+    scalar: sc.Scalar
+    message: str
+
+
+class Draft:
+    """A definition in the making.
+
+    ``table`` maps names of operations to functions of the draft and the operands.
+    """
+
+    def __init__(self, table: Mapping[str, Callable[..., Any]]) -> None:
+        self.table = table
+        self.builder = ops.Builder(name="definition")
+        self.inputs: list[Input] = []
+        self.outputs: list[TensorView] = []
+        self.records: list[Record] = []
+        self.requirements: dict[Requirement, None] = {}
+        self.is_open = True
+        self._handles = 0
+
+    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Apply operation ``name``, record it, and return handles of its results."""
+        function = self.table[name]
+        with self.at_users_line():
+            try:
+                inspect.signature(function).bind(self, *args, **options)
+            except TypeError as error:
+                message = f"fd.ops.{name}: {error}"
+                raise ArgumentError(message) from None
+            found = self.wrap(function(self, *args, **options))
+        self.record(f"ops.{name}", args, options, found)
+        return found
+
+    def at_users_line(self) -> AtLine:
+        """Note the user's line for new tensors; name it in errors."""
+        return AtLine(self, current_line())
+
+    def check_open(self, line: SourceLine | None = None) -> None:
+        """Refuse to change a definition that may have run already."""
+        if not self.is_open:
+            message = (
+                "the definition is complete, its block was left; begin another "
+                f"FusionDefinition{place(line)}"
+            )
+            raise ArgumentError(message)
+
+    def record(
+        self, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
+    ) -> None:
+        """Keep one call for ``repr``; lists are copied, they may change."""
+        copied = tuple(list(x) if isinstance(x, list) else x for x in args)
+        made = Record(name, copied, dict(options), result, self.builder.source)
+        self.records.append(made)
+
+    # -- between handles and the IR ------------------------------------------
+
+    def wrap(self, found: Any) -> Any:
+        """Return handles for what an operation gave."""
+        if isinstance(found, tuple | list):
+            return type(found)(self.wrap(x) for x in found)
+        if isinstance(found, TensorView) and found not in self.builder.weak:
+            return Tensor(self, found, self._name("T"))
+        return Scalar(self, found, self._name("S"))
+
+    def _name(self, letter: str) -> str:
+        self._handles += 1
+        return f"{letter}{self._handles - 1}"
+
+    def taken(self, item: Any) -> Any:
+        """Return what verbs take for an argument: handles opened, dtypes converted."""
+        if isinstance(item, Tensor | Scalar):
+            return self.operand(item)
+        if isinstance(item, DataType):
+            return item.value
+        if isinstance(item, list | tuple):
+            return type(item)(self.taken(x) for x in item)
+        return item
+
+    def operand(self, item: Any) -> Any:
+        """Return what verbs take for a handle or a number."""
+        if isinstance(item, Tensor | Scalar):
+            self._check_own(item)
+            return item.view if isinstance(item, Tensor) else item.value
+        if isinstance(item, _NUMBERS):
+            return item
+        message = (
+            f"expected a tensor or scalar of this definition, or a number; found "
+            f"{type(item).__name__}. Arrays are passed to fd.execute: make an input "
+            "with fd.define_tensor or fd.from_array"
+        )
+        raise ArgumentError(message)
+
+    def tensor(self, item: Any) -> TensorView:
+        """Return ``item`` as a tensor."""
+        return self.builder.tensor(self.operand(item))
+
+    def _check_own(self, item: Handle) -> None:
+        if item.draft is not self:
+            message = f"{item!r} belongs to another FusionDefinition"
+            raise ArgumentError(message)
+
+    def same_kind(self, found: TensorView, taken: Sequence[Any]) -> TensorView:
+        """Make ``found`` weak if all operands were: of numbers alone comes a number."""
+        kinds = [self.builder.type_of(x) for x in taken]
+        if not any(isinstance(kind, DType) for kind in kinds):
+            self.builder.weak[found] = _KINDS[found.dtype.kind]
+        return found
+
+    # -- extents -------------------------------------------------------------
+
+    def extent(self, item: Any) -> sc.Scalar:
+        """Return an integer or a scalar as an extent; it must be natural."""
+        number = self.operand(item) if isinstance(item, Tensor | Scalar) else item
+        if isinstance(number, INTEGERS):
+            self.require_natural(number, "an extent is negative: {}")
+            return number
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            message = (
+                "an extent is an integer, or a scalar that is an integer input or a "
+                f"sum, difference or product of sizes; found {item!r}"
+            )
+            raise ArgumentError(message)
+        if number.__index__() < 0:
+            message = f"negative dimensions are not allowed: {number}"
+            raise ShapeError(message)
+        return sc.const(number.__index__())
+
+    def require_natural(self, number: sc.Scalar, message: str) -> None:
+        """Refuse calls in which ``number`` is negative; ``{}`` is its value."""
+        if not is_natural(number):
+            text = f"{message}{place(self.builder.source)}"
+            self.requirements[Requirement(number, text)] = None
+
+    # -- the end -------------------------------------------------------------
+
+    def add_output(self, item: Any) -> None:
+        """Make ``item`` the next output; it shares memory with nothing."""
+        found = self.tensor(item)
+        definition = next(
+            e for e in reversed(self.builder.exprs) if found in results(e)
+        )
+        computed = isinstance(definition, Pointwise | Reduce)
+        if found in self.outputs or not computed:
+            found = self.builder.point("copy", found)
+        self.outputs.append(found)
+
+    def close(self) -> Fusion:
+        """Return the fusion; nothing can be added from now on."""
+        self.is_open = False
+        return self.builder.fusion(self.outputs)
+
+
+class AtLine:
+    """While it is entered, a draft is at one line of the user's."""
+
+    # Not a generator: its frames would stand between the user's line and ours.
+    def __init__(self, draft: Draft, line: SourceLine | None) -> None:
+        self._draft = draft
+        self._line = line
+
+    def __enter__(self) -> None:
+        self._draft.builder.source = self._line
+        self._draft.check_open(self._line)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, NfuserError):
+            error.args = (f"{error}{place(self._line)}", *error.args[1:])
+
+
+def place(line: SourceLine | None) -> str:
+    """Return the lines that name the user's line in a message."""
+    return "" if line is None else f"\n  at {line}\n    {line.text}"

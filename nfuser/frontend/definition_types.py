@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types under nvFuser's names, and what a definition hands to its user."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from nfuser.dtypes import DType, as_dtype
+from nfuser.errors import DTypeError
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar as IntegerExpression
+    from nfuser.ir.tensor import SourceLine, TensorView
+    from nfuser.ops.builder import Number
+
+
+class DataType(Enum):
+    """An element type under nvFuser's name; ``Int`` has 64 bits.
+
+    The narrow integers are nfuser's own. ``Null`` stands for "not given".
+    """
+
+    Bool = DType.BOOL
+    Int8 = DType.I8
+    Int16 = DType.I16
+    Int32 = DType.I32
+    Int = DType.I64
+    Index = DType.I64  # noqa: PIE796 (the same member)
+    UInt8 = DType.U8
+    UInt16 = DType.U16
+    UInt32 = DType.U32
+    UInt64 = DType.U64
+    Half = DType.F16
+    BFloat16 = DType.BF16
+    Float = DType.F32
+    Double = DType.F64
+    ComplexFloat = DType.C64
+    ComplexDouble = DType.C128
+    Null = None
+
+    def __repr__(self) -> str:
+        return f"DataType.{self.name}"
+
+    __str__ = __repr__
+
+
+def data_type(dtype: DType) -> DataType:
+    """Return nvFuser's name for ``dtype``.
+
+    >>> data_type(DType.F32)
+    DataType.Float
+    """
+    return DataType(dtype)
+
+
+def dtype_or_none(spec: object) -> DType | None:
+    """Return the dtype for a ``DataType``, or for what NumPy takes as one.
+
+    >>> dtype_or_none(DataType.BFloat16), dtype_or_none("int32"), dtype_or_none(None)
+    (bf16, i32, None)
+    """
+    if isinstance(spec, DataType):
+        return spec.value
+    return None if spec is None else as_dtype(spec)
+
+
+def required_dtype(spec: object) -> DType:
+    """Return the dtype for ``spec``, which must name one."""
+    found = dtype_or_none(spec)
+    if found is None:
+        message = "expected a dtype, found DataType.Null"
+        raise DTypeError(message)
+    return found
+
+
+class Owner(Protocol):
+    """The draft that a handle belongs to."""
+
+    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Apply operation ``name``."""
+        ...
+
+
+@node
+class Tensor:
+    """A tensor of a definition; ``fd.ops`` takes and gives it."""
+
+    draft: Owner
+    view: TensorView
+    name: str
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.view.ndim
+
+    @property
+    def dtype(self) -> DataType:
+        """The element type."""
+        return data_type(self.view.dtype)
+
+    def size(self, dim: int) -> Scalar:
+        """Return the extent along ``dim``, as ``fd.ops.size`` does."""
+        return self.draft.call("size", (self, dim), {})
+
+    def shape(self) -> list[Scalar]:
+        """Return all extents, as ``fd.ops.shape`` does."""
+        return self.draft.call("shape", (self,), {})
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.ndim} axes, {self.dtype}>"
+
+
+Value: TypeAlias = "Number | IntegerExpression | TensorView"
+
+
+@node
+class Scalar:
+    """A number of a definition: a constant, an input, or computed of such.
+
+    Beside a tensor it is weak, as a Python number is: it takes part by kind. An
+    integer that is known before the kernels run may be an extent.
+    """
+
+    draft: Owner
+    value: Value
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: scalar>"
+
+
+Handle: TypeAlias = Tensor | Scalar
+
+
+@node
+class Record:
+    """One call to a definition, to be printed again; ``name`` as after ``fd.``."""
+
+    name: str
+    args: tuple[object, ...]
+    options: dict[str, object]
+    result: object
+    source: SourceLine | None
