@@ -49,14 +49,14 @@ def compile_cpu(source: Source) -> CpuBinary:
 
 @cache
 def _arguments(signature: str) -> tuple[Any, ...]:
-    from numba.core.sigutils import normalize_signature  # noqa: PLC0415
+    from numba.core.sigutils import normalize_signature
 
     return normalize_signature(signature)[0]
 
 
 def _compiled(function: Any, signature: str) -> CpuBinary:
-    from numba.core import compiler, types  # noqa: PLC0415
-    from numba.core.registry import cpu_target  # noqa: PLC0415
+    from numba.core import compiler, types
+    from numba.core.registry import cpu_target
 
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nfuser.codegen.printer import Printer
 from nfuser.codegen.source import Source
-from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
 from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.kernel_ir import (
@@ -19,6 +20,9 @@ from nfuser.lower.kernel_ir import (
     StorePacket,
     TakeTicket,
 )
+
+if TYPE_CHECKING:
+    from nfuser.dtypes import DType
 
 
 def print_cpu(kernel: Kernel) -> Source:
@@ -97,7 +101,9 @@ class _CpuPrinter(Printer):
             raise VerifyError(message)
         array = stmt.array
         kind = "u8" if array.dtype.is_bool else str(array.dtype)
-        return [f"{self.array(array)} = {self.primitive(f'stack_{kind}')}({array.size})"]
+        return [
+            f"{self.array(array)} = {self.primitive(f'stack_{kind}')}({array.size})"
+        ]
 
 
 def _storage(dtype: DType) -> str:
@@ -111,5 +117,3 @@ def _numba_name(dtype: DType) -> str:
         return "boolean"
     stem = {"i": "int", "u": "uint", "f": "float"}[dtype.kind]
     return f"{stem}{dtype.bits}"
-
-

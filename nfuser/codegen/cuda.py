@@ -180,11 +180,15 @@ class _CudaPrinter(Printer):
             case LoadPacket(array, at, buffer, index, width):
                 verb = self._packet("load_packet", buffer.dtype, width)
                 target = f"{self.array(array)}, {self.plain(at)}"
-                return [f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"]
+                return [
+                    f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"
+                ]
             case StorePacket(buffer, index, array, at, width):
                 verb = self._packet("store_packet", buffer.dtype, width)
                 source = f"{self.array(array)}, {self.plain(at)}"
-                return [f"{verb}({self.buffer(buffer)}, {self.scalar(index)}, {source})"]
+                return [
+                    f"{verb}({self.buffer(buffer)}, {self.scalar(index)}, {source})"
+                ]
             case Allocate(array):
                 space = "shared" if array.memory is Memory.SHARED else "local"
                 kind = self.type_name(array.dtype)

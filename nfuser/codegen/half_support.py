@@ -20,7 +20,7 @@ NAME = "__truncdfhf2"
 @cache
 def install() -> Any:
     """Make the symbol known to LLVM; return the engine that owns its code."""
-    import llvmlite.binding as llvm  # noqa: PLC0415 (with Numba, on first compile)
+    import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -38,7 +38,7 @@ def install() -> Any:
 
 def _module() -> Any:
     """Round to odd in f32 first: the second rounding is then the only one."""
-    from llvmlite import ir  # noqa: PLC0415 (with Numba, on first compile)
+    from llvmlite import ir
 
     module = ir.Module("half")
     f64, f32, i32 = ir.DoubleType(), ir.FloatType(), ir.IntType(32)

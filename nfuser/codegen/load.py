@@ -32,7 +32,7 @@ def load_function(
     linecache.cache[filename] = (len(text), None, lines, filename)
     namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
     # A file on disk would serve Numba's own cache, which is not used here.
-    exec(compile(tree, filename, "exec"), namespace)  # noqa: S102
+    exec(compile(tree, filename, "exec"), namespace)
     return namespace[entry], keywords
 
 

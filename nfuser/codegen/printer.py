@@ -168,7 +168,11 @@ class Printer:
             return str(bool(number))
         text = repr(float(number)) if dtype.is_float else repr(int(number))
         if isinstance(number, float) and not math.isfinite(number):
-            text = "1e999 - 1e999" if math.isnan(number) else f"{math.copysign(1, number):.0f}e999"
+            text = (
+                "1e999 - 1e999"
+                if math.isnan(number)
+                else f"{math.copysign(1, number):.0f}e999"
+            )
         return f"{self.type_name(dtype)}({text})"
 
     def _call(self, call: Call, nested: bool) -> str:
@@ -252,7 +256,9 @@ class Printer:
     def condition(self, x: Scalar) -> str:
         """Render a comparison of indices."""
         if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
-            right = self.plain(x.rhs) if isinstance(x.rhs, sc.Const) else self.scalar(x.rhs)
+            right = (
+                self.plain(x.rhs) if isinstance(x.rhs, sc.Const) else self.scalar(x.rhs)
+            )
             return f"{self.scalar(x.lhs)} {x.op.value} {right}"
         return self.scalar(x)
 
@@ -273,9 +279,7 @@ class Printer:
 
     def comment(self, target: str) -> str:
         """Return the comment that begins a module."""
-        prepared = {
-            x.lhs: None for x in self._prepared if isinstance(x, Binary)
-        }
+        prepared = {x.lhs: None for x in self._prepared if isinstance(x, Binary)}
         notes = [
             f"# m{k}, h{k}: what the host prepares to divide by {self.plain(d)}\n"
             for k, d in enumerate(prepared)

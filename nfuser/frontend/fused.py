@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 import functools
 import importlib
 import inspect
@@ -39,7 +38,6 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.device.descriptor import Descriptor
     from nfuser.ir.scalar import Scalar
 
 P = ParamSpec("P")
@@ -264,7 +262,10 @@ class Fused(Generic[P, R]):
         trace = variant.trace
         asked = {
             s.slot
-            for e in (*variant.cache.questions.extents, *(g.condition for g in trace.guards))
+            for e in (
+                *variant.cache.questions.extents,
+                *(g.condition for g in trace.guards),
+            )
             for s in scalar_walk.symbols([e])
             if isinstance(s, scalar_walk.ScalarInput)
         }
@@ -291,7 +292,9 @@ class Fused(Generic[P, R]):
 
     # -- running -------------------------------------------------------------
 
-    def _run(self, ready: Ready, arguments: Arguments, captured: tuple[Any, ...]) -> Any:
+    def _run(
+        self, ready: Ready, arguments: Arguments, captured: tuple[Any, ...]
+    ) -> Any:
         plan, place = ready.plan, ready.place
         numbers = arguments.numbers
         inputs: dict[Any, tuple[Any, int]] = {}
@@ -304,7 +307,11 @@ class Fused(Generic[P, R]):
         trace = ready.variant.trace
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
-        scalars = _values({s: x.shape for s, x in plan.inputs.items()}, numbers) if numbers else {}
+        scalars = (
+            _values({s: x.shape for s, x in plan.inputs.items()}, numbers)
+            if numbers
+            else {}
+        )
         outputs, stream = plan.evaluator(inputs, numbers, scalars)
         results: list[Any] = []
         for leaf in trace.output_leaves:
@@ -317,7 +324,8 @@ class Fused(Generic[P, R]):
     def kernels(self, *args: P.args, **kwargs: P.kwargs) -> list[KernelView]:
         """Return the kernels that a call with these arguments runs."""
         return [
-            KernelView(launch) for launch in self._plan_of(args, kwargs).program.launches
+            KernelView(launch)
+            for launch in self._plan_of(args, kwargs).program.launches
         ]
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
@@ -408,7 +416,7 @@ def _keys(arrays: tuple[Any, ...]) -> tuple[object, ...]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and (a == b or (a != a and b != b))  # noqa: PLR0124 (NaN)
+    return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
 def _values(
@@ -426,21 +434,17 @@ def _values(
 
 def _check(trace: Trace, values: Mapping[Scalar, int]) -> None:
     for check in trace.checks:
-        check_fits(scalar_walk.evaluate(check.scalar, values), check.dtype, check.message)
-
-
+        check_fits(
+            scalar_walk.evaluate(check.scalar, values), check.dtype, check.message
+        )
 
 
 @overload
 def fuse(function: Callable[P, R], /) -> Fused[P, R]: ...
 @overload
-def fuse(
-    *, backend: str | None = None
-) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
+def fuse(*, backend: str | None = None) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
 @overload
-def fuse(
-    function: Callable[P, R], /, *, backend: str | None = None
-) -> Fused[P, R]: ...
+def fuse(function: Callable[P, R], /, *, backend: str | None = None) -> Fused[P, R]: ...
 def fuse(
     function: Callable[..., Any] | None = None, /, *, backend: str | None = None
 ) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Argument, Reduce, sources, results
+from nfuser.ir.expr import Reduce, results, sources
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.keep import kept_values
@@ -119,7 +119,9 @@ class _Builder:
         )
 
     def _is_wide(self) -> bool:
-        return self.scheduled.heuristic.wide_index or self.scheduled.target.kind == "cpu"
+        return (
+            self.scheduled.heuristic.wide_index or self.scheduled.target.kind == "cpu"
+        )
 
     def _launch(self) -> Launch:
         def extent(binding: Binding) -> Scalar:
@@ -305,7 +307,9 @@ class _Builder:
         base = address - values.lane_index
         for start, chunk in packets(buffer.dtype, width):
             at = sc.const(start)
-            packet: tuple[Stmt, ...] = (StorePacket(buffer, base + start, array, at, chunk),)
+            packet: tuple[Stmt, ...] = (
+                StorePacket(buffer, base + start, array, at, chunk),
+            )
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
 
 

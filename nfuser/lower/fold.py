@@ -121,7 +121,9 @@ def _better(reduce: Reduce, a: State, b: State, emit: Emit) -> State:
         fresh = bits("bit_or", bits("equal", a[0], a[0]), earlier)
         is_nan = bits("not_equal", b[0], b[0])
         holds_nan = bits("equal", a[0], a[0])
-        take = bits("bit_or", bits("bit_and", take, holds_nan), bits("bit_and", is_nan, fresh))
+        take = bits(
+            "bit_or", bits("bit_and", take, holds_nan), bits("bit_and", is_nan, fresh)
+        )
     chosen = emit(take)
     return [
         Call("select", (chosen, new, old), old.dtype)

@@ -70,6 +70,8 @@ def _is_worth_keeping(values: Values, key: Key) -> bool:
         return True
     exprs = toposort(
         [values.definition[key[0]]],
-        lambda e: [] if isinstance(e, Reduce) else [values.definition[t] for t in sources(e)],
+        lambda e: (
+            [] if isinstance(e, Reduce) else [values.definition[t] for t in sources(e)]
+        ),
     )
     return any(isinstance(e, Pointwise) and e.op.is_costly for e in exprs)

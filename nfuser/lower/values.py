@@ -25,7 +25,6 @@ from nfuser.ir.expr import (
     Reduce,
 )
 from nfuser.ir.point_op import CAST, COPY
-from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
     Allocate,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Scheduled
 
 Key: TypeAlias = "tuple[TensorView, Point]"
@@ -122,11 +122,15 @@ class Values:
                 places = []
             case Argument():
                 strides = self.scheduled.strides.get(tensor, ())
-                moving = [
-                    p
-                    for p, s in zip(point, strides, strict=True)
-                    if s is not sc.const(0)
-                ] if not expr.by_value else []
+                moving = (
+                    [
+                        p
+                        for p, s in zip(point, strides, strict=True)
+                        if s is not sc.const(0)
+                    ]
+                    if not expr.by_value
+                    else []
+                )
                 places = self._places_of(moving)
             case Iota() | Reduce():
                 places = self._places_of(list(point))
@@ -268,7 +272,12 @@ class Values:
         """Tell whether ``key`` varies by lane only, yet is wanted inside a tile."""
         place = self.place(key)
         is_plain = isinstance(self.definition[key[0]], Reduce)
-        return self.tile is not None and place.in_lane and not place.in_tile and not is_plain
+        return (
+            self.tile is not None
+            and place.in_lane
+            and not place.in_tile
+            and not is_plain
+        )
 
     def _is_kept(self, key: Key) -> bool:
         return self.tile is not None and key in self.filled
@@ -348,9 +357,7 @@ class Values:
         assert found is not None
         return found
 
-    def _pointwise(
-        self, expr: Pointwise, operands: list[Value], place: Place
-    ) -> Value:
+    def _pointwise(self, expr: Pointwise, operands: list[Value], place: Place) -> Value:
         if expr.op is COPY:
             return operands[0]
         source, target = expr.operands[0].dtype, expr.result.dtype

@@ -142,7 +142,9 @@ class _Program:
             for n in self._shape(tensor):
                 total *= n
             cost = max(cost, total)
-        costly = sum(isinstance(e, ex.Pointwise) and e.op.is_costly for e in fusion.exprs)
+        costly = sum(
+            isinstance(e, ex.Pointwise) and e.op.is_costly for e in fusion.exprs
+        )
         return cost * (1 + 2 * costly)
 
 
@@ -161,4 +163,3 @@ def _with_frees(body: list[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:
         result.append(stmt)
     result.reverse()
     return result
-

@@ -8,8 +8,8 @@ from dataclasses import replace
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
-    Expr,
     ExpandDims,
+    Expr,
     FromScalar,
     Pointwise,
     Reduce,
@@ -33,11 +33,15 @@ def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
     def change(expr: Expr) -> Replacement | None:
         if not (isinstance(expr, Reduce) and expr.op is ReduceOp.MOMENTS):
             return None
-        is_empty = any(expr.source.shape[k] is sc.const(0) for k in expr.axes)
-        in_one = one_pass and expr.source.dtype is DType.F32 and not is_empty
-        return (_one_pass if in_one else _two_passes)(expr)
+        return (_one_pass if one_pass and takes_one_pass(expr) else _two_passes)(expr)
 
     return rebuild(fusion, change)
+
+
+def takes_one_pass(expr: Reduce) -> bool:
+    """Tell whether f64 sums of distances are good enough for the data of ``expr``."""
+    is_empty = any(expr.source.shape[k] is sc.const(0) for k in expr.axes)
+    return expr.source.dtype is DType.F32 and not is_empty
 
 
 def widen_sums(fusion: Fusion) -> Fusion:

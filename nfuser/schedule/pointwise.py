@@ -16,6 +16,7 @@ from nfuser.schedule.scheduled import (
     Rejection,
     Scheduled,
 )
+from nfuser.schedule.weight import limited
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -49,7 +50,8 @@ class Pointwise:
         groups = grouped(loops, found, facts)
         width = 1
         if facts.target.kind == "cuda" and groups:
-            width = packet_width([space.kept[k] for k in groups[-1]], found, facts)
+            group = [space.kept[k] for k in groups[-1]]
+            width = limited(packet_width(group, found, facts), fusion)
         return PointwiseHeuristic(
             groups,
             patterns(fusion, facts),

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.dtypes import DType
 from nfuser.domains.space import Mismatch, Space, find_space
+from nfuser.dtypes import DType
 from nfuser.ir.expr import ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
-from nfuser.schedule.expand import expand_moments, widen_sums
+from nfuser.schedule.expand import expand_moments, takes_one_pass, widen_sums
 from nfuser.schedule.facts import Access, accesses
 from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width
 from nfuser.schedule.memory import needs_wide_index, patterns, strides
@@ -20,6 +20,7 @@ from nfuser.schedule.scheduled import (
     Rejection,
     Scheduled,
 )
+from nfuser.schedule.weight import ROW_LIMIT, limited, weight
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -170,7 +171,10 @@ def is_single_pass(fusion: Fusion) -> bool:
         not any(loop in space.points[t] for loop in space.reduced)
         for t in fusion.outputs
     )
-    return rows_only and max(space.levels.values()) == 0
+    in_two = any(
+        r.op is ReduceOp.MOMENTS and not takes_one_pass(r) for r in fusion.reductions
+    )
+    return rows_only and not in_two and max(space.levels.values()) == 0
 
 
 def _power(n: int) -> int:
@@ -179,7 +183,7 @@ def _power(n: int) -> int:
 
 
 def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
-    width = shape.width()
+    width = limited(shape.width(), fusion)
     single = is_single_pass(fusion)
     if shape.inner:
         packets = max(shape.length // width, 1)
@@ -205,6 +209,7 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
     keeps = not single or (shape.inner and splits == 1 and _has_moments(fusion))
     words = shape.kept_words(fold, width)
     keeps = keeps and splits == 1 and words <= _register_budget(fusion, fold * keep)
+    keeps = keeps and shape.steps(fold, width) * width * weight(fusion) <= ROW_LIMIT
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,

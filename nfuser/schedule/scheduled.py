@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from nfuser.ir.base import node, value
-
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:

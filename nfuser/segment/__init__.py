@@ -4,6 +4,21 @@
 from __future__ import annotations
 
 from nfuser.segment.segment import segment
-from nfuser.segment.segmented import Cut, FindScheduler, Rejection, Scheduler, Segment, Segmented
+from nfuser.segment.segmented import (
+    Cut,
+    FindScheduler,
+    Rejection,
+    Scheduler,
+    Segment,
+    Segmented,
+)
 
-__all__ = ["Cut", "FindScheduler", "Rejection", "Scheduler", "Segment", "Segmented", "segment"]
+__all__ = [
+    "Cut",
+    "FindScheduler",
+    "Rejection",
+    "Scheduler",
+    "Segment",
+    "Segmented",
+    "segment",
+]

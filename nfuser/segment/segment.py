@@ -185,7 +185,9 @@ class _Cutter:
         waiting = list(groups)
         while waiting:
             for group in waiting:
-                inputs = (self.fusion.definition[t] for e in group.exprs for t in sources(e))
+                inputs = (
+                    self.fusion.definition[t] for e in group.exprs for t in sources(e)
+                )
                 needs = {self.group_of[e] for e in inputs if e in self.group_of}
                 if all(g is group or g in done for g in needs):
                     done[group] = None
@@ -204,7 +206,9 @@ class _Cutter:
         outputs = [t for e in group.exprs for t in results(e) if t in wanted]
         if not outputs:
             return None
-        exprs = [e for e in live_exprs(outputs, self._definitions(group)) if not _is_free(e)]
+        exprs = [
+            e for e in live_exprs(outputs, self._definitions(group)) if not _is_free(e)
+        ]
         cloned = self._with_cheap_producers(exprs)
         for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
             made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))

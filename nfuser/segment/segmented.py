@@ -37,9 +37,7 @@ class Scheduler(Protocol):
         ...
 
 
-FindScheduler: TypeAlias = (
-    "Callable[[Fusion], Scheduler | tuple[Rejection, ...]]"
-)
+FindScheduler: TypeAlias = "Callable[[Fusion], Scheduler | tuple[Rejection, ...]]"
 
 
 @node

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every CUDA kernel that the shared cases emit becomes machine code, without a GPU."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nfuser
+import nfuser.numpy as xp
+from tests.end_to_end.operations import PAIRS, program
+from tests.fusions import CASES
+from tests.fuzz.arrays import build
+
+if TYPE_CHECKING:
+    from nfuser.frontend.kernels import KernelView
+
+compile_cuda = pytest.importorskip("nfuser.codegen.compile_cuda").compile_cuda
+pytest.importorskip("numba.cuda.extending")
+
+# libdevice reduces large angles with a table in local memory.
+SLOW_PATHS = re.compile(r"\b(sin|cos|tan)\(")
+PACKET = re.compile(r"\bload_packet_(\d+)")
+
+
+def _check(kernel: KernelView) -> None:
+    binary = compile_cuda(kernel.source, kernel.name, kernel.signature)
+    assert binary.spills == 0, kernel.source
+    if binary.local_bytes:
+        assert SLOW_PATHS.search(kernel.source), kernel.source
+    if PACKET.search(kernel.source):
+        loads = re.findall(r"ld\.global(?:\.nc)?(?:\.v[24])?\.[bfsu]\d+", binary.ptx)
+        wide = [x for x in loads if ".v" in x or re.search(r"\d\d$", x)]
+        assert wide, binary.ptx
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_named_fusion_becomes_machine_code(case: str) -> None:
+    fused = nfuser.fuse(CASES[case].function, backend="interpret")
+    for kernel in fused.kernels(*CASES[case].arguments()):
+        _check(kernel)
+
+
+@pytest.mark.parametrize(("group", "dtype"), PAIRS)
+def test_an_operation_becomes_machine_code(group: str, dtype: str) -> None:
+    operations = program(group, dtype)
+    if operations is None:
+        return
+    fused = nfuser.fuse(operations.function(xp), backend="interpret")
+    for kernel in fused.kernels(*operations.arguments(operations.calls[0])):
+        _check(kernel)
+
+
+ROWS = {
+    "softmax": lambda x: xp.softmax(x, axis=-1),
+    "layer_norm": lambda x: xp.layer_norm(x, axis=-1),
+    "columns": lambda x: xp.softmax(x, axis=0),
+    "moments": lambda x: (x.mean(axis=0), x.var(axis=0)),
+    "argmax": lambda x: x.argmax(axis=-1),
+    "total": lambda x: x.sum(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(4, 4096), (2, 32768), (2, 70000), (4096, 8)])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_any_length_keep_to_their_registers(
+    name: str, shape: tuple[int, int], dtype: str
+) -> None:
+    function: Any = ROWS[name]
+    fused = nfuser.fuse(function, backend="interpret")
+    for kernel in fused.kernels(build(dtype, shape)):
+        _check(kernel)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("float32", 4), ("bfloat16", 8), ("float64", 2), ("uint8", 8)]
+)
+def test_aligned_rows_are_read_in_packets(dtype: str, width: int) -> None:
+    fused = nfuser.fuse(lambda x: x + x, backend="interpret")
+    aligned, odd = (build(dtype, (64, n)) for n in (64, 63))
+    (kernel,) = fused.kernels(aligned)
+    assert f"load_packet_{width}" in kernel.source
+    (kernel,) = fused.kernels(odd[:, 1:])
+    assert "load_packet" not in kernel.source
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0), (12, 0)])
+def test_every_generation_is_compiled_for(cc: tuple[int, int]) -> None:
+    fused = nfuser.fuse(ROWS["layer_norm"], backend="interpret")
+    (kernel,) = fused.kernels(build("bfloat16", (4, 4096)))
+    assert compile_cuda(kernel.source, kernel.name, kernel.signature, cc=cc).cubin
