@@ -170,7 +170,7 @@ def main() -> int:
 def measure(case: Case, device: Device) -> Row:
     """Run one case on one device."""
     fused, plain = case.function, case.function.__wrapped__
-    arrays = _random(case.shapes)
+    arrays = random_arrays(case.shapes)
     there = [device.put(a) for a in arrays]
     exact = _several(plain(*(a.astype(np.float64) for a in arrays)))
     got = [device.get(a) for a in _several(fused(*there))]
@@ -197,7 +197,7 @@ def reads_of_first(case: Case) -> float:
 
     The interpreter runs the very source that a GPU would, and counts.
     """
-    arrays = _random(case.small)
+    arrays = random_arrays(case.small)
     function = fuse(case.function.__wrapped__, backend="interpret")
     before = len(REPORTS)
     function(*arrays)
@@ -207,7 +207,8 @@ def reads_of_first(case: Case) -> float:
     return sum(access.elements_read for access in firsts) / arrays[0].size
 
 
-def _random(shapes: tuple[tuple[int, ...], ...]) -> list[np.ndarray[Any, Any]]:
+def random_arrays(shapes: tuple[tuple[int, ...], ...]) -> list[np.ndarray[Any, Any]]:
+    """Return seeded float32 arrays of these shapes."""
     generator = np.random.default_rng(0)
     return [generator.standard_normal(shape, np.float32) for shape in shapes]
 

@@ -56,7 +56,9 @@ def test_output_may_hold_blank_lines_and_dots() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_python_blocks_are_python(page: Path) -> None:
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+    for block in re.findall(
+        r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL
+    ):
         ast.parse(block)
 
 
@@ -64,7 +66,9 @@ def test_python_blocks_are_python(page: Path) -> None:
 def test_every_name_of_nfuser_in_a_page_exists(page: Path) -> None:
     import importlib
 
-    text = re.sub(r"^```pycon\n.*?^```", "", page.read_text(), flags=re.M | re.S)
+    text = re.sub(
+        r"^```pycon\n.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL
+    )
     for dotted in set(re.findall(r"`nfuser((?:\.[A-Za-z_]\w*)+)", text)):
         found = importlib.import_module("nfuser")
         path = "nfuser"
