@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a fusion by a schedule of the test's own making, in the interpreter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.codegen.cuda import print_cuda
+from nfuser.device.descriptor import CPU, Library
+from nfuser.host.evaluate import Evaluator
+from nfuser.host.program import Part, Slot
+from nfuser.ir.verify import verify_fusion
+from nfuser.lower.build import lower
+from nfuser.rewrite.passes import rewrite
+from nfuser.runtime.build_program import build_program
+from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
+from nfuser.schedule.facts import Facts, Layout, Target
+from nfuser.schedule.registry import find_scheduler
+from nfuser.segment.segmented import Segment, Segmented
+from tests.hand_built import settle, sizes_of, traced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.schedule.scheduled import Heuristic, Scheduled, Scheduler
+
+Array = np.ndarray[Any, Any]
+CUDA = Target("cuda")
+
+
+class Call:
+    """One call of one fusion that a single kernel can run."""
+
+    def __init__(self, function: Callable[..., Any], *arrays: Array) -> None:
+        self.arrays = arrays
+        expected = function(*arrays)
+        self.expected = expected if isinstance(expected, tuple) else (expected,)
+        shapes = [a.shape for a in arrays]
+        concrete = rewrite(settle(traced(function, *arrays), *shapes))
+        self.fusion = concrete.fusion
+        found = find_scheduler(self.fusion)
+        assert not isinstance(found, tuple), found
+        self.scheduler: Scheduler = found
+        self.facts = _facts(self.fusion, arrays)
+
+    def heuristic(self) -> Heuristic:
+        """Return what the scheduler would choose."""
+        return self.scheduler.heuristic(self.fusion, self.facts)
+
+    def apply(self, heuristic: Heuristic) -> Scheduled:
+        """Return the schedule for ``heuristic``."""
+        scheduled = self.scheduler.apply(self.fusion, heuristic, CUDA)
+        verify_fusion(scheduled.fusion)
+        return scheduled
+
+    def check(self, scheduled: Scheduled) -> None:
+        """Lower, print and interpret ``scheduled``; compare with NumPy."""
+        for got, want in zip(self._run(scheduled), self.expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+    def _run(self, scheduled: Scheduled) -> list[Array]:
+        source = print_cuda(lower(scheduled))
+        inputs = tuple(a.result for a in self.fusion.arguments)
+        segment = Segment(self.fusion, inputs, self.scheduler)
+        compiled = CompiledSegment(segment, scheduled, source, source)
+        runtime = FusionKernelRuntime(
+            Segmented(self.fusion, (segment,), ()),
+            (scheduled.heuristic,),
+            (compiled,),
+            1,
+            0,
+        )
+        slots = {t: self._slot(t) for t in (*inputs, *self.fusion.outputs)}
+        program = build_program(
+            runtime,
+            self.facts,
+            {t: Part(slot) for t, slot in slots.items()},
+            tuple(slots[t] for t in inputs),
+            tuple(slots[t] for t in self.fusion.outputs),
+        )
+        evaluator = Evaluator(program, Library.NUMPY, CPU, "interpret")
+        given = {
+            slots[t]: (array, array.ctypes.data)
+            for t, array in zip(inputs, self.arrays, strict=True)
+        }
+        return evaluator(given, {}, {})[0]
+
+    def _slot(self, tensor: Any) -> Slot:
+        shape = tuple(self.facts.size(x) for x in tensor.shape)
+        return Slot("t", shape, self.facts.layouts[tensor].strides, tensor.dtype)
+
+
+def _facts(fusion: Fusion, arrays: Sequence[Array]) -> Facts:
+    sizes = sizes_of(*(a.shape for a in arrays))
+    layouts: dict[Any, Layout] = {}
+    for argument, array in zip(fusion.arguments, arrays, strict=True):
+        steps = tuple(s // array.itemsize for s in array.strides)
+        address = array.ctypes.data
+        layouts[argument.result] = Layout(steps, min(address & -address, 16))
+    facts = Facts(sizes, layouts, CUDA)
+    for tensor in fusion.outputs:
+        shape = [facts.size(x) for x in tensor.shape]
+        steps = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
+        layouts[tensor] = Layout(tuple(int(s) for s in steps), 16)
+    return facts

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any legal schedule of a fusion gives what NumPy gives for the unscheduled one."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.reduction import is_single_pass
+from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+from tests.schedule.run_schedule import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.nest import LoopAxis, Nest
+    from nfuser.schedule.scheduled import Scheduled
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _normalised(x: Any, w: Any) -> Any:
+    centred = x - x.mean(axis=1, keepdims=True)
+    spread = x.var(axis=1, keepdims=True)
+    return centred / np.sqrt(spread + 1e-5) * w, spread[:, 0]
+
+
+ARRAYS = {
+    "matrix": (12, 40),
+    "odd": (7, 45),
+    "tall": (45, 8),
+    "row": (40,),
+    "column": (12, 1),
+    "cube": (4, 5, 8),
+}
+POINTWISE: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "stretched": (lambda x, b, c: x * b + c, ("matrix", "row", "column")),
+    "turned": (lambda x: x.T * 2 - 1, ("matrix",)),
+    "mirrored": (lambda x: (x[:, ::-1] + x, -x), ("odd",)),
+    "permuted": (lambda x: x.transpose(2, 0, 1) + 1, ("cube",)),
+    "sliced": (lambda x: x[1:, ::2] * x[:-1, 1::2], ("matrix",)),
+}
+REDUCING: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "softmax": (_softmax, ("matrix",)),
+    "softmax of odd rows": (_softmax, ("odd",)),
+    "norm": (_normalised, ("matrix", "row")),
+    "columns": (lambda x: (x.sum(0), x.max(0)), ("matrix",)),
+    "columns of tall": (lambda x: x / x.sum(0), ("tall",)),
+    "everything": (lambda x: (x.sum(), x.max(), x.argmin()), ("odd",)),
+    "middle": (lambda x: x.sum(1), ("cube",)),
+    "outside": (lambda x: (x.mean((0, 2)), x.var((0, 2))), ("cube",)),
+    "places": (lambda x: (x.argmax(1), x.min(1)), ("odd",)),
+    "truth": (lambda x: ((x > 1).any(1), (x > -3).all(1)), ("odd",)),
+}
+
+
+def _call(case: tuple[Callable[..., Any], tuple[str, ...]]) -> Call:
+    rng = np.random.default_rng(0)
+    function, names = case
+    shapes = (ARRAYS[name] for name in names)
+    return Call(function, *(rng.standard_normal(s).astype(np.float32) for s in shapes))
+
+
+def _cut(draw: st.DrawFn, groups: Groups) -> Groups:
+    """Cut some groups in two; what steps as one loop also runs as two."""
+    pieces: list[tuple[int, ...]] = []
+    for group in groups:
+        at = draw(st.integers(0, len(group) - 1))
+        pieces += [group[:at], group[at:]] if at else [group]
+    return tuple(pieces)
+
+
+def _width(draw: st.DrawFn, widest: int) -> int:
+    return draw(st.sampled_from([w for w in (1, 2, 4, 8) if w <= widest]))
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("name", POINTWISE)
+@given(data=st.data())
+def test_pointwise_heuristics(name: str, data: st.DataObject) -> None:
+    call = _call(POINTWISE[name])
+    chosen = call.heuristic()
+    assert isinstance(chosen, PointwiseHeuristic)
+    groups = _cut(data.draw, chosen.groups)
+    is_whole = groups[-1] == chosen.groups[-1]
+    drawn = replace(
+        chosen,
+        groups=groups,
+        width=_width(data.draw, chosen.width) if is_whole else 1,
+        threads=data.draw(st.sampled_from([3, 32, 100, 256, 1024])),
+        wide_index=data.draw(st.booleans()),
+    )
+    call.check(call.apply(drawn))
+
+
+THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
+BLOCKS = (Binding.BLOCK_X, Binding.BLOCK_Y)
+
+
+def _drawn_nest(draw: st.DrawFn, scheduled: Scheduled) -> Nest:
+    """Loops in any order, merged to one or two, tiled over blocks and threads."""
+    space = scheduled.space
+    builder = NestBuilder(space.kept, ())
+    loops = draw(st.permutations(space.kept))
+    cut = draw(st.integers(0, len(loops) - 1))
+    parts = [part for part in (loops[:cut], loops[cut:]) if part]
+    tiles: list[LoopAxis] = []
+    for part in parts:
+        whole = builder.merge([builder.axis(loop) for loop in part])
+        tail = draw(st.sampled_from([Tail.GUARD, Tail.CLAMP]))
+        tiles += builder.split(whole, draw(st.integers(2, 16)), tail)
+    for k, tile in enumerate(tiles):
+        builder.bind(tile, (THREADS if k % 2 else BLOCKS)[k // 2])
+    return builder.freeze()
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("name", POINTWISE)
+@given(data=st.data())
+def test_pointwise_nests(name: str, data: st.DataObject) -> None:
+    call = _call(POINTWISE[name])
+    scheduled = call.apply(replace(call.heuristic(), width=1))
+    call.check(replace(scheduled, nest=_drawn_nest(data.draw, scheduled)))
+
+
+def _drawn_reduction(draw: st.DrawFn, call: Call) -> ReductionHeuristic:
+    chosen = call.heuristic()
+    assert isinstance(chosen, ReductionHeuristic)
+    kept, reduced = _cut(draw, chosen.kept), _cut(draw, chosen.reduced)
+    inner = draw(st.booleans()) or not kept
+    is_whole = (reduced, chosen.reduced) if inner else (kept, chosen.kept)
+    fits = inner == chosen.inner and is_whole[0][-1:] == is_whole[1][-1:]
+    width = _width(draw, chosen.width) if fits else 1
+    fold = draw(st.sampled_from([32, 64, 128] if inner else [1, 2, 8, 32]))
+    if inner and draw(st.booleans()):
+        fold = draw(st.sampled_from([1, 2, 4, 8, 16]))
+    keep = 1 if fold > 32 else max(1, 128 // fold) if inner else 32
+    length = call.facts.size(_length(call))
+    least = -(-length // (fold * (width if inner else 1)))
+    splits = draw(st.sampled_from([1, 1, 2, 5])) if is_single_pass(call.fusion) else 1
+    fold = max(fold, 2) if splits > 1 else fold
+    steps = draw(st.sampled_from([0, least, least + 3])) if splits == 1 else 0
+    return replace(
+        chosen,
+        kept=kept,
+        reduced=reduced,
+        inner=inner,
+        width=width,
+        fold_threads=fold,
+        keep_threads=keep,
+        steps=steps,
+        splits=splits,
+        wide_index=draw(st.booleans()),
+    )
+
+
+def _length(call: Call) -> Any:
+    reduce = call.fusion.reductions[0]
+    total: Any = 1
+    for axis in reduce.axes:
+        total = reduce.source.shape[axis] * total
+    return total
+
+
+@settings(max_examples=20)
+@pytest.mark.parametrize("name", REDUCING)
+@given(data=st.data())
+def test_reductions(name: str, data: st.DataObject) -> None:
+    call = _call(REDUCING[name])
+    call.check(call.apply(_drawn_reduction(data.draw, call)))
+
+
+@pytest.mark.parametrize("name", [*POINTWISE, *REDUCING])
+def test_the_chosen_schedule(name: str) -> None:
+    call = _call((POINTWISE | REDUCING)[name])
+    call.check(call.apply(call.heuristic()))
