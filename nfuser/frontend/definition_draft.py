@@ -95,8 +95,9 @@ class Draft:
         self, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
     ) -> None:
         """Keep one call for ``repr``; lists are copied, they may change."""
-        copied = tuple(list(x) if isinstance(x, list) else x for x in args)
-        made = Record(name, copied, dict(options), result, self.builder.source)
+        copied = tuple(_copied(x) for x in args)
+        named = {key: _copied(x) for key, x in options.items()}
+        made = Record(name, copied, named, result, self.builder.source)
         self.records.append(made)
 
     # -- between handles and the IR ------------------------------------------
@@ -217,6 +218,10 @@ class AtLine:
     ) -> None:
         if isinstance(error, NfuserError):
             error.args = (f"{error}{place(self._line)}", *error.args[1:])
+
+
+def _copied(x: Any) -> Any:
+    return list(x) if isinstance(x, list) else x
 
 
 def place(line: SourceLine | None) -> str:

@@ -72,7 +72,7 @@ GENERAL = (
     *("nan_to_num", "round_to"),
 )
 _LATER = (
-    *("reshape", "slice", "pad", "cat", "index_select", "select", "scatter", "gather"),
+    *("reshape", "pad", "cat", "index_select", "scatter", "gather"),
     *("take_along_axis", "embedding_fwd", "cumsum", "cumprod", "cummin", "cummax"),
     *("topk", "argsort", "triu", "matmul", "linear", "grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
@@ -140,6 +140,8 @@ class Ops:
         self._draft = draft
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
         draft = self._draft
         if name in TABLE:
             return lambda *args, **options: draft.call(name, args, options)

@@ -11,6 +11,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import (
     CPU,
@@ -125,7 +127,9 @@ class Runner:
                 numbers[slot] = defined.read(slot, item)
                 continue
             library = library_of(type(item))
-            if library is None:
+            if isinstance(item, np.generic):  # NumPy's own form of a 0-d array
+                item, library = np.asarray(item), Library.NUMPY
+            elif library is None:
                 describe(item, f"input {slot} ({defined.name})")
                 raise AssertionError(item)
             arrays[slot] = item

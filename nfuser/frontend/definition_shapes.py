@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
 from nfuser.frontend.definition_types import DataType, dtype_or_none
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.frontend.definition_draft import Draft
-    from nfuser.ir import scalar as sc
+    from nfuser.ir.tensor import TensorView
 
 
 def _size(d: Draft, arg: Any, dim: int) -> sc.Scalar:
@@ -100,6 +102,65 @@ def _expand(d: Draft, arg: Any, shape: Any) -> Any:
     return ops.broadcast_to(d.builder, x, target)
 
 
+def _slice(
+    d: Draft,
+    arg: Any,
+    start_indices: Sequence[Any],
+    end_indices: Sequence[Any],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """Take ``[start:end:stride]`` along each axis; beyond the end, what there is."""
+    x = d.tensor(arg)
+    steps = (1,) * x.ndim if strides is None else tuple(strides)
+    if {len(start_indices), len(end_indices), len(steps)} != {x.ndim}:
+        message = f"slice takes a start, an end and a stride for each of {x.ndim} axes"
+        raise ShapeError(message)
+    if any(type(step) is not int or step < 1 for step in steps):
+        message = f"strides of a slice are positive integers, not {list(steps)}"
+        raise ShapeError(message)
+    starts: list[sc.Scalar] = []
+    extents: list[sc.Scalar] = []
+    for k, step in enumerate(steps):
+        start = sc.minimum(d.extent(start_indices[k]), x.shape[k])
+        end = sc.maximum(sc.minimum(d.extent(end_indices[k]), x.shape[k]), start)
+        starts.append(start)
+        extents.append((end - start + (step - 1)) // step)
+    return _sliced(d, x, starts, extents, steps)
+
+
+def _select(d: Draft, arg: Any, index: int, dim: int) -> Any:
+    """Take element ``index`` along ``dim``, which is gone afterwards."""
+    x = d.tensor(arg)
+    place = ops.normal_axis(dim, x.ndim)
+    extent = x.shape[place]
+    if type(index) is not int:
+        message = f"select takes an integer that is known now, not {index!r}"
+        raise UnsupportedError(message)
+    start = sc.const(index) if index >= 0 else extent + index
+    left = start if index < 0 else extent - 1 - index
+    text = f"index {index} is out of bounds for axis {place}"
+    if isinstance(left, sc.Const) and left.value < 0:
+        raise AxisError(text)
+    d.require_natural(left, f"{text}, by {{}}")
+    starts: list[sc.Scalar] = [sc.const(0)] * x.ndim
+    extents = list(x.shape)
+    starts[place], extents[place] = start, sc.const(1)
+    one = _sliced(d, x, starts, extents, (1,) * x.ndim)
+    return ops.squeeze(d.builder, one, place)
+
+
+def _sliced(
+    d: Draft,
+    x: TensorView,
+    starts: Sequence[sc.Scalar],
+    extents: Sequence[sc.Scalar],
+    steps: tuple[int, ...],
+) -> TensorView:
+    result = d.builder.new(extents, x.dtype)
+    d.builder.emit(Slice(x, result, tuple(starts), steps))
+    return result
+
+
 def _full(d: Draft, shape: Any, fill_value: Any, dtype: Any = DataType.Null) -> Any:
     wanted = dtype_or_none(dtype)
     element = d.operand(fill_value)
@@ -122,7 +183,9 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "full": _full,
     "iota": _iota,
     "permute": _permute,
+    "select": _select,
     "shape": _shape,
     "size": _size,
+    "slice": _slice,
     "squeeze": _squeeze,
 }

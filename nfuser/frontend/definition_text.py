@@ -76,8 +76,10 @@ def literal(x: Any) -> str:
         case complex() if not cmath.isfinite(x) or x.real == 0:
             # A literal sum would lose the sign of a zero, and has no infinity.
             return f"complex({literal(x.real)}, {literal(x.imag)})"
+        case _ if not _is_plain(x) and _is_dtype(x):
+            return repr(data_type(as_dtype(x)))
         case _:
-            return repr(x) if _is_plain(x) else repr(data_type(as_dtype(x)))
+            return repr(x)
 
 
 def _numpy_literal(x: np.generic) -> str:
@@ -85,6 +87,14 @@ def _numpy_literal(x: np.generic) -> str:
     number = x.item()
     name = "bool" if isinstance(number, bool) else x.dtype.name
     return f"{module}.{name}({literal(number)})"
+
+
+def _is_dtype(x: object) -> bool:
+    try:
+        as_dtype(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_plain(x: object) -> bool:

@@ -211,6 +211,20 @@ def test_an_array_without_axes_may_be_passed_by_value() -> None:
         assert found.dtype == np.float64
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tensors_of_torch_come_back_as_such(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
+    scale = torch.tensor(0.5, dtype=torch.float64)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.mul(fd.from_pytorch(x.T), 2))
+        by_value = fd.from_pytorch(scale)
+        fd.add_output(fd.ops.mul(by_value, fd.define_tensor(shape=[-1, -1])))
+    doubled, scaled = fd.execute([x.T, scale, np.ones((2, 2), np.float32)])
+    assert torch.equal(doubled, x.T * 2)
+    assert torch.equal(scaled, torch.full((2, 2), 0.5, dtype=torch.float64))
+
+
 def test_the_text_of_a_definition() -> None:
     with FusionDefinition() as fd:
         t0 = fd.define_tensor(shape=[-1, 1], contiguity=[True, None])
@@ -246,6 +260,23 @@ def test_new_tensors_carry_the_users_line() -> None:
         fd.add_output(fd.ops.exp(x))
     (line,) = [text for text in str(fd).splitlines() if "exp(" in text]
     assert "# test_definition.py:" in line
+
+
+def test_a_dtype_is_printed_by_its_name_and_lists_as_they_were() -> None:
+    axes = [0]
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1], dtype=np.float64)
+        fd.add_output(fd.ops.sum(x, dims=axes, dtype=np.dtype("float32")))
+    axes.append(1)
+    assert "dtype=DataType.Double)" in repr(fd)
+    assert "fd.ops.sum(T0, dims=[0], dtype=DataType.Float)" in repr(fd)
+
+
+def test_a_numpy_scalar_is_an_array_without_axes() -> None:
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[], dtype=DataType.Float)
+        fd.add_output(fd.ops.mul(x, x))
+    assert fd.execute([np.float32(3)]) == fd.execute([np.asarray(3, np.float32)]) == [9]
 
 
 def test_a_definition_tells_whether_it_is_valid() -> None:

@@ -100,6 +100,21 @@ WRITTEN: dict[str, tuple[Callable[[FusionDefinition, Any], Any], type, str]] = {
         ValueError,
         "is_broadcast_dim has 1 False for the 2 axes",
     ),
+    "a slice that runs backwards": (
+        lambda fd, x: fd.ops.slice(x, [0, 0], [2, 3], [1, -1]),
+        ValueError,
+        "strides of a slice are positive integers, not [1, -1]",
+    ),
+    "a slice from the end": (
+        lambda fd, x: fd.ops.slice(x, [0, -1], [2, 3]),
+        ValueError,
+        "negative dimensions are not allowed: -1",
+    ),
+    "an index out of bounds": (
+        lambda fd, x: fd.ops.select(x, 3, 1),
+        IndexError,
+        "index 3 is out of bounds for axis 1",
+    ),
     "places out of order": (
         lambda fd, x: fd.ops.broadcast_in_dim(x, [3, 2], [1, 0]),
         ValueError,

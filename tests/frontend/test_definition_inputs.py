@@ -156,6 +156,15 @@ def test_sizes_are_checked_at_each_new_shape() -> None:
         fd.execute([np.ones(2, np.float32)])
 
 
+@pytest.mark.parametrize("index", [2, -3])
+def test_an_index_is_checked_at_each_new_shape(index: int) -> None:
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.select(fd.define_tensor(shape=[-1, -1]), index, 1))
+    np.testing.assert_array_equal(fd.execute([GRID])[0], GRID[:, index])
+    with pytest.raises(ValueError, match=f"index {index} is out of bounds for axis 1"):
+        fd.execute([GRID[:, :2]])
+
+
 def test_symbolic_sizes_that_do_not_meet_name_the_line() -> None:
     with FusionDefinition() as fd:
         a, b = (fd.define_tensor(shape=[-1]) for _ in range(2))

@@ -213,6 +213,18 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda fd, x: fd.ops.permute(x, [2, 0, 1]),
         lambda x: x.transpose(2, 0, 1),
     ),
+    "slice": (
+        lambda fd, x: fd.ops.slice(x, [0, x.size(0), 1], [9, 3, x.size(1)], [1, 1, 2]),
+        lambda x: x[0:9, 2:3, 1:3:2],
+    ),
+    "slice of nothing": (
+        lambda fd, x: fd.ops.slice(x, [1, 2, 7], [2, 1, 9]),
+        lambda x: x[1:2, 2:1, 7:9],
+    ),
+    "select": (
+        lambda fd, x: [fd.ops.select(x, 1, 2), fd.ops.select(x, -3, 1)],
+        lambda x: (x[:, :, 1], x[:, -3]),
+    ),
     "full": (
         lambda fd, x: fd.ops.full([x.size(1), 2], 3.5, DataType.Float),
         lambda x: np.full((3, 2), np.float32(3.5)),
