@@ -52,11 +52,9 @@ def rms_norm(x: Any, weight: Any) -> Any:
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5) * weight
 
 
-def rope(x: Any, cos: Any, sin: Any) -> Any:
-    """Return ``x`` with its halves rotated against each other."""
-    h = x.shape[-1] // 2
-    rotated = np.concatenate([-x[..., h:], x[..., :h]], axis=-1)
-    return x * cos + rotated * sin
+def swiglu(x: Any, gate: Any) -> Any:
+    """Return ``x`` times the gate's ``g * sigmoid(g)``."""
+    return x * (gate / (1 + np.exp(-gate)))
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int = 7) -> float:

@@ -7,7 +7,7 @@ import numexpr
 import numpy as np
 
 import nfuser
-from benchmarks import copy_share, gelu, normal, ratio, require_torch_cuda, rope
+from benchmarks import copy_share, gelu, normal, ratio, require_torch_cuda, swiglu
 
 ROWS = 1024
 COLUMNS = 4096
@@ -36,12 +36,11 @@ class Cpu:
             lambda: numexpr.evaluate(expression, names),
         )
 
-    def track_rope_over_numpy(self) -> float:
-        x = normal(8, 1024, 128)
-        cos, sin = normal(1024, 128, seed=1), normal(1024, 128, seed=2)
-        fused = nfuser.fuse(rope)
-        np.testing.assert_allclose(fused(x, cos, sin), rope(x, cos, sin), rtol=1e-5)
-        return ratio(lambda: fused(x, cos, sin), lambda: rope(x, cos, sin))
+    def track_swiglu_over_numpy(self) -> float:
+        x, gate = self.x, normal(ROWS, COLUMNS, seed=2)
+        fused = nfuser.fuse(swiglu)
+        np.testing.assert_allclose(fused(x, gate), swiglu(x, gate), rtol=2e-6)
+        return ratio(lambda: fused(x, gate), lambda: swiglu(x, gate))
 
 
 class Cuda:
@@ -64,16 +63,12 @@ class Cuda:
         torch.testing.assert_close(fused(x, bias).float(), wanted, rtol=1e-2, atol=1e-2)
         return copy_share(lambda: fused(x, bias), 2 * x.nbytes)
 
-    def track_rope_copy_share(self, dtype: str) -> float:
+    def track_swiglu_copy_share(self, dtype: str) -> float:
         torch = self.torch
-        x = torch.randn(2, 32, 8192, 128, device="cuda", dtype=self.dtype)
-        cos, sin = (
-            torch.randn(8192, 128, device="cuda", dtype=self.dtype) for _ in range(2)
+        x, gate = (
+            torch.randn(16384, 8192, device="cuda", dtype=self.dtype) for _ in range(2)
         )
-        fused = nfuser.fuse(rope)
-        a, b = x.float().chunk(2, dim=-1)
-        wanted = x.float() * cos + torch.cat([-b, a], dim=-1) * sin
-        torch.testing.assert_close(
-            fused(x, cos, sin).float(), wanted, rtol=1e-2, atol=3e-2
-        )
-        return copy_share(lambda: fused(x, cos, sin), 2 * x.nbytes)
+        fused = nfuser.fuse(swiglu)
+        wanted = x.float() * torch.nn.functional.silu(gate.float())
+        torch.testing.assert_close(fused(x, gate).float(), wanted, rtol=1e-2, atol=1e-2)
+        return copy_share(lambda: fused(x, gate), 3 * x.nbytes)

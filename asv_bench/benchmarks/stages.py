@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser
-from benchmarks import gelu, layer_norm, normal, rope
+from benchmarks import gelu, layer_norm, normal, softmax
+from nfuser.debug import timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-from nfuser.debug import timing
 
 FUNCTIONS = {
     "gelu": (gelu, [(64, 64), (64,)]),
     "layer_norm": (layer_norm, [(64, 64), (64,), (64,)]),
-    "rope": (rope, [(4, 64), (64,), (64,)]),
+    "softmax": (softmax, [(64, 64)]),
 }
 STAGES = (
     "trace",
@@ -26,6 +26,7 @@ STAGES = (
     "lower",
     "codegen",
     "compile",
+    "host",
 )
 
 
