@@ -36,8 +36,10 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], *arrays: Array) -> None:
         self.arrays = arrays
-        expected = function(*arrays)
-        self.expected = expected if isinstance(expected, tuple) else (expected,)
+        expected: Any = function(*arrays)
+        self.expected: tuple[Any, ...] = (
+            expected if isinstance(expected, tuple) else (expected,)
+        )
         shapes = [a.shape for a in arrays]
         concrete = rewrite(settle(traced(function, *arrays), *shapes))
         self.fusion = concrete.fusion

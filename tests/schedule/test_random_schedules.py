@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nfuser.schedule.layout import Groups
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.scheduled import Scheduled
+
+
+Draw = Callable[..., Any]
 
 
 def _softmax(x: Any) -> Any:
@@ -74,7 +76,7 @@ def _call(case: tuple[Callable[..., Any], tuple[str, ...]]) -> Call:
     return Call(function, *(rng.standard_normal(s).astype(np.float32) for s in shapes))
 
 
-def _cut(draw: st.DrawFn, groups: Groups) -> Groups:
+def _cut(draw: Draw, groups: Groups) -> Groups:
     """Cut some groups in two; what steps as one loop also runs as two."""
     pieces: list[tuple[int, ...]] = []
     for group in groups:
@@ -83,7 +85,7 @@ def _cut(draw: st.DrawFn, groups: Groups) -> Groups:
     return tuple(pieces)
 
 
-def _width(draw: st.DrawFn, widest: int) -> int:
+def _width(draw: Draw, widest: int) -> int:
     return draw(st.sampled_from([w for w in (1, 2, 4, 8) if w <= widest]))
 
 
@@ -110,7 +112,7 @@ THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
 BLOCKS = (Binding.BLOCK_X, Binding.BLOCK_Y)
 
 
-def _drawn_nest(draw: st.DrawFn, scheduled: Scheduled) -> Nest:
+def _drawn_nest(draw: Draw, scheduled: Scheduled) -> Nest:
     """Loops in any order, merged to one or two, tiled over blocks and threads."""
     space = scheduled.space
     builder = NestBuilder(space.kept, ())
@@ -136,7 +138,7 @@ def test_pointwise_nests(name: str, data: st.DataObject) -> None:
     call.check(replace(scheduled, nest=_drawn_nest(data.draw, scheduled)))
 
 
-def _drawn_reduction(draw: st.DrawFn, call: Call) -> ReductionHeuristic:
+def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
     chosen = call.heuristic()
     assert isinstance(chosen, ReductionHeuristic)
     kept, reduced = _cut(draw, chosen.kept), _cut(draw, chosen.reduced)
