@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
+from nfuser.frontend.check import check
 from nfuser.frontend.definition import FusionDefinition
 from nfuser.frontend.definition_types import DataType
 from nfuser.frontend.fused import Fused, fuse
@@ -15,5 +16,6 @@ __all__ = [
     "FusionDefinition",
     "NfuserError",
     "__version__",
+    "check",
     "fuse",
 ]

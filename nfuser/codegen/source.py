@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Source:
     """Python source of one kernel, frozen by convention.
 
-    ``text`` is a module one can run; ``signature`` is Numba's, ``kinds`` names what each
-    parameter is ("pointer" or a dtype), for a launcher.
+    ``text`` is a module one can run; ``signature`` is Numba's, ``kinds`` names what
+    each parameter is ("pointer" or a dtype), for a launcher.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ import inspect
 import logging
 import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -192,13 +193,14 @@ class Fused(Generic[P, R]):
         kwargs: Mapping[str, Any],
     ) -> tuple[Variant, tuple[Any, ...]]:
         structure = (*arguments.structure, described.lifted)
-        found = self._variants.setdefault(structure, [])
+        found = self._variants.get(structure, [])
         shapes = {slot: d.shape for slot, d in described.arrays.items()}
         values = _values(shapes, described.numbers)
         for variant in found:
             arrays = self._serves(variant.trace, values, described, args, kwargs)
             if arrays is not None:
                 return variant, arrays
+        self._drop_dead()
         with timing.timed("trace"):
             trace = trace_function(self._function, described.call(arguments))
         self._counters.add("traces")
@@ -207,8 +209,14 @@ class Fused(Generic[P, R]):
         arrays = trace.captured.read(args, kwargs)
         assert arrays is not None
         variant = Variant(trace, FusionExecutorCache(trace.fusion, self._counters))
-        found.append(variant)
+        self._variants.setdefault(structure, []).append(variant)
         return variant, arrays
+
+    def _drop_dead(self) -> None:
+        """Forget what was built for objects that are gone (instances of methods)."""
+        for table in (self._variants, self._plans):
+            for key in [k for k in table if _names_the_dead(k)]:
+                del table[key]
 
     def _serves(
         self,
@@ -233,7 +241,7 @@ class Fused(Generic[P, R]):
         return arrays if all(a == g.answer for a, g in pairs) else None
 
     def _why_traced(self, before: list[Variant]) -> str:
-        if not self._variants or (len(self._variants) == 1 and not before):
+        if not self._variants:
             return f"{self._name} was called for the first time"
         if not before:
             return "arguments of new dtypes, ranks, structure or static values"
@@ -390,6 +398,11 @@ class Fused(Generic[P, R]):
     def __reduce__(self) -> Any:
         """Pickle by name, as functions are."""
         return _lookup, (self.__module__, self.__qualname__)
+
+
+def _names_the_dead(key: tuple[object, ...]) -> bool:
+    statics = (x[1] for x in key if isinstance(x, tuple) and len(x) == 2)
+    return any(isinstance(x, weakref.ref) and x() is None for x in statics)
 
 
 def _lookup(module: str, qualname: str) -> Any:

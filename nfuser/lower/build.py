@@ -6,22 +6,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Reduce, results, sources
+from nfuser.ir.expr import Reduce, ReduceOp, results, sources
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
     Buffer,
+    Call,
     For,
     If,
     Kernel,
     Launch,
+    Let,
     SetElement,
     Stmt,
     Store,
     StorePacket,
     Value,
     Var,
+    guarded,
 )
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.values import Key, Scope, Values, packets
@@ -91,9 +94,9 @@ class _Builder:
             self._store_rows()
         else:
             self._reduce()
-        body = tuple(self.values.row.stmts)
+        body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
         for bound in self.nest.kept_bounds if self.levels == 0 else ():
-            body = (If(sc.less(bound.index, bound.extent), body),)
+            body = guarded(sc.less(bound.index, bound.extent), body)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -204,7 +207,7 @@ class _Builder:
         values.lane = Scope() if self.nest.lane else None
         after: list[Stmt] = []
         for reduce, state in states.items():
-            self._fold_element(reduce, state)
+            self._fold_element(reduce, self._chunk_of(reduce, state, after))
         for output in outputs:
             self._store(output, after)
         tile, lane = values.tile, values.lane
@@ -212,6 +215,27 @@ class _Builder:
         loop = values.in_lanes(lane) if lane else None
         body: tuple[Stmt, ...] = (*tile.stmts, *((loop,) if loop else ()), *after)
         values.row.stmts.extend(self._in_steps(body))
+
+    def _chunk_of(
+        self, reduce: Reduce, state: fold.State, after: list[Stmt]
+    ) -> fold.State:
+        """Return what elements are added to: the sum of a chunk, where there are any.
+
+        It begins anew in each step along the row and is added to ``state`` after it.
+        """
+        heuristic = self.scheduled.heuristic
+        is_sum = reduce.op is ReduceOp.SUM and reduce.source.dtype.is_float
+        chunk = getattr(heuristic, "chunk", 0)
+        if not (chunk and is_sum):
+            return state
+        tile = self.values.tile
+        (zero,), (total,) = fold.initial(reduce), state
+        assert tile is not None
+        assert isinstance(total, Var)
+        part = Var(zero.dtype, reduce.result)
+        tile.stmts.append(Let(part, zero))
+        after.append(Let(total, Call("add", (total, part), zero.dtype)))
+        return [part]
 
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values
@@ -233,11 +257,7 @@ class _Builder:
     def _in_steps(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Wrap a tile in the guards and loops of the row."""
         for bound in self.nest.reduced_bounds:
-            condition = sc.less(bound.index, bound.extent)
-            if condition is sc.const(0):
-                return ()
-            if condition is not sc.const(1):
-                body = (If(condition, body),)
+            body = guarded(sc.less(bound.index, bound.extent), body)
         for leaf in reversed(self.nest.reduced):
             if not leaf.binding.is_bound and leaf.extent is not sc.const(1):
                 body = (For(leaf.index, leaf.stop, body),)

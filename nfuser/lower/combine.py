@@ -14,7 +14,6 @@ from nfuser.lower.kernel_ir import (
     Call,
     Element,
     For,
-    If,
     Let,
     Load,
     Memory,
@@ -28,6 +27,7 @@ from nfuser.lower.kernel_ir import (
     TakeTicket,
     Value,
     Var,
+    guarded,
 )
 from nfuser.schedule.nest import Binding
 
@@ -151,7 +151,7 @@ class Combiner:
         shared = [values.array(s.dtype, warps, Memory.SHARED) for s in state]
         pairs = zip(shared, state, strict=True)
         writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
-        values.emit(If(sc.equal(thread % WARP, 0), writes))
+        values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
         values.emit(Barrier())
         self.assign(state, [Element(a, thread % warps) for a in shared])
         self._shuffles(reduce, state, warps)
@@ -200,7 +200,7 @@ class Combiner:
                 for buffer, own in zip(self._parts[reduce], state, strict=True):
                     at = self._part(self._index[Binding.BLOCK_Y])
                     values.emit(Store(buffer, at, own))
-        values.emit(self._if_first_of_row(tuple(stores)))
+        values.emit_all(self._if_first_of_row(tuple(stores)))
         values.emit(Publish())
         values.emit(Barrier())
         return self._is_last()
@@ -237,7 +237,7 @@ class Combiner:
         )
         for binding in _THREADS:
             if self._size(binding) > 1:
-                body = (If(sc.equal(self._index[binding], 0), body),)
+                body = guarded(sc.equal(self._index[binding], 0), body)
         for stmt in body:
             values.emit(stmt)
         values.emit(Barrier())
@@ -258,22 +258,19 @@ class Combiner:
             parts = self._parts[reduce]
             other = [values.let(Load(b, at, volatile=True)) for b in parts]
             self.join(reduce, state, list(other))
-        inner: tuple[Stmt, ...] = tuple(body)
-        condition = sc.less(split, splits)
-        if condition is not sc.const(1):
-            inner = (If(condition, inner),)
+        inner = guarded(sc.less(split, splits), tuple(body))
         values.emit(For(step, step.extent, inner))
         self.combine(reduce, state)
 
-    def _if_first_of_row(self, body: tuple[Stmt, ...]) -> Stmt:
-        return If(sc.equal(self.fold_index, 0), body)
+    def _if_first_of_row(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return guarded(sc.equal(self.fold_index, 0), body)
 
     def for_one_thread(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let the first thread of each real row run ``body``."""
         if not body:
             return ()
         if self._size(self._fold) > 1:
-            body = (self._if_first_of_row(body),)
+            body = self._if_first_of_row(body)
         return self.for_real_rows(body)
 
     def for_real_rows(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -281,5 +278,5 @@ class Combiner:
         if not body:
             return ()
         for bound in self.nest.kept_bounds:
-            body = (If(sc.less(bound.index, bound.extent), body),)
+            body = guarded(sc.less(bound.index, bound.extent), body)
         return body

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.base import node
+from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
@@ -253,3 +254,10 @@ class Kernel:
     scratch: tuple[Scratch, ...]
     launch: Launch
     wide_index: bool
+
+
+def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return ``body`` under ``condition``; a condition that is known leaves no branch."""
+    if isinstance(condition, Const):
+        return body if condition.value else ()
+    return (If(condition, body),)

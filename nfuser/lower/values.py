@@ -178,6 +178,11 @@ class Values:
         """Append ``stmt`` to the innermost scope."""
         (self.lane or self.tile or self.row).stmts.append(stmt)
 
+    def emit_all(self, stmts: tuple[Stmt, ...]) -> None:
+        """Append several statements."""
+        for stmt in stmts:
+            self.emit(stmt)
+
     @contextmanager
     def block(self) -> Iterator[list[Stmt]]:
         """Collect statements of the innermost scope apart, for a loop or a branch."""

@@ -120,7 +120,8 @@ class FusionExecutorCache:
         made = Concretization(concrete, rewritten, segmented)
         self.concretizations[answers] = made
         self.counters.add("concretizations")
-        self.counters.reason = self._why_concretized(answers)
+        if len(self.concretizations) > 1:  # the first one comes with its trace
+            self.counters.reason = self._why_concretized(answers)
         return made
 
     def _why_concretized(self, answers: Answers) -> str:
@@ -206,6 +207,7 @@ class FusionExecutorCache:
         heuristics = heuristics_for(found.segmented, facts)
         key = (found, heuristics, place.target, place.backend, place.device)
         runtime = self.runtimes.get(key)
+        others = [r.segmented for r in self.runtimes.values()]
         if runtime is None:
             runtime = build_runtime(
                 found.segmented,
@@ -219,7 +221,7 @@ class FusionExecutorCache:
             self.counters.add("compiled", runtime.compiled)
             self.counters.add("reused", runtime.reused)
             listed = ", ".join(str(h) for h in heuristics)
-            if not self.counters.reason.startswith("a new concretization"):
+            if found.segmented in others:
                 self.counters.reason = f"a new heuristic: {listed}"
         return runtime
 

@@ -77,9 +77,10 @@ def _strides(
             pairs = zip(found[source], steps, strict=True)
             return tuple(s * step for s, step in pairs)
         case Reduce(_, source, made, axes):
-            kept = tuple(s for k, s in enumerate(found[source]) if k not in axes)
-            shape = shapes[made[0]]
-            return dense(shape, axis_order(len(shape), [kept]))
+            whole = _stretch(source, found[source], shapes, shapes[source])
+            order = axis_order(source.ndim, [whole])
+            kept = [k for k in range(source.ndim) if k not in axes]
+            return dense(shapes[made[0]], [kept.index(k) for k in order if k in kept])
 
 
 def _stretch(

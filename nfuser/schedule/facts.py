@@ -42,7 +42,8 @@ class Layout:
 class Access:
     """A memory tensor at one point: where it starts, its step along each loop.
 
-    Both count elements; ``irregular`` loops enter the address in a way that is not a step.
+    Both count elements; ``irregular`` loops enter the address in a way that is not a
+    step.
     """
 
     tensor: TensorView

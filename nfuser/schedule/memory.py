@@ -17,7 +17,7 @@ INT32_LIMIT = 2**31 - 1
 
 
 def memory_tensors(fusion: Fusion) -> list[TensorView]:
-    """Return arguments passed by reference, then outputs, in the order of parameters."""
+    """Return arguments passed by reference, then outputs: the order of parameters."""
     arguments = [a.result for a in fusion.arguments if not a.by_value]
     return [*arguments, *fusion.outputs]
 

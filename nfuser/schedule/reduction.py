@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 WARP = 32
 MAX_THREADS = 1024
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
+CPU_CHUNK = 1024  # elements that vector lanes add up before their sum is added
 SHARED_BYTES = 40 * 1024
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
 
@@ -256,4 +257,13 @@ def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps else 0,
         splits=1,
         wide_index=True,
+        chunk=CPU_CHUNK if shape.inner and _sums_in_f64(fusion) else 0,
+    )
+
+
+def _sums_in_f64(fusion: Fusion) -> bool:
+    """Tell whether sums run in the widest type there is, where long chains tell."""
+    adds = (ReduceOp.SUM, ReduceOp.MOMENTS)
+    return any(
+        r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions
     )

@@ -94,6 +94,9 @@ def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
         kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     builder.bind(rows, Binding.PARALLEL)
+    if lane is not None and heuristic.chunk:
+        chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
+        reduced.append(chunk)
     for axis in reduced:
         builder.bind(axis, Binding.SERIAL)
     if lane is not None:

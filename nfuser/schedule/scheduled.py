@@ -43,7 +43,8 @@ class ReductionHeuristic:
     ``inner``: the reduced loops run along memory. ``fold_threads`` threads share one
     row and ``keep_threads`` rows (or packets of columns) share one block. ``steps``
     bounds how often a thread goes on along its row, where what is computed once is
-    kept; 0 is the looped form. ``splits`` blocks share one row.
+    kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
+    ``chunk`` elements before it adds their sum to the row's (0: all at once).
     """
 
     kept: Groups
@@ -56,6 +57,7 @@ class ReductionHeuristic:
     steps: int
     splits: int
     wide_index: bool
+    chunk: int = 0
 
     @property
     def is_persistent(self) -> bool:

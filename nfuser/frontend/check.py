@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.check``: run a function fused and unfused, and compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.device.descriptor import library_of
+from nfuser.dtypes import DType, as_dtype
+from nfuser.frontend.fused import Fused, fuse
+from nfuser.ir.base import value
+from nfuser.trace import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DIGITS = {DType.F16: 11, DType.BF16: 8, DType.F32: 24, DType.F64: 53}
+_SLACK = 64  # units in the last place of the largest element: order of sums, functions
+
+
+@value
+class Check:
+    """What a comparison found, an entry an output."""
+
+    errors: tuple[float, ...]
+    limits: tuple[float, ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.errors, self.limits, strict=True)
+        listed = (f"{error:.3g} (limit {limit:.3g})" for error, limit in pairs)
+        return "largest differences: " + ", ".join(listed)
+
+
+def check(
+    function: Callable[..., Any], *args: Any, rtol: float | None = None, **kwargs: Any
+) -> Check:
+    """Return how far the fused ``function`` lies from the plain one on NumPy copies.
+
+    The limit is ``rtol`` of the largest element of an output, by default a few units of
+    its dtype's last place. Beyond it, or where shapes or dtypes differ, AssertionError.
+
+    >>> str(check(lambda x: np.exp(x) + 1, np.zeros(3, np.float32)))
+    'largest differences: 0 (limit 1.53e-05)'
+    """
+    fused = function if isinstance(function, Fused) else fuse(function)
+    plain: Any = fused.__wrapped__  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
+    actual, _ = tree.flatten(fused(*args, **kwargs))
+    leaves, shape = tree.flatten((args, kwargs))
+    copied_args, copied = tree.unflatten(shape, [_to_numpy(x) for x in leaves])
+    with np.errstate(all="ignore"):
+        expected, _ = tree.flatten(plain(*copied_args, **copied))
+    if len(actual) != len(expected):
+        message = f"{len(actual)} outputs fused, {len(expected)} unfused"
+        raise AssertionError(message)
+    found = [
+        _compare(k, _to_numpy(a), e, rtol)
+        for k, (a, e) in enumerate(zip(actual, expected, strict=True))
+    ]
+    return Check(tuple(e for e, _ in found), tuple(x for _, x in found))
+
+
+def _to_numpy(item: Any) -> Any:
+    """Return a NumPy copy of an array of any library; anything else as it is."""
+    if library_of(type(item)) is None:
+        return item
+    if hasattr(item, "detach"):  # torch, whose bfloat16 NumPy does not know
+        is_bf16 = as_dtype(item.dtype) is DType.BF16
+        host = (item.float() if is_bf16 else item).detach().cpu().numpy()
+        return host.astype(DType.BF16.numpy) if is_bf16 else host
+    for name in ("get", "copy_to_host"):  # CuPy, Numba
+        if hasattr(item, name):
+            return getattr(item, name)()
+    return np.array(item)
+
+
+def _compare(
+    number: int, actual: Any, expected: Any, rtol: float | None
+) -> tuple[float, float]:
+    a, e = np.asarray(actual), np.asarray(expected)
+    if a.shape != e.shape or a.dtype != e.dtype:
+        message = (
+            f"output {number} is {a.dtype}{list(a.shape)} fused, "
+            f"{e.dtype}{list(e.shape)} unfused"
+        )
+        raise AssertionError(message)
+    dtype = as_dtype(e.dtype)
+    wide = np.complex128 if dtype.is_complex else np.float64
+    x, y = a.astype(wide), e.astype(wide)
+    with np.errstate(all="ignore"):
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        gap = np.where(same, 0, np.abs(x - y))
+        scale = float(np.max(np.abs(y), initial=0, where=np.isfinite(y)))
+    error = float(np.max(gap, initial=0))
+    unit = 2.0 ** -_DIGITS.get(dtype.real, 1024)
+    limit = scale * (rtol if rtol is not None else 2 * _SLACK * unit)
+    if not error <= limit:
+        at = tuple(int(k) for k in np.unravel_index(np.nanargmax(gap), gap.shape))
+        message = (
+            f"output {number} differs by {error:.3g} (limit {limit:.3g}) at {at}: "
+            f"{a[at]} fused, {e[at]} unfused"
+        )
+        raise AssertionError(message)
+    return error, limit
