@@ -91,7 +91,7 @@ def to_torch(array: np.ndarray[Any, Any]) -> Any:
     torch: Any = importlib.import_module("torch")
 
     if any(stride < 0 for stride in array.strides):
-        array = np.ascontiguousarray(array)
+        array = array.copy()  # ascontiguousarray leaves odd strides of size-1 axes
     step = array.itemsize
     strides = tuple(s // step for s in array.strides)
     reach = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
