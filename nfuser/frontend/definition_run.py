@@ -157,6 +157,8 @@ class Runner:
         place = self._place(described)
         shapes = {slot: d.shape for slot, d in described.items()}
         self._check(_symbols(shapes, call.numbers))
+        if not self._plans:
+            self.counters.reason = "the definition was called for the first time"
         integers = {s: n for s, n in call.numbers.items() if type(n) is int}
         return self._cache.plan(place, described, integers), place
 

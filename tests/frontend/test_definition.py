@@ -49,12 +49,20 @@ def test_a_new_size_or_number_compiles_nothing() -> None:
     first = fd.cache_info()
     kernels = first.compiled + first.reused
     assert kernels >= 1
-    assert "concretization" in fd.why()
     fd.execute([GRID, 2.5])
     assert fd.cache_info().hits == 1
     fd.execute([np.ones((5, 7), np.float32), 0.5])
     assert len(fd.kernels([GRID, 0.5])) == kernels
     assert fd.cache_info() == first._replace(calls=3, hits=1)
+
+
+def test_why_names_what_was_new() -> None:
+    fd = _sums()
+    assert fd.why() == "it has not been called"
+    fd.execute([GRID, 0.5])
+    assert fd.why() != "it has not been called"
+    fd.execute([GRID[:1], 0.5])
+    assert "the size of argument 0 along axis 0 is 1" in fd.why()
 
 
 def test_an_axis_of_any_size_may_be_one_or_empty() -> None:
