@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels from schedules: what is loaded, kept, folded and stored, and by whom."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.codegen.cuda import print_cuda
+from nfuser.ir.fusion import Fusion
+from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.lower.build import lower
+from nfuser.lower.kernel_ir import (
+    Barrier,
+    For,
+    Kernel,
+    Load,
+    LoadPacket,
+    Shuffle,
+    Store,
+    StorePacket,
+    TakeTicket,
+)
+from nfuser.lower.kernel_ir import (
+    Call as Apply,
+)
+from tests.schedule.run_schedule import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+X = np.linspace(-1, 1, 480, dtype=np.float32).reshape(12, 40)
+LONG = np.ones((3, 8192), np.float32)
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _lowered(function: Callable[..., Any], *arrays: Any, **changes: Any) -> Kernel:
+    call = Call(function, *arrays)
+    return lower(call.apply(replace(call.heuristic(), **changes)))
+
+
+def _statements(body: Any) -> Iterator[Any]:
+    """Yield every statement and value of ``body``."""
+    stack: list[Any] = list(body)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack.extend(item)
+        elif is_dataclass(item) and type(item).__module__ == Store.__module__:
+            yield item
+            stack.extend(getattr(item, f.name) for f in fields(item))
+
+
+def _count(kernel: Kernel, *kinds: type) -> int:
+    return sum(isinstance(x, kinds) for x in _statements(kernel.body))
+
+
+def _code(kernel: Kernel) -> str:
+    return print_cuda(kernel).code
+
+
+SOURCES: dict[str, Callable[[], Kernel]] = {
+    "stretched_sum": lambda: _lowered(lambda x, b: x * b + 1, X, X[0]),
+    "softmax": lambda: _lowered(_softmax, X),
+    "sum_over_blocks": lambda: _lowered(lambda x: x.sum(1), X, splits=2, steps=0),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_source_of(name: str, golden: Callable[[str], None]) -> None:
+    golden(_code(SOURCES[name]()))
+
+
+def test_equal_schedules_print_equal_sources() -> None:
+    for make in SOURCES.values():
+        assert _code(make()) == _code(make())
+
+
+def test_a_row_that_fits_is_read_once() -> None:
+    kernel = _lowered(_softmax, X)
+    assert _count(kernel, LoadPacket) == 1
+    assert _count(kernel, StorePacket) == 1
+    assert _count(kernel, Load, Store) == 0
+    exps = [x for x in _statements(kernel.body) if isinstance(x, Apply)]
+    assert [x.op for x in exps].count("exp") == 1
+
+
+def test_a_row_that_does_not_is_read_once_a_pass() -> None:
+    kernel = _lowered(_softmax, X, steps=0)
+    assert _count(kernel, LoadPacket) == 3
+
+
+def test_rows_within_a_warp_need_no_barrier() -> None:
+    assert _count(_lowered(_softmax, X), Barrier) == 0
+    assert _count(_lowered(_softmax, X), Shuffle) > 0
+
+
+def test_rows_over_several_warps_meet_at_barriers() -> None:
+    kernel = _lowered(lambda x: x.sum(1), LONG, splits=1, steps=0, fold_threads=256)
+    assert kernel.launch.block[0] * kernel.launch.block[1] >= 256
+    assert _count(kernel, Barrier) > 0
+    assert kernel.scratch == ()
+
+
+def test_rows_over_several_blocks_take_tickets() -> None:
+    kernel = SOURCES["sum_over_blocks"]()
+    assert _count(kernel, TakeTicket) == 1
+    assert [s.buffer.role for s in kernel.scratch] == ["partials", "tickets"]
+    assert kernel.launch.grid[1] is not kernel.launch.grid[0]
+
+
+def test_the_grid_covers_every_element() -> None:
+    call = Call(lambda x: x + 1, X)
+    kernel = lower(call.apply(call.heuristic()))
+    grid = evaluate_all(kernel.launch.grid, call.facts.sizes)
+    width = call.heuristic().width
+    threads = kernel.launch.block[0] * kernel.launch.block[1]
+    assert grid[0] * grid[1] * threads * width >= X.size
+    assert (grid[0] - 1) * grid[1] * threads * width < X.size
+
+
+def test_every_statement_writes_to_an_output_or_to_scratch() -> None:
+    for make in SOURCES.values():
+        kernel = make()
+        written = [
+            x.buffer
+            for x in _statements(kernel.body)
+            if isinstance(x, Store | StorePacket)
+        ]
+        assert written
+        assert {b.role for b in written} <= {"out", "partials"}
+        assert all(b in kernel.buffers for b in written)
+
+
+def test_a_loop_runs_under_an_index_of_its_own() -> None:
+    kernel = _lowered(_softmax, X, steps=0)
+    loops = [x.index for x in _statements(kernel.body) if isinstance(x, For)]
+    bound = {index for index, _ in kernel.bound}
+    assert loops
+    assert not bound & set(loops)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("exp", "exp_kernel"),
+        ("<lambda>", "lambda_kernel"),
+        ("while", "while_kernel"),
+        ("größe", "gr__e_kernel"),
+        ("1st", "fusion_kernel"),
+        ("_", "fusion_kernel"),
+    ],
+)
+def test_a_kernel_has_a_name_that_python_takes(name: str, entry: str) -> None:
+    call = Call(lambda x: x + 1, X)
+    scheduled = call.apply(call.heuristic())
+    named = Fusion(name, scheduled.fusion.exprs, scheduled.fusion.outputs)
+    kernel = lower(replace(scheduled, fusion=named))
+    assert kernel.name == entry
+    assert entry.isidentifier()
