@@ -154,6 +154,8 @@ def test_outputs_share_memory_with_nothing() -> None:
         x = fd.define_tensor(shape=[-1, -1])
         for output in (x, x, fd.ops.permute(x, [1, 0])):
             fd.add_output(output)
+    inputs = {argument.result for argument in fd.fusion.arguments}
+    assert len(inputs | set(fd.fusion.outputs)) == 4
     outputs = fd.execute([GRID])
     arrays = [GRID, *outputs]
     for k, one in enumerate(arrays):
