@@ -86,7 +86,6 @@ def test_elementwise_results_lie_as_numpys(arrays: list[Array]) -> None:
     _check(total, arrays)
 
 
-@pytest.mark.xfail(reason="the axes that are folded take part in NumPy's order")
 @settings(max_examples=300)
 @given(
     array=st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans and their host programs, and the cache of kernels below them."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.errors import ShapeError
+from nfuser.host.program import Allocate, Free, Launch, Part, text
+from nfuser.runtime.counters import Counters
+from nfuser.runtime.executable import KERNELS, KernelCache
+from nfuser.runtime.executor_cache import FusionExecutorCache, Place, Plan
+from nfuser.schedule.facts import Target
+from tests.hand_built import traced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.arange(16, dtype=np.float32).reshape(4, 4)
+# Sources are printed for the interpreter: nothing is compiled here.
+PLACE = Place(Library.NUMPY, CPU, "interpret", Target("cuda"))
+
+
+class _Planner:
+    """Plans of one function, and what making them counted."""
+
+    def __init__(self, function: Callable[..., Any], *arrays: Any) -> None:
+        KERNELS.clear()
+        self.counters = Counters()
+        self.cache = FusionExecutorCache(traced(function, *arrays), self.counters)
+
+    def __call__(self, *arrays: Any, **integers: int) -> Plan:
+        given = {k: describe(a, "an argument") for k, a in enumerate(arrays)}
+        return self.cache.plan(PLACE, given, {})
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Concretizations, runtimes, kernels compiled and kernels reused."""
+        info = self.counters.info()
+        return info.concretizations, info.runtimes, info.compiled, info.reused
+
+
+def _two_kernels(x: Any) -> Any:
+    return np.exp(x).sum(1).sum(), x + 1
+
+
+def test_a_plan_of_one_kernel(golden: Callable[[str], None]) -> None:
+    golden(text(_Planner(lambda x: x * 2, X)(X).program))
+
+
+def test_a_plan_of_several_kernels(golden: Callable[[str], None]) -> None:
+    golden(text(_Planner(_two_kernels, X)(X).program))
+
+
+def test_a_temporary_is_freed_after_its_last_use() -> None:
+    body = _Planner(_two_kernels, X)(X).program.body
+    kept = {s.slot for s in body if isinstance(s, Allocate)}
+    freed = [s.slot for s in body if isinstance(s, Free)]
+    assert len(freed) == len(set(freed)) > 0
+    assert set(freed) < kept
+    for slot in freed:
+        at = next(
+            k for k, s in enumerate(body) if isinstance(s, Free) and s.slot is slot
+        )
+        later = [s for s in body[at + 1 :] if isinstance(s, Launch)]
+        used = [a.slot for s in later for a in s.arguments if isinstance(a, Part)]
+        assert slot not in used
+        before = body[at - 1]
+        assert isinstance(before, Launch | Free)
+
+
+def test_levels_are_reused_from_the_outermost_that_fits() -> None:
+    planner = _Planner(lambda x: x * 2, X)
+    first = planner(X)
+    assert planner.counts == (1, 1, 1, 0)
+    again = planner(X)
+    assert again.runtime is first.runtime
+    assert planner.counts == (1, 1, 1, 0)
+    larger = planner(np.ones((8, 12), np.float32))
+    assert larger.runtime is first.runtime
+    assert larger.program is not first.program
+    odd = planner(np.ones((3, 5), np.float32))
+    assert odd.concretization is first.concretization
+    assert odd.runtime is not first.runtime
+    assert planner.counts == (1, 2, 2, 0)
+    single = planner(np.ones((1, 4), np.float32))
+    assert single.concretization is not first.concretization
+    assert planner.counts[0] == 2
+
+
+def test_an_equal_kernel_is_reused_by_another_function() -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    first = _Planner(doubled, X)
+    first(X)
+    second = FusionExecutorCache(traced(doubled, X), counters := Counters())
+    plan = second.plan(PLACE, {0: describe(X, "x")}, {})
+    assert (counters.info().compiled, counters.info().reused) == (0, 1)
+    assert plan.runtime.reused == 1
+
+
+def test_an_empty_output_launches_nothing() -> None:
+    empty = np.ones((0, 4), np.float32)
+    program = _Planner(lambda x: x * 2, X)(empty).program
+    assert program.launches == ()
+    total = _Planner(lambda x: x.sum(0), X)(empty).program
+    assert len(total.launches) == 1
+
+
+def test_sizes_that_do_not_fit_leave_no_trace_in_the_cache() -> None:
+    planner = _Planner(lambda x, y: x + y, X, X)
+    for _ in range(2):
+        with pytest.raises(ShapeError, match="could not be broadcast"):
+            planner(X, X[:3])
+    assert planner.counts == (0, 0, 0, 0)
+    planner(X, X)
+    assert planner.counts == (1, 1, 1, 0)
+
+
+def test_the_kernel_cache_compiles_a_source_once_a_device() -> None:
+    source = _Planner(lambda x: x * 2, X)(X).runtime.segments[0].source
+    cache = KernelCache()
+    assert cache.get(source, "interpret", 0) == (source, True)
+    assert cache.get(source, "interpret", 0) == (source, False)
+    assert cache.get(source, "interpret", 1) == (source, True)
+    cache.clear()
+    assert cache.get(source, "interpret", 0) == (source, True)
