@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import textwrap
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -148,6 +149,7 @@ error       largest difference from the plain function in float64; then NumPy's 
 reads of x  how often the GPU kernel reads each element of the first argument, counted
             while its source runs in the interpreter, at a small size
 NumPy       the plain function on the same arrays, in this process, on the CPU"""
+WIDTH = 90
 TOLERANCE = 1e-4  # of values of order 1; float32 leaves some 1e-6
 
 
@@ -156,11 +158,15 @@ def main() -> int:
     print(f"nfuser on {num_threads()} of {os.cpu_count()} processors, float32\n")
     print(HEADER)
     rows: list[Row] = []
-    for device in filter(None, (_cpu(), _cuda())):
+    gpu = _cuda()
+    for device in (_cpu(),) if isinstance(gpu, str) else (_cpu(), gpu):
         for case in CASES:
             rows.append(measure(case, device))
             print(rows[-1], flush=True)
     print(f"\n{NOTES}")
+    if isinstance(gpu, str):
+        text = f"cuda        not shown: {gpu}"
+        print(textwrap.fill(text, WIDTH, subsequent_indent=" " * 12))
     bad = [r for r in rows if not r.error < TOLERANCE or r.kernels != 1]
     for row in bad:
         print(f"\nnot as it should be: {row.title} on {row.device}")
@@ -244,16 +250,18 @@ def _cpu() -> Device:
     return Device("cpu", same, same, lambda: None)
 
 
-def _cuda() -> Device | None:
-    """Return the GPU, if there is one that runs, with torch or CuPy to hold arrays."""
-    if driver.why_missing() or problems(examine()):
-        return None
+def _cuda() -> Device | str:
+    """Return the GPU with torch or CuPy to hold its arrays, or why there is none."""
+    if reason := driver.why_missing():
+        return reason
+    if wrong := problems(examine()):
+        return wrong[0]
     for library, device in (("torch", _torch), ("cupy", _cupy)):
         try:
             return device(importlib.import_module(library))
         except (ImportError, LookupError):
             continue
-    return None
+    return "neither torch nor CuPy with CUDA is installed"
 
 
 def _torch(torch: Any) -> Device:
