@@ -128,6 +128,8 @@ def test_a_new_instance_is_not_taken_for_a_dead_one() -> None:
 
     for scale in range(6):
         np.testing.assert_array_equal(Short(scale).apply(X), X * scale)
+    gc.collect()
+    assert len(Short.apply.cache_table().splitlines()) <= 3
 
 
 def test_instances_that_compare_equal_stay_apart() -> None:

@@ -214,7 +214,6 @@ def test_the_reason_for_a_concretization_names_the_axis() -> None:
     assert "size of argument 0 along axis 0 is 1" in fused.why()
 
 
-@pytest.mark.xfail(reason="the reason for the concretization takes its place")
 def test_the_reason_for_a_trace_is_told() -> None:
     fused = nfuser.fuse(lambda x: x * 2)
     fused(_ones(4))

@@ -116,7 +116,7 @@ def _computed(tree: Tree, values: Mapping[Scalar, int]) -> int:
     return tree if isinstance(tree, int) else values[tree]
 
 
-@settings(max_examples=600)
+@settings(max_examples=400)
 @given(tree=trees, values=valuations())
 def test_the_normal_form_has_the_value_of_what_was_written(
     tree: Tree, values: dict[Scalar, int]
@@ -222,7 +222,7 @@ def test_a_division_is_a_multiplication_at_the_edges(divisor: int) -> None:
             assert _fast(n, divisor) == n // divisor
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(n=st.integers(0, 2**31 - 1), divisor=st.integers(1, 2**31 - 1))
 def test_a_division_is_a_multiplication(n: int, divisor: int) -> None:
     assert _fast(n, divisor) == n // divisor

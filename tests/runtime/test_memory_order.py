@@ -74,7 +74,7 @@ def _check(function: Any, arrays: list[Array]) -> None:
         assert _agrees(own, np.asarray(array)), (own, array.strides, array.shape)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(arrays=calls())
 def test_elementwise_results_lie_as_numpys(arrays: list[Array]) -> None:
     def total(*given: Any) -> Any:
@@ -86,7 +86,7 @@ def test_elementwise_results_lie_as_numpys(arrays: list[Array]) -> None:
     _check(total, arrays)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     array=st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(
         lambda shape: laid_out(tuple(shape))

@@ -102,7 +102,7 @@ def test_pointwise_heuristics(name: str, data: st.DataObject) -> None:
         chosen,
         groups=groups,
         width=_width(data.draw, chosen.width) if is_whole else 1,
-        threads=data.draw(st.sampled_from([3, 32, 100, 256, 1024])),
+        threads=data.draw(st.sampled_from([1, 3, 32, 100, 256, 1024])),
         wide_index=data.draw(st.booleans()),
     )
     call.check(call.apply(drawn))
@@ -123,7 +123,7 @@ def _drawn_nest(draw: Draw, scheduled: Scheduled) -> Nest:
     for part in parts:
         whole = builder.merge([builder.axis(loop) for loop in part])
         tail = draw(st.sampled_from([Tail.GUARD, Tail.CLAMP]))
-        tiles += builder.split(whole, draw(st.integers(2, 16)), tail)
+        tiles += builder.split(whole, draw(st.integers(1, 16)), tail)
     for k, tile in enumerate(tiles):
         builder.bind(tile, (THREADS if k % 2 else BLOCKS)[k // 2])
     return builder.freeze()
@@ -153,7 +153,6 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
     length = call.facts.size(_length(call))
     least = -(-length // (fold * (width if inner else 1)))
     splits = draw(st.sampled_from([1, 1, 2, 5])) if is_single_pass(call.fusion) else 1
-    fold = max(fold, 2) if splits > 1 else fold
     steps = draw(st.sampled_from([0, least, least + 3])) if splits == 1 else 0
     return replace(
         chosen,
