@@ -241,8 +241,8 @@ class Printer:
             case If(condition, body):
                 test = (
                     self.condition(condition)
-                    if isinstance(condition, sc.Binary | sc.Const)
-                    else self.value(condition)  # pyright: ignore[reportArgumentType]
+                    if isinstance(condition, Scalar)
+                    else self.value(condition)
                 )
                 return [f"{pad}if {test}:", *self.block(body, depth + 1)]
             case For():

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from nfuser.ir import scalar_walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.device.cpu_kernel import CpuKernel
     from nfuser.device.descriptor import Device, Library
+    from nfuser.device.module import CudaFunction
     from nfuser.host.program import Argument, HostProgram, Slot
     from nfuser.ir.scalar import Scalar
 
@@ -128,12 +130,13 @@ class _CpuLaunch:
         from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
 
         self.launch = launch
+        self._kernel = cast("CpuKernel", launch.executable)
         self._run_range = run_range
 
     def run(self, frame: Frame) -> None:
         launch = self.launch
         arguments = _values(launch.arguments, frame)
-        self._run_range(launch.executable, arguments, launch.grid[0], 1, launch.cost)  # pyright: ignore[reportArgumentType]
+        self._run_range(self._kernel, arguments, launch.grid[0], 1, launch.cost)
 
 
 class _CudaLaunch:
@@ -142,7 +145,7 @@ class _CudaLaunch:
 
         self.arguments = launch.arguments
         self._launch = PackedLaunch(
-            launch.executable,  # pyright: ignore[reportArgumentType]
+            cast("CudaFunction", launch.executable),
             launch.source.kinds,
             (*launch.grid, 1),
             (*launch.block, 1),

@@ -7,7 +7,7 @@ element becomes a state, how two states become one, and what the result is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def _extreme(dtype: DType, sign: int) -> Number:
         return Number(sign * float("inf"), dtype)
     if dtype.is_bool:
         return Number(sign > 0, dtype)
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(cast("np.dtype[np.integer]", dtype.numpy))
     return Number(int(limits.max if sign > 0 else limits.min), dtype)
 
 

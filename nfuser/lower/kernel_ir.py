@@ -257,7 +257,7 @@ class Kernel:
 
 
 def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return ``body`` under ``condition``; a condition that is known leaves no branch."""
+    """Return ``body`` under ``condition``; one that is known leaves no branch."""
     if isinstance(condition, Const):
         return body if condition.value else ()
     return (If(condition, body),)

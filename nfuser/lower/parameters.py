@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -32,18 +32,23 @@ def host_scalars(
         for x in toposort([scalar], scalar_walk.children):
             if isinstance(x, (sc.Size, sc.ScalarInput, sc.Stride)):
                 found[x] = None
-            is_division = isinstance(x, Binary) and x.op in (Op.FLOORDIV, Op.MOD)
-            if prepare_divisions and is_division and not isinstance(x.rhs, sc.Const):
-                found.update(dict.fromkeys((sc.multiplier(x.rhs), sc.shift(x.rhs))))
+            elif prepare_divisions and isinstance(x, Binary):
+                found.update(dict.fromkeys(_prepared(x)))
     return tuple(found)
 
 
-def scalars_in(body: Iterable[object]) -> Iterator[Scalar]:
+def _prepared(x: Binary) -> tuple[Scalar, ...]:
+    if x.op not in (Op.FLOORDIV, Op.MOD) or isinstance(x.rhs, sc.Const):
+        return ()
+    return sc.multiplier(x.rhs), sc.shift(x.rhs)
+
+
+def scalars_in(body: Iterable[Any]) -> Iterator[Scalar]:
     """Yield every scalar in ``body``, in program order."""
     for item in body:
         if isinstance(item, _SCALARS):
             yield item
         elif isinstance(item, tuple):
-            yield from scalars_in(item)  # pyright: ignore[reportUnknownArgumentType]
+            yield from scalars_in(cast("tuple[Any, ...]", item))
         elif isinstance(item, _PARTS):
             yield from scalars_in(getattr(item, f.name) for f in fields(item))

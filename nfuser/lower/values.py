@@ -47,7 +47,7 @@ from nfuser.lower.kernel_ir import (
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
@@ -60,8 +60,8 @@ Key: TypeAlias = "tuple[TensorView, Point]"
 class Scope:
     """Statements being collected, and the values they make."""
 
-    stmts: list[Stmt] = field(default_factory=list)
-    values: dict[Key, Value] = field(default_factory=dict)
+    stmts: list[Stmt] = field(default_factory=list[Stmt])
+    values: dict[Key, Value] = field(default_factory=dict[Key, Value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Values:
             self.emit(stmt)
 
     @contextmanager
-    def block(self) -> Iterator[list[Stmt]]:
+    def block(self) -> Generator[list[Stmt]]:
         """Collect statements of the innermost scope apart, for a loop or a branch."""
         scope = self.lane or self.tile or self.row
         outer, scope.stmts = scope.stmts, []
@@ -194,7 +194,7 @@ class Values:
             scope.stmts = outer
 
     @contextmanager
-    def lanes(self) -> Iterator[None]:
+    def lanes(self) -> Generator[None]:
         """Put a lane loop around the body, where lanes belong to rows of their own."""
         if self.nest.lane is None or self.nest.lane_reduces:
             yield
@@ -241,7 +241,7 @@ class Values:
 
     def index(self, x: Scalar) -> Scalar:
         """Return ``x``, written in loops of the space, in those of the nest."""
-        return scalar_walk.substitute([x], self.nest.index_of)[0]  # pyright: ignore[reportArgumentType]
+        return scalar_walk.substitute([x], self.nest.index_of)[0]
 
     def address(self, tensor: TensorView, point: Point) -> Scalar:
         """Return the offset, in elements, of ``tensor`` at ``point``."""

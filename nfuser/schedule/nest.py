@@ -15,7 +15,7 @@ from nfuser.ir.base import node
 from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Binding(Enum):
@@ -120,7 +120,7 @@ class Nest:
     reduced: tuple[Leaf, ...]
     lane: Leaf | None
     lane_reduces: bool
-    index_of: Mapping[LoopIndex, Scalar]
+    index_of: Mapping[Scalar, Scalar]
     kept_bounds: tuple[Bound, ...]
     reduced_bounds: tuple[Bound, ...]
 
@@ -238,8 +238,8 @@ class NestBuilder:
             tuple(b for axis, b in bounds.items() if axis in folding),
         )
 
-    def _descendants(self, roots: object) -> set[LoopAxis]:
-        found: set[LoopAxis] = set(roots)  # pyright: ignore[reportArgumentType]
+    def _descendants(self, roots: Iterable[LoopAxis]) -> set[LoopAxis]:
+        found: set[LoopAxis] = set(roots)
         for transform in self._transforms:
             match transform:
                 case Merge(outer, _, result) if outer in found:

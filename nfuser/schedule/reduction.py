@@ -264,6 +264,4 @@ def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
 def _sums_in_f64(fusion: Fusion) -> bool:
     """Tell whether sums run in the widest type there is, where long chains tell."""
     adds = (ReduceOp.SUM, ReduceOp.MOMENTS)
-    return any(
-        r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions
-    )
+    return any(r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions)
