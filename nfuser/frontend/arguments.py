@@ -19,19 +19,22 @@ from nfuser.device.descriptor import (
     library_of,
     pointer_reader,
 )
-from nfuser.dtypes import as_dtype
+from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, DeviceError
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from nfuser.trace.call import Leaf
 
 _NUMBERS = (int, float)
 _SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)
 _PLAIN = (bool, str, bytes, type(None), type(Ellipsis))
+_NAMED: tuple[type[Any], ...] = (type, np.dtype)
+# To a strict checker type(x) of a value typed Any is unknown; this one is not.
+_class_of: Callable[[object], type[object]] = type
 
 
 class Arguments:
@@ -51,7 +54,7 @@ class Arguments:
         kinds: list[Hashable] = [self.tree]
         slot = 0
         for item in self.flat:
-            cls = type(item)
+            cls = _class_of(item)
             if cls in _NUMBERS:
                 self.numbers[slot] = item
                 keys.append(cls)
@@ -86,26 +89,27 @@ def static_key(item: Any) -> Hashable:
 
     Objects are known by a weak reference: a cache keeps no ``self`` alive.
     """
+    kind = _class_of(item)
     if isinstance(item, _PLAIN):
-        return type(item), item
-    if isinstance(item, slice):
-        return slice, item.start, item.stop, item.step
+        return kind, item
+    if kind is slice:
+        return kind, item.start, item.stop, item.step
     if isinstance(item, complex):
         return complex, repr(item)
-    if isinstance(item, (type, np.dtype)):
-        return type(item), item
+    if isinstance(item, _NAMED):
+        return kind, item
     try:
         hash(item)
     except TypeError as error:
         message = (
-            f"an argument of type {type(item).__name__} is neither an array nor a "
+            f"an argument of type {kind.__name__} is neither an array nor a "
             "number, nor hashable: it cannot be a constant of the trace"
         )
         raise ArgumentError(message) from error
     try:
-        return type(item), weakref.ref(item)
+        return kind, weakref.ref(item)
     except TypeError:
-        return type(item), item
+        return kind, item
 
 
 class Described:
@@ -159,15 +163,19 @@ class Described:
                 item is arguments.numbers.get(slot) or slot in self.lifted
             ):
                 number = self.numbers[slot]
-                kind = type(number)
-                is_weak = kind in _NUMBERS
-                leaf = ScalarLeaf(slot, kind if is_weak else as_dtype(kind), number)  # pyright: ignore[reportArgumentType]
+                leaf = ScalarLeaf(slot, _kind_of(_class_of(number)), number)
             else:
                 leaves.append(StaticLeaf(item))
                 continue
             leaves.append(leaf)
             slot += 1
         return TracedCall(arguments.tree, tuple(leaves))
+
+
+def _kind_of(cls: type[object]) -> type[int] | type[float] | DType:
+    if cls is int or cls is float:
+        return cls
+    return as_dtype(cls)
 
 
 def host_number(array: Any, descriptor: Descriptor) -> Any:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -44,8 +44,12 @@ def check(
     >>> str(check(lambda x: np.exp(x) + 1, np.zeros(3, np.float32)))
     'largest differences: 0 (limit 1.53e-05)'
     """
-    fused = function if isinstance(function, Fused) else fuse(function)
-    plain: Any = fused.__wrapped__  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
+    fused = (
+        cast("Fused[..., Any]", function)
+        if isinstance(function, Fused)
+        else fuse(function)
+    )
+    plain = fused.__wrapped__
     actual, _ = tree.flatten(fused(*args, **kwargs))
     leaves, shape = tree.flatten((args, kwargs))
     copied_args, copied = tree.unflatten(shape, [_to_numpy(x) for x in leaves])
@@ -63,7 +67,7 @@ def check(
 
 def _to_numpy(item: Any) -> Any:
     """Return a NumPy copy of an array of any library; anything else as it is."""
-    if library_of(type(item)) is None:
+    if library_of(cast("type[object]", type(item))) is None:
         return item
     if hasattr(item, "detach"):  # torch, whose bfloat16 NumPy does not know
         is_bf16 = as_dtype(item.dtype) is DType.BF16

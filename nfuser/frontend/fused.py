@@ -12,7 +12,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from nfuser import config
 from nfuser.debug import timing
@@ -46,6 +46,7 @@ R = TypeVar("R")
 
 MOST_PLANS = 1024  # of one function; the least recently used goes first
 MANY_TRACES = 8  # from here on one warning says why
+_METHODS: tuple[type[Any], ...] = (classmethod, staticmethod)
 _log = logging.getLogger("nfuser")
 
 
@@ -76,6 +77,9 @@ class Fused(Generic[P, R]):
     Attribute ``__wrapped__`` is the plain function.
     """
 
+    __qualname__: str
+    __wrapped__: Callable[P, R]
+
     def __init__(self, function: Callable[P, R], backend: str | None) -> None:
         functools.update_wrapper(self, function)
         self.__nfuser_wrapped__ = function
@@ -93,13 +97,15 @@ class Fused(Generic[P, R]):
         """Call the fused function."""
         if current_tracer() is not None or config.current().disable_all:
             return self._function(*args, **kwargs)
-        if kwargs:
-            args, kwargs = self._normalised(args, kwargs)  # pyright: ignore[reportAssignmentType]
-        arguments = Arguments(args, kwargs)
+        given: tuple[Any, ...] = args
+        named: Mapping[str, Any] = kwargs
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = Arguments(given, named)
         self._counters.counts["calls"] += 1
-        ready, arrays = self._find(arguments, args, kwargs)
+        ready, arrays = self._find(arguments, given, named)
         if ready is None:
-            ready, arrays = self._prepare(arguments, args, kwargs)
+            ready, arrays = self._prepare(arguments, given, named)
         else:
             self._counters.counts["hits"] += 1
         return self._run(ready, arguments, arrays)
@@ -401,7 +407,8 @@ class Fused(Generic[P, R]):
 
 
 def _names_the_dead(key: tuple[object, ...]) -> bool:
-    statics = (x[1] for x in key if isinstance(x, tuple) and len(x) == 2)
+    pairs = (cast("tuple[object, ...]", x) for x in key if isinstance(x, tuple))
+    statics = (x[1] for x in pairs if len(x) == 2)
     return any(isinstance(x, weakref.ref) and x() is None for x in statics)
 
 
@@ -412,13 +419,13 @@ def _lookup(module: str, qualname: str) -> Any:
     return found
 
 
-def _pointer(array: Any) -> int:
+def _pointer(array: object) -> int:
     library = library_of(type(array))
     assert library is not None
     return pointer_reader(library)(array)
 
 
-def _keys(arrays: tuple[Any, ...]) -> tuple[object, ...]:
+def _keys(arrays: tuple[object, ...]) -> tuple[object, ...]:
     found: list[object] = []
     for array in arrays:
         library = library_of(type(array))
@@ -475,11 +482,13 @@ def fuse(
     """
     if function is None:
         return functools.partial(fuse, backend=backend)
-    if isinstance(function, (classmethod, staticmethod)):
-        wrapped = fuse(function.__func__, backend=backend)
-        return type(function)(wrapped)
+    if isinstance(function, _METHODS):
+        method: Any = function
+        kind = cast("type[Any]", type(function))
+        return kind(fuse(method.__func__, backend=backend))
     if isinstance(function, Fused):
-        return fuse(function.__wrapped__, backend=backend)  # pyright: ignore
+        plain: Callable[..., Any] = function.__wrapped__
+        return fuse(plain, backend=backend)
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
