@@ -20,7 +20,7 @@ import numpy as np
 
 from nfuser.device import driver
 from nfuser.device.affinity import num_threads
-from nfuser.doctor import examine, problems
+from nfuser.errors import NfuserError
 from nfuser.frontend.fused import fuse
 from nfuser.host.evaluate import REPORTS
 
@@ -254,13 +254,19 @@ def _cuda() -> Device | str:
     """Return the GPU with torch or CuPy to hold its arrays, or why there is none."""
     if reason := driver.why_missing():
         return reason
-    if wrong := problems(examine()):
-        return wrong[0]
     for library, device in (("torch", _torch), ("cupy", _cupy)):
         try:
-            return device(importlib.import_module(library))
-        except (ImportError, LookupError):
+            found = device(importlib.import_module(library))
+            fuse(np.negative)(found.put(np.zeros(1, np.float32)))
+        except LookupError:
             continue
+        except ImportError as error:
+            if error.name == library:
+                continue
+            return f"{error}; see python -m nfuser doctor"
+        except NfuserError as error:
+            return str(error).partition("\n")[0]
+        return found
     return "neither torch nor CuPy with CUDA is installed"
 
 
