@@ -37,7 +37,14 @@ from nfuser.codegen.primitives.cuda_math import magnitude
 def _negative(site: Site, x: Value) -> Value:
     if site.result in FLOAT:
         return site.builder.fsub(ir.Constant(x.type, -0.0), x)
-    return site.builder.neg(x)
+    if x.type.width >= 32:
+        return site.builder.neg(x)
+    # ptxas of CUDA 13.0 takes neg.s16 of the smallest number for positive when it is
+    # widened next; 32-bit arithmetic that it cannot narrow has no such case.
+    b = site.builder
+    kind = ir.FunctionType(I32, [I32])
+    wide = b.call(ir.InlineAsm(kind, "neg.s32 $0, $1;", "=r,r"), [b.sext(x, I32)])
+    return b.trunc(wide, x.type)
 
 
 def _absolute(site: Site, x: Value) -> Value:
