@@ -7,7 +7,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from nfuser import config
+import nfuser.config as config
 
 STAGES = (
     "fusion",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from nfuser import config
+import nfuser.config as config
 from nfuser.debug import timing
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from nfuser import config
+import nfuser.config as config
 
 _ROOT = Path("/sys/fs/cgroup")
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from nfuser import config
+import nfuser.config as config
 from nfuser.debug import timing
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
@@ -211,6 +211,7 @@ class Fused(Generic[P, R]):
             trace = trace_function(self._function, described.call(arguments))
         self._counters.add("traces")
         self._counters.reason = self._why_traced(found)
+        _log.info("traced %s: %s", self._name, self._counters.reason)
         self._warn_of_many()
         arrays = trace.captured.read(args, kwargs)
         assert arrays is not None

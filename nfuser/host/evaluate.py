@@ -69,7 +69,10 @@ class Evaluator:
             case Free(slot):
                 return lambda frame: frame.arrays.pop(slot, None) and None
             case Launch():
-                return _LAUNCHERS[backend](stmt).run
+                run = _LAUNCHERS[backend](stmt).run
+                if not dump.wants("launch"):
+                    return run
+                return lambda frame: (dump.dump("launch", repr(stmt)), run(frame))[1]
             case _:
                 raise AssertionError(stmt)
 
@@ -178,8 +181,6 @@ class _InterpretedLaunch:
         REPORTS.append(report)
         parts = (a for a in launch.arguments if isinstance(a, Part))
         frame.written.update(part.slot for part in parts)
-        if dump.wants("launch"):
-            dump.dump("launch", repr(report))
 
 
 REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it

@@ -82,6 +82,9 @@ class Launch:
     arguments: tuple[Argument, ...]
     cost: int
 
+    def __repr__(self) -> str:
+        return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"
+
 
 @node
 class Free:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,8 @@ from nfuser.debug import dump, timing
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.lower.kernel_ir import Kernel
+
+_log = logging.getLogger("nfuser")
 
 
 class Executable(Protocol):
@@ -40,6 +43,7 @@ class KernelCache:
                 return found, False
             with timing.timed("compile"):
                 made = _COMPILE[backend](source, device)
+            _log.info("compiled %s for %s", source.entry, backend)
             self._found[key] = made
             return made, True
 

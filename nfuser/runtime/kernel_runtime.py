@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import nfuser.config as config
 from nfuser.debug import dump, timing
 from nfuser.ir.base import node
 from nfuser.lower.build import lower
+from nfuser.lower.text import text as kernel_text
+from nfuser.lower.verify import verify_kernel
 from nfuser.runtime.executable import KERNELS, print_kernel
 from nfuser.schedule.text import text as schedule_text
 
@@ -64,6 +67,10 @@ def build_runtime(
             dump.dump("schedule", schedule_text(scheduled))
         with timing.timed("lower"):
             kernel = lower(scheduled)
+        if config.current().verify:
+            verify_kernel(kernel)
+        if dump.wants("kernel"):
+            dump.dump("kernel", kernel_text(kernel))
         source = print_kernel(kernel)
         executable, is_new = KERNELS.get(source, backend, device)
         compiled += is_new

@@ -93,10 +93,11 @@ class _Maker:
     def count(
         self, source: TensorView, axes: tuple[int, ...], dtype: DType
     ) -> TensorView:
-        number = replace(source, axes=(), dtype=DType.I64)
+        """Return the number of elements along ``axes``."""
+        number = replace(source, axes=(), dtype=dtype)
         total = sc.product(source.shape[k] for k in axes)
         self.exprs.append(FromScalar(total, number))
-        return self.cast(number, dtype)
+        return number
 
     def keepdims(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
         rest = iter(source.axes)

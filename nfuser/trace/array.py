@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ops as ops
 import nfuser.trace.indexing as indexing
 import nfuser.trace.refusals as refusals
-from nfuser import ops
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, ShapeError, TraceError
 from nfuser.ir import scalar as sc

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
-from nfuser import ops
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.symbolic import SymbolicInt

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
-from nfuser import ops
 from nfuser.errors import AxisError, UnsupportedError
 from nfuser.trace.standin import Standin
 from nfuser.trace.symbolic import SymbolicInt

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser import ops
+import nfuser.ops as ops
 from nfuser.dtypes import as_dtype
 from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser import ops
+import nfuser.ops as ops
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:

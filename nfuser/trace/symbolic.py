@@ -10,7 +10,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from nfuser import ops
+import nfuser.ops as ops
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.trace.protocols import NumpyProtocols

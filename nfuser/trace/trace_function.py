@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.config as config
+import nfuser.ops as ops
 import nfuser.trace.namespace as namespace
 import nfuser.trace.tree as tree
-from nfuser import config, ops
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, TraceError

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,8 @@ from tests.fusions import CASES
 from tests.fuzz.arrays import build
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.frontend.kernels import KernelView
 
 compile_cuda = pytest.importorskip("nfuser.codegen.compile_cuda").compile_cuda
@@ -53,13 +56,29 @@ def test_an_operation_becomes_machine_code(group: str, dtype: str) -> None:
         _check(kernel)
 
 
-ROWS = {
-    "softmax": lambda x: xp.softmax(x, axis=-1),
-    "layer_norm": lambda x: xp.layer_norm(x, axis=-1),
-    "columns": lambda x: xp.softmax(x, axis=0),
-    "moments": lambda x: (x.mean(axis=0), x.var(axis=0)),
-    "argmax": lambda x: x.argmax(axis=-1),
-    "total": lambda x: x.sum(),
+def _moments(x: Any) -> Any:
+    return x.mean(axis=0), x.var(axis=0)
+
+
+def _argmax(x: Any) -> Any:
+    return x.argmax(axis=-1)
+
+
+def _total(x: Any) -> Any:
+    return x.sum()
+
+
+def _doubled(x: Any) -> Any:
+    return x + x
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "softmax": partial(xp.softmax, axis=-1),
+    "layer_norm": partial(xp.layer_norm, axis=-1),
+    "columns": partial(xp.softmax, axis=0),
+    "moments": _moments,
+    "argmax": _argmax,
+    "total": _total,
 }
 
 
@@ -69,8 +88,7 @@ ROWS = {
 def test_rows_of_any_length_keep_to_their_registers(
     name: str, shape: tuple[int, int], dtype: str
 ) -> None:
-    function: Any = ROWS[name]
-    fused = nfuser.fuse(function, backend="interpret")
+    fused = nfuser.fuse(ROWS[name], backend="interpret")
     for kernel in fused.kernels(build(dtype, shape)):
         _check(kernel)
 
@@ -79,7 +97,7 @@ def test_rows_of_any_length_keep_to_their_registers(
     ("dtype", "width"), [("float32", 4), ("bfloat16", 8), ("float64", 2), ("uint8", 8)]
 )
 def test_aligned_rows_are_read_in_packets(dtype: str, width: int) -> None:
-    fused = nfuser.fuse(lambda x: x + x, backend="interpret")
+    fused = nfuser.fuse(_doubled, backend="interpret")
     aligned, odd = (build(dtype, (64, n)) for n in (64, 63))
     (kernel,) = fused.kernels(aligned)
     assert f"load_packet_{width}" in kernel.source

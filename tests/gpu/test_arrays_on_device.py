@@ -352,7 +352,7 @@ def test_memory_is_set_and_found() -> None:
 
 
 def test_bytes_that_are_no_cubin_are_refused() -> None:
-    with pytest.raises(BackendError, match="cuLibrary.*: CUDA_ERROR_INVALID_IMAGE"):
+    with pytest.raises(BackendError, match=r"cuLibrary.*CUDA_ERROR_INVALID_IMAGE"):
         load_cubin(b"neither a cubin nor PTX", "scale", 0)
     with pytest.raises(BackendError, match="CUDA_ERROR_NOT_FOUND"):
         load_cubin(binary().cubin, "another", 0)
