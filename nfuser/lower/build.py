@@ -226,7 +226,7 @@ class _Builder:
         heuristic = self.scheduled.heuristic
         is_sum = reduce.op is ReduceOp.SUM and reduce.source.dtype.is_float
         chunk = getattr(heuristic, "chunk", 0)
-        if not (chunk and is_sum):
+        if not (chunk and is_sum) or len(state) == 2:
             return state
         tile = self.values.tile
         (zero,), (total,) = fold.initial(reduce), state

@@ -30,6 +30,7 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -50,6 +51,12 @@ class Combiner:
         self.scratch: list[Scratch] = []
         self._parts: dict[Reduce, list[Buffer]] = {}
         self._reassociate = values.scheduled.target.kind == "cpu"
+        heuristic = values.scheduled.heuristic
+        self._compensated = (
+            isinstance(heuristic, ReductionHeuristic)
+            and heuristic.chunk > 0
+            and not heuristic.inner
+        )
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         self._sizes = {b: leaf.extent for b, leaf in leaves.items()}
         one = sc.const(1)
@@ -87,7 +94,7 @@ class Combiner:
     def begin(self, reduce: Reduce) -> fold.State:
         """Declare the state of ``reduce`` and set it to that of no elements."""
         state: fold.State = []
-        for dtype in fold.state_dtypes(reduce):
+        for dtype in fold.state_dtypes(reduce, compensated=self._compensated):
             if self.nest.lane is not None and not self.nest.lane_reduces:
                 array = self.values.array(dtype, self.values.lane_size)
                 state.append(Element(array, self.values.lane_index))
@@ -98,7 +105,9 @@ class Combiner:
 
     def _reset(self, reduce: Reduce, state: fold.State) -> None:
         with self.values.lanes():
-            self.assign(state, list(fold.initial(reduce)))
+            zeros: list[Value] = list(fold.initial(reduce))
+            # What a compensated sum has lost begins at zero like the sum.
+            self.assign(state, [*zeros, *zeros][: len(state)])
 
     def assign(self, state: fold.State, new: list[Value]) -> None:
         """Give ``state`` its new values, where it is kept."""

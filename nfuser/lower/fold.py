@@ -36,9 +36,11 @@ _COMBINERS = {
 _REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
 
 
-def state_dtypes(reduce: Reduce) -> list[DType]:
+def state_dtypes(reduce: Reduce, *, compensated: bool = False) -> list[DType]:
     """Return the dtype of each value of the state."""
     own = reduce.source.dtype.compute
+    if compensated and reduce.op is ReduceOp.SUM and own.is_float:
+        return [own, own]
     return [own, DType.I64] if reduce.op in _ARGS else [own]
 
 
@@ -79,6 +81,11 @@ def _extreme(dtype: DType, sign: int) -> Number:
     return Number(int(limits.max if sign > 0 else limits.min), dtype)
 
 
+def is_compensated(reduce: Reduce, state: State) -> bool:
+    """Tell whether ``state`` carries the rounding errors of a sum beside it."""
+    return reduce.op is ReduceOp.SUM and len(state) == 2
+
+
 def lifted(reduce: Reduce, element: Value, index: Scalar) -> State:
     """Return the state of one element; ``index`` is its place along the axes."""
     if reduce.op in _ARGS:
@@ -92,6 +99,8 @@ def combined(
     """Return the state of what ``a`` and ``b`` hold together."""
     if reduce.op in _ARGS:
         return _better(reduce, a, b, emit)
+    if is_compensated(reduce, a):
+        return _two_sum(a, b, emit)
     name = _COMBINERS[reduce.op]
     dtype = a[0].dtype
     if dtype.is_bool:
@@ -99,6 +108,23 @@ def combined(
     if reassociate and dtype.is_float:
         name = _REASSOCIATED.get(name, name)
     return [Call(name, (a[0], b[0]), dtype)]
+
+
+def _two_sum(a: State, b: State, emit: Emit) -> State:
+    """Add, and keep exactly what rounding took away."""
+    dtype = a[0].dtype
+
+    def add(x: Value, y: Value) -> Var:
+        return emit(Call("add", (x, y), dtype))
+
+    def subtract(x: Value, y: Value) -> Var:
+        return emit(Call("subtract", (x, y), dtype))
+
+    total = add(a[0], b[0])
+    shadow = subtract(total, a[0])
+    lost = add(subtract(a[0], subtract(total, shadow)), subtract(b[0], shadow))
+    kept = add(a[1], lost)
+    return [total, add(kept, b[1]) if len(b) == 2 else kept]
 
 
 def _better(reduce: Reduce, a: State, b: State, emit: Emit) -> State:
@@ -133,4 +159,10 @@ def _better(reduce: Reduce, a: State, b: State, emit: Emit) -> State:
 
 def result(reduce: Reduce, state: State) -> Value:
     """Return what the finished state stands for."""
+    if is_compensated(reduce, state):
+        total, lost = state
+        both = Call("add", (total, lost), total.dtype)
+        # Where the sum is infinite, what it lost is not a number.
+        is_finite = Call("isfinite", (lost,), DType.BOOL)
+        return Call("select", (is_finite, both, total), total.dtype)
     return state[-1]

@@ -257,7 +257,7 @@ def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps else 0,
         splits=1,
         wide_index=True,
-        chunk=CPU_CHUNK if shape.inner and _sums_in_f64(fusion) else 0,
+        chunk=CPU_CHUNK if _sums_in_f64(fusion) else 0,
     )
 
 

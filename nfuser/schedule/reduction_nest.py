@@ -94,7 +94,7 @@ def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
         kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     builder.bind(rows, Binding.PARALLEL)
-    if lane is not None and heuristic.chunk:
+    if lane is not None and heuristic.inner and heuristic.chunk:
         chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
         reduced.append(chunk)
     for axis in reduced:

@@ -44,7 +44,8 @@ class ReductionHeuristic:
     row and ``keep_threads`` rows (or packets of columns) share one block. ``steps``
     bounds how often a thread goes on along its row, where what is computed once is
     kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
-    ``chunk`` elements before it adds their sum to the row's (0: all at once).
+    ``chunk`` elements before it adds their sum to the row's (0: all at once); across
+    memory, where each lane adds up a column, it keeps what rounding takes away instead.
     """
 
     kept: Groups

@@ -108,9 +108,8 @@ def from_torch(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a tensor as a NumPy array."""
     torch: Any = importlib.import_module("torch")
 
-    if isinstance(tensor, np.ndarray | np.generic):  # of a call without any tensor
-        host: Any = tensor
-        return np.asarray(host)
+    if not isinstance(tensor, torch.Tensor):  # of a call without any tensor
+        return np.asarray(tensor)
     if tensor.dtype is torch.bfloat16:
         return tensor.contiguous().view(torch.int16).cpu().numpy().view(_BF16)
     return tensor.cpu().numpy()

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import mpmath
 import numpy as np
 from scipy import special
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
+_ERFC_END = 27.3  # zero in f64 from here on
+
+
 def _erf(x: Array) -> Array:
     """Return erf; in longdouble by one step of Taylor's from the nearest float64."""
     near = x.astype(F64)
@@ -38,10 +43,24 @@ def _erf(x: Array) -> Array:
 
 
 def _erfc(x: Array) -> Array:
+    """Return erfc; mpmath's where SciPy's is 17 ulp off, or zero too early."""
     near = x.astype(F64)
     slope = _TWO_OVER_ROOT_PI * np.exp(-near * near)
     found: Array = special.erfc(near)
+    if x.dtype != F64:
+        found = found.astype(np.longdouble)
+        tail = (near > 1) & (near < _ERFC_END)
+        found[tail] = [_erfc_exactly(float(v)) for v in near[tail]]
     return found - _rest(x, near) * slope
+
+
+@cache
+def _erfc_exactly(x: float) -> np.longdouble:
+    precise: Any = mpmath
+    with precise.workprec(120):
+        exact = precise.erfc(precise.mpf(x))
+        high = float(exact)
+        return np.longdouble(high) + np.longdouble(float(exact - high))
 
 
 def _rest(x: Array, near: Array) -> Array:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,9 +103,9 @@ class Value:
         return self._reversed("fdiv", "sdiv", other)
 
     def __neg__(self) -> Value:
-        # Not the fneg instruction: NVVM, which takes these functions too, is too old.
-        zero = self.constant(-0.0 if self.is_float else 0)
-        return zero - self
+        return self.make(
+            self.builder.fneg(self.ir) if self.is_float else self.builder.neg(self.ir)
+        )
 
     def __and__(self, other: Value | int) -> Value:
         return self.make(self.builder.and_(self.ir, self._operand(other)))
@@ -155,23 +154,13 @@ class Value:
         return self.make(self.builder.fcmp_unordered("uno", self.ir, self.ir))
 
 
-# NVVM, which takes some of these functions too, has them in its own library instead.
-_LIBDEVICE = {"llvm.fma": "__nv_fma", "llvm.fabs": "__nv_fabs"}
-
-
 def call(name: str, first: Value, *rest: Value) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on the operands' one type."""
     operands = (first, *rest)
     function_type = ir.FunctionType(first.type, [first.type] * len(operands))
-    module = first.builder.module
-    function: Any
-    if "nvptx" in module.triple:
-        suffix = "f" if first.type == FLOAT else ""
-        function = cgutils.get_or_insert_function(
-            module, function_type, _LIBDEVICE[name] + suffix
-        )
-    else:
-        function = module.declare_intrinsic(name, [first.type], function_type)
+    function: Any = first.builder.module.declare_intrinsic(
+        name, [first.type], function_type
+    )
     return first.make(first.builder.call(function, [v.ir for v in operands]))
 
 

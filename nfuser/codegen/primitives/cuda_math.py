@@ -12,8 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from nfuser.codegen.primitives.cpu_math_error import erfc as accurate_erfc
-from nfuser.codegen.primitives.cpu_math_value import Value as Expression
 from nfuser.codegen.primitives.cuda_define import (
     F32,
     FLOAT,
@@ -48,13 +46,6 @@ def libdevice2(name: str, function: str = "") -> Any:
     return primitive(name, same(FLOAT), emit)
 
 
-def _erfc(site: Site, x: Value) -> Value:
-    """Use libdevice in f32; in f64 it is 17 ulp off near 6 and not 0 beyond 27."""
-    if x.type == F32:
-        return site.external("__nv_erfcf", x.type, [x])
-    return accurate_erfc(Expression(site.builder, x)).ir
-
-
 exp = libdevice("exp")
 exp2 = libdevice("exp2")
 expm1 = libdevice("expm1")
@@ -76,7 +67,7 @@ asinh = libdevice("asinh")
 acosh = libdevice("acosh")
 atanh = libdevice("atanh")
 erf = libdevice("erf")
-erfc = primitive("erfc", same(FLOAT), _erfc)
+erfc = libdevice("erfc")
 floor = libdevice("floor")
 ceil = libdevice("ceil")
 trunc = libdevice("trunc")
