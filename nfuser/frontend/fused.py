@@ -19,7 +19,7 @@ from nfuser.debug import timing
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
 from nfuser.dtypes import check_fits
-from nfuser.errors import DeviceError
+from nfuser.errors import DeviceError, TraceError
 from nfuser.frontend.arguments import Arguments, Described, host_number
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.place import find_place
@@ -45,6 +45,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_PLANS = 1024  # of one function; the least recently used goes first
+MOST_VARIANTS = 64  # of one structure of arguments
 MANY_TRACES = 8  # from here on one warning says why
 _METHODS: tuple[type[Any], ...] = (classmethod, staticmethod)
 _log = logging.getLogger("nfuser")
@@ -214,9 +215,16 @@ class Fused(Generic[P, R]):
         _log.info("traced %s: %s", self._name, self._counters.reason)
         self._warn_of_many()
         arrays = trace.captured.read(args, kwargs)
-        assert arrays is not None
+        if arrays is None:
+            message = (
+                f"{self._name} changes a value outside itself that it also reads; a "
+                "fused function runs once while it is traced, and not again: pass the "
+                "value as an argument and return the new one"
+            )
+            raise TraceError(message)
         variant = Variant(trace, FusionExecutorCache(trace.fusion, self._counters))
-        self._variants.setdefault(structure, []).append(variant)
+        # The newest first, and not without bound: each call asks them in turn.
+        self._variants[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         return variant, arrays
 
     def _drop_dead(self) -> None:
@@ -252,7 +260,7 @@ class Fused(Generic[P, R]):
             return f"{self._name} was called for the first time"
         if not before:
             return "arguments of new dtypes, ranks, structure or static values"
-        guards = [*before[-1].trace.guards, *before[-1].trace.value_guards]
+        guards = [*before[0].trace.guards, *before[0].trace.value_guards]
         lines = [str(g.source) for g in guards if g.source]
         where = f" (a guard at {lines[-1]})" if lines else ""
         return f"a value that Python consumed, or a captured one, changed{where}"
@@ -300,7 +308,7 @@ class Fused(Generic[P, R]):
 
     def _remember(self, key: tuple[object, ...], ready: Ready) -> None:
         found = self._plans.get(key, [])
-        self._plans[key] = [ready, *found[: MANY_TRACES - 1]]
+        self._plans[key] = [ready, *found[: MOST_VARIANTS - 1]]
         self._plans.move_to_end(key)
         while len(self._plans) > MOST_PLANS:
             self._plans.popitem(last=False)
@@ -437,7 +445,8 @@ def _keys(arrays: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and (a == b or (a != a and b != b))
+    """Tell whether two numbers are alike: NaN equals itself, -0.0 is not 0.0."""
+    return type(a) is type(b) and repr(a) == repr(b)
 
 
 def _values(

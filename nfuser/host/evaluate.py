@@ -12,6 +12,7 @@ from nfuser.debug import dump
 from nfuser.device.allocate import allocator
 from nfuser.device.descriptor import pointer_reader
 from nfuser.device.streams import guard, stream_reader
+from nfuser.dtypes import check_fits
 from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
 from nfuser.ir import scalar_walk
 
@@ -121,9 +122,11 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
                 number = frame.numbers[slot]
                 number = getattr(number, part) if part else number
                 found.append(float(number) if dtype.is_float else int(number))
-            case HostScalar(scalar, value, is_dynamic):
+            case HostScalar(scalar, value, is_dynamic, dtype):
                 if is_dynamic:
                     value = scalar_walk.evaluate(scalar, frame.scalars)
+                    if not dtype.is_float:
+                        check_fits(value, dtype, "a number passed to a fused function")
                 found.append(value)
     return found
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.dtypes import DType
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
-    from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
 
 
@@ -52,6 +52,7 @@ class HostScalar:
     scalar: Scalar
     value: int
     is_dynamic: bool
+    dtype: DType = DType.I64
 
 
 Argument: TypeAlias = Part | ByValue | HostScalar

@@ -112,7 +112,7 @@ class _Builder:
             self.scheduled,
             buffers,
             tuple(self.values.parameters.values()),
-            tuple((var, x) for x, var in self.values.integers.items()),
+            tuple((var, x) for (x, _), var in self.values.integers.items()),
             host_scalars(body, prepare_divisions=is_cuda and not self._is_wide()),
             bound,
             body,

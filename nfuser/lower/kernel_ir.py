@@ -247,7 +247,7 @@ class Kernel:
     scheduled: Scheduled
     buffers: tuple[Buffer, ...]
     values: tuple[Var, ...]  # scalars passed by value
-    integers: tuple[tuple[Var, Scalar], ...]  # of the caller's, at full width
+    integers: tuple[tuple[Var, Scalar], ...]  # worked out on the host
     scalars: tuple[Scalar, ...]  # sizes, strides and what the host prepares of them
     bound: tuple[tuple[LoopIndex, str], ...]  # indices that the hardware gives
     body: tuple[Stmt, ...]

@@ -87,7 +87,7 @@ class Values:
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.buffers: dict[TensorView, Buffer] = {}
         self.parameters: dict[TensorView, Var] = {}
-        self.integers: dict[Scalar, Var] = {}
+        self.integers: dict[tuple[Scalar, DType], Var] = {}
         self._places: dict[Key, Place] = {}
         self._loop_places = {
             loop: self._loop_place(loop) for loop in scheduled.space.loops
@@ -350,12 +350,17 @@ class Values:
                 return self._operand(sources[0])
 
     def _from_scalar(self, scalar: Scalar, dtype: DType) -> Value:
-        """Return a size as an index, but what the caller passed at full width."""
-        symbols = scalar_walk.symbols([scalar])
-        if not any(isinstance(s, sc.ScalarInput) for s in symbols):
+        """Return a size as an index; anything less plain the host works out.
+
+        What the caller passed may need more than an index's width, and a quotient may
+        be negative, which no index is.
+        """
+        parts = scalar_walk.every([scalar])
+        if all(isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts):
             return IndexValue(scalar, dtype)
-        var = self.integers.setdefault(scalar, Var(DType.I64))
-        return var if dtype is DType.I64 else Call(f"to_{dtype}", (var,), dtype)
+        wide = DType.F64 if dtype.is_float else DType.I64
+        var = self.integers.setdefault((scalar, wide), Var(wide))
+        return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
 
     def _operand(self, key: Key) -> Value:
         found = self.find(key)

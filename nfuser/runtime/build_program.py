@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.dtypes import DType
 from nfuser.host.program import (
     Allocate,
     Argument,
@@ -93,7 +94,7 @@ class _Program:
             else:
                 arguments.append(self.places[next(tensors)])
         arguments += self._by_value(compiled)
-        arguments += [self._scalar(x, values) for _, x in kernel.integers]
+        arguments += [self._scalar(x, values, v.dtype) for v, x in kernel.integers]
         arguments += [self._scalar(x, values) for x in kernel.scalars]
         grid = scalar_walk.evaluate_all(kernel.launch.grid, values)
         launch = Launch(
@@ -128,10 +129,12 @@ class _Program:
                 values[stride(number, axis)] = step
         return values
 
-    def _scalar(self, x: Scalar, values: Mapping[Scalar, int]) -> HostScalar:
+    def _scalar(
+        self, x: Scalar, values: Mapping[Scalar, int], dtype: DType = DType.I64
+    ) -> HostScalar:
         symbols = scalar_walk.symbols([x])
         is_dynamic = any(isinstance(s, ScalarInput) for s in symbols)
-        return HostScalar(x, scalar_walk.evaluate(x, values), is_dynamic)
+        return HostScalar(x, scalar_walk.evaluate(x, values), is_dynamic, dtype)
 
     def _cost(self, compiled: CompiledSegment) -> int:
         """Count the elements that the kernel touches, costly operations weighted."""

@@ -15,7 +15,6 @@ from nfuser.ir.expr import (
     Reduce,
     ReduceOp,
     Slice,
-    Squeeze,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST, POINT_OPS
@@ -122,12 +121,6 @@ class _Maker:
         self.exprs.append(Slice(source, made, zeros, (1,) * source.ndim))
         return made
 
-    def squeeze(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
-        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
-        made = replace(source, axes=kept)
-        self.exprs.append(Squeeze(source, made, axes))
-        return made
-
 
 def _spread(tensor: TensorView) -> tuple[int, int]:
     """Rank tensors by how much of the result's shape they already have."""
@@ -154,8 +147,10 @@ def _one_pass(expr: Reduce) -> Replacement:
     squares = make.reduce(
         ReduceOp.SUM, make.point("multiply", distance, distance), axes
     )
-    share = make.point("divide", total, make.count(source, axes, DType.F64))
+    count = make.count(source, axes, DType.F64)
+    share = make.point("divide", total, count)
     excess = make.point("multiply", share, total)
     m2 = make.point("subtract", squares, excess)
-    mean = make.point("add", make.squeeze(pilot, axes), share)
+    # Not from the pilot: where that is infinite, so is the mean, and not NaN.
+    mean = make.point("divide", make.reduce(ReduceOp.SUM, wide, axes), count)
     return make.replacement(make.cast(mean, DType.F32), make.cast(m2, DType.F32))

@@ -41,6 +41,8 @@ def segment(
     ``find`` gives the scheduler that takes a fusion, or why none does.
     ``should_merge`` may forbid two groups of expressions to share a kernel.
     """
+    if not fusion.outputs:
+        return Segmented(fusion, (), ())
     if should_merge is None:
         found = find(fusion)
         if not isinstance(found, tuple):

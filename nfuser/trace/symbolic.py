@@ -84,12 +84,14 @@ class SymbolicInt(NumpyProtocols, Standin):
 
     def __rfloordiv__(self, other: Any) -> Any:
         if isinstance(other, int):
-            return integer(self._tracer, sc.const(int(other))) // self
+            divide = self._divided(sc.floor_divide)
+            return integer(self._tracer, divide(sc.const(int(other)), self._scalar))
         return self._tracer.operate(ops.floor_divide, other, self)
 
     def __rmod__(self, other: Any) -> Any:
         if isinstance(other, int):
-            return integer(self._tracer, sc.const(int(other))) % self
+            divide = self._divided(sc.modulo)
+            return integer(self._tracer, divide(sc.const(int(other)), self._scalar))
         return self._tracer.operate(ops.remainder, other, self)
 
     def __divmod__(self, other: Any) -> Any:
