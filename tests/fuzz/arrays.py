@@ -132,6 +132,8 @@ def _reversed(values: Array, rng: np.random.Generator) -> Array:
 
 
 def _stepped(values: Array, rng: np.random.Generator) -> Array:
+    if values.size == 0:  # the room around nothing may be larger than any memory
+        return values
     steps = [int(rng.integers(1, 4)) for _ in values.shape]
     room = [n * s + 1 for n, s in zip(values.shape, steps, strict=True)]
     store = np.full(room, 77, values.dtype)
