@@ -57,6 +57,7 @@ class Tracer:
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
         self.value_guards: dict[int, ValueGuard] = {}
+        self._has_ended = False
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -66,11 +67,13 @@ class Tracer:
             yield
         finally:
             _current.reset(token)
+            self._has_ended = True
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""
         if isinstance(item, Standin):
-            if item._tracer is not self:  # pyright: ignore[reportPrivateUsage]
+            is_ours = item._tracer is self  # pyright: ignore[reportPrivateUsage]
+            if not is_ours or self._has_ended:
                 message = "a traced array outlived its trace; return it instead"
                 raise TraceError(message)
             return item._operand()  # pyright: ignore[reportPrivateUsage]
