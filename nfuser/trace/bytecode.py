@@ -21,7 +21,7 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Kind: TypeAlias = Literal["global", "cell", "local"]
+Kind: TypeAlias = Literal["global", "cell", "local", "import"]
 
 
 @value
@@ -82,6 +82,7 @@ def paths(code: CodeType) -> tuple[NamedPath, ...]:
 def _paths(code: CodeType) -> Iterator[NamedPath]:
     held: NamedPath | None = None
     constant: list[Any] = []
+    modules = _imports(code)
     for instruction in dis.get_instructions(code):
         name = instruction.opname
         if name in _SILENT:
@@ -103,8 +104,35 @@ def _paths(code: CodeType) -> Iterator[NamedPath]:
             for other in others:
                 yield NamedPath(_ROOTS[name], other)
             held = NamedPath(_ROOTS[name], last)
+            if last in modules and name not in ("LOAD_GLOBAL", "LOAD_NAME"):
+                held = modules[last]
     if held is not None:
         yield held
+
+
+def _imports(code: CodeType) -> dict[str, NamedPath]:
+    """Return what the names stand for that ``code`` binds by ``import``."""
+    found: dict[str, NamedPath] = {}
+    level, module, bound = 0, "", None
+    numbers: list[Any] = []
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in _CONSTANTS:
+            numbers.append(instruction.argval)
+        elif name == "IMPORT_NAME":
+            level, members = numbers[-2:]
+            module = "." * level + instruction.argval
+            bound = NamedPath("import", module if members else module.split(".")[0])
+        elif name == "IMPORT_FROM" and bound is not None:
+            taken = bound if bound.steps == () else NamedPath("import", module)
+            bound = _longer(taken, Step(instruction.argval, True))
+        elif name in ("STORE_FAST", "STORE_DEREF") and bound is not None:
+            found[instruction.argval] = bound
+            is_member = bool(bound.steps)
+            bound = NamedPath("import", module) if is_member else None
+        elif name not in _SILENT and name not in ("SWAP", "POP_TOP"):
+            bound = None
+    return found
 
 
 def _longer(path: NamedPath, step: Step) -> NamedPath:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from array import array
+from collections import deque
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,7 +24,9 @@ import nfuser.trace.clocks as clocks
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
-from nfuser.trace.origins import PLAIN, Finder, Origin, Root, is_array
+from nfuser.trace.bytecode import Step
+from nfuser.trace.origins import Finder, Origin, Root
+from nfuser.trace.parts import PLAIN, is_array
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
@@ -108,7 +112,11 @@ class Snapshot:
         first_slot: int,
     ) -> None:
         self._finder = Finder()
-        self._finder.visit(function, _named(function, args, kwargs))
+        named = _named(function, args, kwargs)
+        self._finder.visit(function, named)
+        for key, item in (*enumerate(args), *kwargs.items()):
+            self._add_held(Origin(Root(None, key), _name_of(key)), item, named)
+        self._defaults = _default_objects(function)
         self._first_slot = first_slot
         self._origins: dict[Any, list[Origin]] = {}
         for origin, found in self._finder.values.items():
@@ -117,6 +125,20 @@ class Snapshot:
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
         self._random = clocks.state(self._generators())
+
+    def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
+        """Add the objects inside an argument, which no name stands for."""
+        if isinstance(item, (list, tuple)):
+            parts: Any = enumerate(item)
+        elif isinstance(item, dict):
+            parts = item.items()
+        else:
+            is_named = any(item is known for _, known in named.values())
+            if _may_hold(item) and not is_named:
+                self._finder.add(origin, item)
+            return
+        for key, part in parts:
+            self._add_held(origin.then(Step(key, False)), part, named)
 
     def _generators(self) -> list[Any]:
         return [v for v in self._finder.values.values() if clocks.is_generator(v)]
@@ -153,6 +175,7 @@ class Snapshot:
             Constant(origin, _same_keys(kind, keys), origin.reader())
             for origin, (kind, keys) in self._finder.containers.items()
         ]
+        constants += self._defaults
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
             if origin not in inputs and not clocks.is_generator(found):
@@ -196,6 +219,34 @@ def _named(
     return held | {n: (Origin(Root(defaults, n), n), defaults[n]) for n in defaults}
 
 
+def _name_of(key: int | str) -> str:
+    return key if isinstance(key, str) else f"args[{key}]"
+
+
+def _default_objects(function: Any) -> list[Constant]:
+    """Return the test that the defaults of ``function`` were not bound anew."""
+    found: list[Constant] = []
+    function = getattr(function, "__nfuser_wrapped__", function)
+    function = getattr(function, "__func__", function)
+    root = Root({"function": function}, "function")
+    for name in ("__defaults__", "__kwdefaults__"):
+        if values := getattr(function, name, None):
+            origin = Origin(root, "function", (Step(name, True),))
+            found.append(Constant(origin, _same_defaults(values), origin.reader()))
+    return found
+
+
+def _same_defaults(values: Any) -> Callable[[Any], bool]:
+    if not isinstance(values, dict):
+        return lambda found: found is values
+    before: dict[str, Any] = dict(values)
+    return lambda found: (
+        found is not None
+        and found.keys() == before.keys()
+        and all(found[name] is before[name] for name in before)
+    )
+
+
 def _defaults(function: Any) -> dict[str, Any]:
     """Return the default values of parameters by name."""
     code = function.__code__
@@ -219,7 +270,7 @@ def _memory(item: Any) -> Any:
 
 
 def _same_keys(kind: type, keys: tuple[Any, ...]) -> Callable[[Any], bool]:
-    if issubclass(kind, (list, tuple)):
+    if issubclass(kind, (list, tuple, deque)):
         return lambda found: type(found) is kind and len(found) == len(keys)
     if issubclass(kind, dict):
         return lambda found: type(found) is kind and tuple(found) == keys
@@ -236,11 +287,24 @@ def _same(expected: Any) -> Callable[[Any], bool]:
             # NaN is not itself, and -0.0 is not 0.0.
             return lambda found: type(found) is kind and repr(found) == text
         return lambda found: type(found) is kind and found == expected
+    if isinstance(expected, (set, frozenset)):
+        return _same_set(expected)
+    if isinstance(expected, (bytearray, array)):
+        kind, content = type(expected), bytes(expected)
+        return lambda found: type(found) is kind and bytes(found) == content
     try:
         reference = weakref.ref(expected)
     except TypeError:
         return lambda found: found is expected
     return lambda found: found is reference()
+
+
+def _same_set(expected: Any) -> Callable[[Any], bool]:
+    """Return the test that a set has the same elements in the same order."""
+    kind, before = type(expected), [(type(e), repr(e), e) for e in expected]
+    return lambda found: (
+        type(found) is kind and [(type(e), repr(e), e) for e in found] == before
+    )
 
 
 def _same_array(expected: Any) -> Callable[[Any], bool]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import builtins
 import sys
-import sysconfig
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec, resolve_name
 from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,18 +21,26 @@ import numpy as np
 
 import nfuser.trace.bytecode as bytecode
 import nfuser.trace.clocks as clocks
+from nfuser.errors import TraceError
 from nfuser.ir.base import value
 from nfuser.trace.bytecode import NamedPath, Step
-from nfuser.trace.source_line import is_users
+from nfuser.trace.parts import (
+    PLAIN,
+    is_array,
+    is_spent_by_reading,
+    is_users_file,
+    is_users_module,
+    parts_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 # Parts of an array that are arrays themselves, and facts that its elements do not
 # change.
 _FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
-_DEEPEST, _MOST = 4, 2000
-PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
+_UNFOLLOWED = {"globals", "eval", "exec", "input", "__import__"}
+_DEEPEST, _MOST = 16, 2000
 
 
 @value
@@ -113,6 +122,11 @@ class Finder:
 
     def visit(self, function: Any, arguments: Mapping[str, tuple[Origin, Any]]) -> None:
         """Add what ``function`` reads; ``arguments`` are the ones known by origin."""
+        if isinstance(function, partial):
+            self.add(
+                Origin(Root({"partial": function}, "partial"), "partial"), function
+            )
+            return
         function, arguments = _unbound(function, arguments)
         code = getattr(function, "__code__", None)
         if code is None:
@@ -133,7 +147,7 @@ class Finder:
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 break
-            if isinstance(found, ModuleType) and not _is_users_module(found):
+            if isinstance(found, ModuleType) and not is_users_module(found):
                 _check_library(str(origin), found, steps[len(origin.steps) :])
                 return
             try:
@@ -143,14 +157,29 @@ class Finder:
             owner = (origin, found)
             origin, found = origin.then(step), part
         clocks.refuse(str(origin), found)
-        self._add(origin, found, owner)
+        self.add(origin, found, owner)
 
-    def _add(
-        self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None
+    def add(
+        self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None = None
     ) -> None:
+        """Add a value that the function names, and what is read when it is called."""
         self.reads[origin] = self.reads.get(origin, 0) + 1
         if isinstance(found, (ModuleType, BuiltinFunctionType, np.ufunc)):
             return
+        if is_spent_by_reading(found):
+            message = (
+                f"{origin} is an iterator: a fused function is traced once, so every "
+                "call would see the same items; take them outside and pass them as "
+                "arguments"
+            )
+            raise TraceError(message)
+        if not self._called(origin, found, owner):
+            self._expand(origin, found, ())
+
+    def _called(
+        self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None
+    ) -> bool:
+        """Add what a call of ``found`` reads; tell whether a user's function runs."""
         inner = getattr(found, "__nfuser_wrapped__", found)
         if isinstance(inner, (FunctionType, MethodType)):
             self._enter(origin, found, inner, owner)
@@ -158,8 +187,10 @@ class Finder:
             name = next(iter(method.__code__.co_varnames))
             self.containers[origin] = (type(found), ())
             self.visit(method, {name: (origin, found)})
+            self._add_defaults(origin.then(Step(method.__name__, True)), method)
         else:
-            self._expand(origin, found, 0)
+            return False
+        return True
 
     def _enter(
         self,
@@ -176,21 +207,52 @@ class Finder:
             return
         known: dict[str, tuple[Origin, Any]] = {}
         bound = getattr(function, "__self__", None)
-        if owner is not None and bound is owner[1] and code.co_argcount:
-            known[code.co_varnames[0]] = owner
+        if owner is not None and bound is not None and code.co_argcount:
+            if bound is owner[1]:
+                known[code.co_varnames[0]] = owner
+            elif bound is type(owner[1]):
+                its_class = owner[0].then(Step("__class__", True))
+                known[code.co_varnames[0]] = (its_class, bound)
+        elif bound is not None and code.co_argcount:
+            itself = origin.then(Step("__self__", True))
+            known[code.co_varnames[0]] = (itself, bound)
         self.visit(plain, known)
+        if function is not found:
+            origin = origin.then(Step("__nfuser_wrapped__", True))
+        self._add_defaults(origin, plain)
 
-    def _expand(self, origin: Origin, found: Any, depth: int) -> None:
-        """Add the parts of a container or of an object, to some depth."""
-        if origin in self.values or len(self.values) > _MOST:
+    def _add_defaults(self, origin: Origin, function: Any) -> None:
+        for name in ("__defaults__", "__kwdefaults__"):
+            if values := getattr(function, name, None):
+                self._expand(origin.then(Step(name, True)), values, ())
+
+    def _expand(self, origin: Origin, found: Any, above: tuple[Any, ...]) -> None:
+        """Add the parts of a container or of an object; ``above`` are what holds it."""
+        if origin in self.values:
             return
-        parts = [] if isinstance(found, PLAIN) or is_array(found) else _parts(found)
-        if not parts or depth >= _DEEPEST:
+        # What holds itself is followed where it was met first.
+        is_leaf = isinstance(found, PLAIN) or is_array(found)
+        is_leaf = is_leaf or any(found is whole for whole in above)
+        if above and not is_leaf:
+            self._called(origin, found, None)
+        parts = None if is_leaf else parts_of(found)
+        if parts is None:
             self.values[origin] = found
             return
+        if len(above) >= _DEEPEST or len(self.values) + len(parts) > _MOST:
+            raise _too_large(origin)
         self.containers[origin] = (type(found), tuple(s.key for s, _ in parts))
         for step, part in parts:
-            self._expand(origin.then(step), part, depth + 1)
+            self._expand(origin.then(step), part, (*above, found))
+
+
+def _too_large(origin: Origin) -> TraceError:
+    message = (
+        f"{origin.name} holds more values than can be watched for changes (at most "
+        f"{_MOST}, {_DEEPEST} levels deep); pass what is needed as arguments, numbers "
+        "as one array"
+    )
+    return TraceError(message)
 
 
 def _check_library(name: str, module: ModuleType, steps: tuple[Step, ...]) -> None:
@@ -220,11 +282,19 @@ def _begin(
     function: Any, path: NamedPath, arguments: Mapping[str, tuple[Origin, Any]]
 ) -> tuple[Origin, Any] | None:
     """Return where the name of ``path`` is read, and its value."""
+    if path.kind == "import":
+        return _imported(function, path.name)
     if path.name in arguments and path.kind in ("local", "cell"):
         return arguments[path.name]
     if path.kind == "global":
         names = function.__globals__
         if path.name not in names:
+            if path.name in _UNFOLLOWED:
+                message = (
+                    f"{path.name}() reads names that cannot be followed, so a later "
+                    "change would go unseen; name the variable itself"
+                )
+                raise TraceError(message)
             found = getattr(builtins, path.name, None)
             if found is not None:
                 clocks.refuse(path.name, found)
@@ -240,29 +310,19 @@ def _begin(
     return None
 
 
-def _parts(found: Any) -> list[tuple[Step, Any]]:
-    if isinstance(found, dict):
-        return [(Step(k, False), v) for k, v in found.items()]
-    if isinstance(found, (list, tuple)):
-        return [(Step(k, False), v) for k, v in enumerate(found)]
-    if isinstance(found, (type, FunctionType, MethodType, ModuleType)):
-        return []
-    module = sys.modules.get(type(found).__module__)
-    if module is None or not _is_users_module(module):
-        return []
-    names = dict(getattr(found, "__dict__", {}))
-    for base in type(found).__mro__:
-        for slot in _slots(base):
-            if hasattr(found, slot):
-                names[slot] = getattr(found, slot)
-    return [(Step(k, True), v) for k, v in names.items()]
-
-
-def _slots(base: type) -> Iterator[str]:
-    slots = base.__dict__.get("__slots__", ())
-    for slot in (slots,) if isinstance(slots, str) else slots:
-        if not slot.startswith("__"):
-            yield slot
+def _imported(function: Any, name: str) -> tuple[Origin, Any] | None:
+    """Return the user's module that ``function`` imports by ``name``."""
+    try:
+        name = resolve_name(name, function.__globals__.get("__package__") or "")
+        if name not in sys.modules:
+            # A library stays as it is, and may take seconds to import.
+            spec = find_spec(name.partition(".")[0])
+            if spec is None or not is_users_file(spec.origin or ""):
+                return None
+            import_module(name)
+    except ImportError:
+        return None
+    return Origin(Root(sys.modules, name), name), sys.modules[name]
 
 
 def _call_method(found: Any) -> Any:
@@ -276,31 +336,3 @@ def _call_method(found: Any) -> Any:
         ):
             return method
     return None
-
-
-def is_array(item: Any) -> bool:
-    """Tell whether ``item`` is an array of some library, not a NumPy scalar."""
-    if isinstance(item, (np.generic, type)):
-        return False
-    names = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
-    return isinstance(item, np.ndarray) or any(hasattr(item, n) for n in names)
-
-
-@lru_cache(1)
-def _library_folders() -> tuple[str, ...]:
-    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = {sysconfig.get_paths()[kind] for kind in kinds}
-    return tuple(f"{folder}/" for folder in sorted(folders))
-
-
-@lru_cache(4096)
-def is_users_file(file: str) -> bool:
-    """Tell whether ``file`` is neither of the standard library nor installed."""
-    return is_users(file) and not file.startswith((*_library_folders(), "<frozen"))
-
-
-def _is_users_module(module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    if file is None:
-        return module.__name__ == "__main__"
-    return is_users_file(file)

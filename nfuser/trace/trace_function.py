@@ -31,7 +31,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
-from nfuser.trace.origins import is_array
+from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
 from nfuser.trace.tracer import Tracer

@@ -3,11 +3,16 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownParameterType=false, reportMissingImports=false
 
 from __future__ import annotations
 
+import collections
+import functools
 import gc
+import itertools
+import sys
+import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -237,3 +242,116 @@ def test_zero_and_nan_are_told_apart() -> None:
 def test_libraries_are_taken_to_stay_as_they_are() -> None:
     found = trace(lambda x: nnp.softmax(np.exp(x) + np.pi + nnp.pi))
     assert found.captured.constants == ()
+
+
+def test_functions_in_containers_are_followed() -> None:
+    factor = 2.0
+    layers = [lambda x: x * factor]
+    for function in (lambda x: layers[0](x), lambda x: next(f(x) for f in layers)):
+        factor = 2.0
+        found = trace(function)
+        assert found.captured.read() is not None
+        factor = 3.0
+        assert found.captured.read() is None
+
+
+def test_what_a_partial_calls_is_followed() -> None:
+    factor = 2.0
+    bound = functools.partial(lambda k, x: x * factor * k, 1.0)
+    for function in (bound, lambda x: bound(x)):
+        factor = 2.0
+        found = trace(function)
+        assert found.captured.read((X,)) is not None
+        factor = 3.0
+        assert found.captured.read((X,)) is None
+
+
+def test_objects_inside_arguments_are_followed() -> None:
+    layer = Layer(np.ones(8))
+    for held in ([layer], (layer,), {0: layer}):
+        layer.gain = 3.0
+        found = trace(lambda x, layers: x * layers[0].gain, X, held)
+        assert found.captured.read((X, held)) is not None
+        layer.gain = 4.0
+        assert found.captured.read((X, held)) is None
+
+
+def test_class_attributes_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kind:
+        size = 2.0
+
+        @classmethod
+        def scaled(cls, x: Any) -> Any:
+            return x * cls.size
+
+    one = Kind()
+    for function in (lambda x: one.scaled(x), lambda x: x * getattr(Kind, "size")):  # noqa: B009
+        with monkeypatch.context() as patch:
+            found = trace(function)
+            assert found.captured.read() is not None
+            patch.setattr(Kind, "size", 3.0)
+            assert found.captured.read() is None
+
+
+def test_sets_and_deques_are_followed() -> None:
+    some, queue = {2.0}, collections.deque([2.0])
+    found = trace(lambda x: x * sum(some))
+    assert found.captured.read() is not None
+    some.add(3.0)
+    assert found.captured.read() is None
+    found = trace(lambda x: x * sum(queue))
+    assert found.captured.read() is not None
+    queue[0] = 3.0
+    assert found.captured.read() is None
+
+
+def test_defaults_bound_anew_trace_again() -> None:
+    def function(x: Any, gain: float = 2.0, *, bias: float = 1.0) -> Any:
+        return x * gain + bias
+
+    for name, other in (("__defaults__", (3.0,)), ("__kwdefaults__", {"bias": 2.0})):
+        found = trace(function)
+        assert found.captured.read() is not None
+        setattr(function, name, other)
+        assert found.captured.read() is None
+
+
+def test_modules_imported_inside_are_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def whole(x: Any) -> Any:
+        import settings_of_a_user
+
+        return x * settings_of_a_user.gain
+
+    def member(x: Any) -> Any:
+        from settings_of_a_user import bias, gain
+
+        return x * gain + bias
+
+    module: Any = types.ModuleType("settings_of_a_user")
+    monkeypatch.setitem(sys.modules, "settings_of_a_user", module)
+    module.bias = 1.0
+    for function in (whole, member):
+        module.gain = 2.0
+        found = trace(function)
+        assert found.captured.read() is not None
+        module.gain = 3.0
+        assert found.captured.read() is None
+
+
+def test_what_cannot_be_watched_is_refused() -> None:
+    many, count = [0.0] * 5000, itertools.count()
+    with pytest.raises(TraceError, match="many holds more values"):
+        trace(lambda x: x * sum(many))
+    with pytest.raises(TraceError, match="count is an iterator"):
+        trace(lambda x: x * next(count))
+    with pytest.raises(TraceError, match="globals"):
+        trace(lambda x: x * globals()["SCALE"])
+
+
+def test_a_traced_array_is_of_no_use_after_its_trace() -> None:
+    kept: list[Any] = []
+    trace(lambda x: kept.append(x) or x)
+    with pytest.raises(TraceError, match="outlived"):
+        np.sum(kept[0] + 1)
