@@ -45,6 +45,7 @@ from nfuser.lower.kernel_ir import (
     Var,
 )
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -318,7 +319,24 @@ class Values:
     def kept_index(self, key: Key) -> Scalar:
         """Return the place of the current step and lane in a kept row."""
         lane = self.lane_index if self.place(key).in_lane else sc.const(0)
-        return self.step_index() * self._lane_extent() + lane
+        if self.scheduled.target.kind == "cuda":
+            return self.step_index() * self._lane_extent() + lane
+        place = self._row_position()
+        if self.nest.lane is None:
+            return place
+        if not self.nest.lane_reduces:
+            return place * self._lane_extent() + lane
+        return scalar_walk.substitute([place], {self.nest.lane.index: lane})[0]
+
+    def _row_position(self) -> Scalar:
+        """Return the number of the current element along its row."""
+        heuristic = self.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        total: Scalar = sc.const(0)
+        for number in (n for group in heuristic.reduced for n in group):
+            loop = self.scheduled.space.loops[number]
+            total = total * loop.extent + self.index(loop)
+        return total
 
     def step_index(self) -> Scalar:
         """Return the number of the current step of the loops of a row."""

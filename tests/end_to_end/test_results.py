@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as xp
 from tests.fuzz.arrays import LAYOUTS, build
 
 
@@ -59,3 +60,18 @@ def test_the_same_call_gives_the_same_bits() -> None:
     x = build("float32", (37, 257), seed=4)
     fused = nfuser.fuse(_columns)
     assert fused(x).tobytes() == fused(x).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(2, 1000, 2), (257, 3, 40), (9000, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kept_rows_of_many_short_runs_stay_in_their_array(
+    shape: tuple[int, ...], dtype: type
+) -> None:
+    """The last runs along memory are short: the place in a kept row counts elements."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    axes = tuple(range(1, x.ndim))
+
+    def softmax(x: Any) -> Any:
+        return xp.softmax(x, axis=axes)
+
+    np.testing.assert_allclose(nfuser.fuse(softmax)(x), softmax(x), rtol=1e-5)

@@ -54,7 +54,7 @@ def _absolute(site: Site, x: Value) -> Value:
         return x
     b = site.builder
     below = b.icmp_signed("<", x, ir.Constant(x.type, 0))
-    return b.select(below, b.neg(x), x)
+    return b.select(below, _negative(site, x), x)
 
 
 def _sign(site: Site, x: Value) -> Value:
