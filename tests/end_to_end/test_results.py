@@ -68,7 +68,7 @@ def test_kept_rows_of_many_short_runs_stay_in_their_array(
     shape: tuple[int, ...], dtype: type
 ) -> None:
     """The last runs along memory are short: the place in a kept row counts elements."""
-    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    x: Any = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     axes = tuple(range(1, x.ndim))
 
     def softmax(x: Any) -> Any:
