@@ -37,14 +37,18 @@ from nfuser.codegen.primitives.cuda_math import magnitude
 def _negative(site: Site, x: Value) -> Value:
     if site.result in FLOAT:
         return site.builder.fsub(ir.Constant(x.type, -0.0), x)
+    return _difference(site, ir.Constant(x.type, 0), x)
+
+
+def _difference(site: Site, x: Value, y: Value) -> Value:
+    b = site.builder
     if x.type.width >= 32:
-        return site.builder.neg(x)
+        return b.sub(x, y)
     # ptxas of CUDA 13.0 takes neg.s16 of the smallest number for positive when it is
     # widened next; 32-bit arithmetic that it cannot narrow has no such case.
-    b = site.builder
-    kind = ir.FunctionType(I32, [I32])
-    wide = b.call(ir.InlineAsm(kind, "neg.s32 $0, $1;", "=r,r"), [b.sext(x, I32)])
-    return b.trunc(wide, x.type)
+    kind = ir.FunctionType(I32, [I32, I32])
+    subtract = ir.InlineAsm(kind, "sub.s32 $0, $1, $2;", "=r,r,r")
+    return b.trunc(b.call(subtract, [b.sext(x, I32), b.sext(y, I32)]), x.type)
 
 
 def _absolute(site: Site, x: Value) -> Value:
@@ -82,8 +86,9 @@ def _add(site: Site, x: Value, y: Value) -> Value:
 
 
 def _subtract(site: Site, x: Value, y: Value) -> Value:
-    b = site.builder
-    return b.fsub(x, y) if site.result in FLOAT else b.sub(x, y)
+    if site.result in FLOAT:
+        return site.builder.fsub(x, y)
+    return _difference(site, x, y)
 
 
 def _multiply(site: Site, x: Value, y: Value) -> Value:
