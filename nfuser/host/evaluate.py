@@ -182,10 +182,12 @@ class _InterpretedLaunch:
             given,
         )
         REPORTS.append(report)
+        del REPORTS[:-MOST_REPORTS]
         parts = (a for a in launch.arguments if isinstance(a, Part))
         frame.written.update(part.slot for part in parts)
 
 
+MOST_REPORTS = 4096
 REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it
 
 
