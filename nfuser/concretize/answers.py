@@ -10,6 +10,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.expr import Expand, Pointwise, Reduce, ReduceOp, Squeeze
 from nfuser.ir.scalar import Const, Scalar
+from nfuser.ops.mismatch import no_common_shape, no_stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,12 +98,14 @@ def _check_stretch(
         own = shapes[operand]
         pairs = zip(own, target[len(target) - len(own) :], strict=True)
         if any(a not in (1, b) for a, b in pairs):
-            listed = " ".join(str(shapes[t]) for t in operands)
-            goal = f" to {target}" if len(operands) == 1 else ""
-            text = f"{name}: operands could not be broadcast together: {listed}{goal}"
+            given = [shapes[t] for t in operands]
+            text = (
+                no_stretch(name, own, target)
+                if len(given) == 1
+                else no_common_shape(name, given)
+            )
             raise ShapeError(text + _at(result))
 
 
 def _at(tensor: TensorView) -> str:
-    source = tensor.source
-    return f"\n  at {source}: {source.text}" if source else ""
+    return tensor.source.note if tensor.source else ""

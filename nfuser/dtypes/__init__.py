@@ -4,6 +4,20 @@
 from __future__ import annotations
 
 from nfuser.dtypes.dtype import DType, as_dtype
-from nfuser.dtypes.promotion import check_fits, float_of, promote
+from nfuser.dtypes.promotion import (
+    check_fits,
+    float_of,
+    holds,
+    out_of_bounds,
+    promote,
+)
 
-__all__ = ["DType", "as_dtype", "check_fits", "float_of", "promote"]
+__all__ = [
+    "DType",
+    "as_dtype",
+    "check_fits",
+    "float_of",
+    "holds",
+    "out_of_bounds",
+    "promote",
+]

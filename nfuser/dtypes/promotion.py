@@ -77,14 +77,30 @@ def float_of(dtype: DType) -> DType:
 
 def check_fits(number: int, dtype: DType, what: str) -> None:
     """Refuse a Python integer that ``dtype`` cannot hold, as NEP 50 does."""
+    if not holds(dtype, number):
+        raise RangeError(out_of_bounds(number, dtype, what))
+
+
+def holds(dtype: DType, number: int) -> bool:
+    """Tell whether a Python integer fits; every one fits what is no integer.
+
+    >>> holds(DType.U8, 255), holds(DType.U8, -1), holds(DType.F32, -1)
+    (True, False, True)
+    """
     if not dtype.is_integer:
-        return
+        return True
     limits = np.iinfo(dtype.numpy.name)
-    if not limits.min <= number <= limits.max:
-        message = (
-            f"Python integer {number} out of bounds for {dtype.numpy.name} ({what})"
-        )
-        raise RangeError(message)
+    return int(limits.min) <= number <= int(limits.max)
+
+
+def out_of_bounds(number: object, dtype: DType, what: str) -> str:
+    """Return the message for a number that ``dtype`` cannot hold."""
+    limits = np.iinfo(dtype.numpy.name)
+    return (
+        f"Python integer {number} out of bounds for {dtype.numpy.name} ({what}), which "
+        f"holds {limits.min} to {limits.max}; use a number in that range, or a wider "
+        "array, x.astype(np.int64)"
+    )
 
 
 def safe_cast(source: DType, target: DType, casting: str) -> None:

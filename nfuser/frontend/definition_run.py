@@ -22,9 +22,10 @@ from nfuser.device.descriptor import (
     library_of,
     pointer_reader,
 )
-from nfuser.errors import ArgumentError, DeviceError, RangeError, ShapeError
+from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_inputs import TensorInput
 from nfuser.frontend.place import BACKENDS, place_of
+from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -166,11 +167,7 @@ class Runner:
         for needed in self._requirements:
             if (number := scalar_walk.evaluate(needed.scalar, values)) < 0:
                 raise ShapeError(needed.message.replace("{}", str(number), 1))
-        for fits in self._fits:
-            number = scalar_walk.evaluate(fits.scalar, values)
-            low, high = _limits(fits)
-            if not low <= number <= high:
-                raise RangeError(fits.message.replace("{}", str(number), 1))
+        check_scalars(self._fits, values)
 
     def _place(self, arrays: Mapping[int, Descriptor]) -> Place:
         devices = {d.device for d in arrays.values()}
@@ -203,13 +200,6 @@ def check_backend(backend: str | None) -> None:
     if backend is not None and backend not in BACKENDS:
         message = f"backend must be one of {BACKENDS}, not {backend!r}"
         raise ArgumentError(message)
-
-
-def _limits(fits: ScalarFits) -> tuple[int, int]:
-    bits = fits.dtype.bits
-    if fits.dtype.is_signed:
-        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    return 0, (1 << bits) - 1
 
 
 def _values(plan: Plan, numbers: Mapping[int, Any]) -> dict[sc.Scalar, int]:

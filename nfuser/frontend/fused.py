@@ -18,11 +18,11 @@ import nfuser.config as config
 from nfuser.debug import timing
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
-from nfuser.dtypes import check_fits
 from nfuser.errors import DeviceError, TraceError
 from nfuser.frontend.arguments import Arguments, Described, host_number
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.place import find_place
+from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -159,7 +159,7 @@ class Fused(Generic[P, R]):
     ) -> tuple[Any, ...]:
         shapes = {s: slot.shape for s, slot in ready.plan.inputs.items()}
         values = _values(shapes, numbers)
-        _check(ready.variant.trace, values)
+        check_scalars(ready.variant.trace.checks, values)
         return arrays
 
     # -- the slow way --------------------------------------------------------
@@ -185,7 +185,7 @@ class Fused(Generic[P, R]):
                     raise DeviceError(message)
                 descriptors[captured.slot] = d
             integers = {s: n for s, n in described.numbers.items() if type(n) is int}
-            _check(trace, symbol_values(descriptors, integers))
+            check_scalars(trace.checks, symbol_values(descriptors, integers))
             place = find_place(described, descriptors, self._backend)
             plan = variant.cache.plan(place, descriptors, integers)
             ready = self._ready(variant, plan, place, described, arrays)
@@ -460,13 +460,6 @@ def _values(
         if type(number) is int:
             values[sc.scalar_input(slot)] = number
     return values
-
-
-def _check(trace: Trace, values: Mapping[Scalar, int]) -> None:
-    for check in trace.checks:
-        check_fits(
-            scalar_walk.evaluate(check.scalar, values), check.dtype, check.message
-        )
 
 
 @overload

@@ -34,6 +34,11 @@ class SourceLine:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    @property
+    def note(self) -> str:
+        """The end of an error message that shows this line."""
+        return f"\n  at {self}\n    {self.text}"
+
 
 @node
 class IterDomain:

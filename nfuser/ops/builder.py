@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
-from nfuser.dtypes import DType, as_dtype, check_fits, promote
+from nfuser.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
@@ -18,6 +18,7 @@ from nfuser.ir.point_op import CAST, POINT_OPS
 from nfuser.ir.scalar import Const, Scalar, ScalarInput
 from nfuser.ir.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
+from nfuser.ops.mismatch import no_common_shape, shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,10 @@ _SCALARS: tuple[type, ...] = get_args(Scalar)
 
 @value
 class ScalarFits:
-    """A run-time integer meets a narrow dtype: each call checks that it fits."""
+    """A run-time integer meets a narrow dtype: each call checks that it fits.
+
+    The first ``{}`` of ``message`` is the place of the number.
+    """
 
     scalar: Scalar
     dtype: DType
@@ -111,23 +115,20 @@ class Builder:
         """Emit the elementwise operation ``name``; ``dtype`` if not implied."""
         op = POINT_OPS[name]
         given = DType.BOOL if op.gives == "bool" else operands[-1].dtype
-        result = self.new(self.broadcast(*operands), dtype or given)
+        result = self.new(self.broadcast(*operands, name=name), dtype or given)
         self.emit(Pointwise(op, operands, result))
         return result
 
-    def broadcast(self, *operands: TensorView) -> tuple[Scalar, ...]:
-        """Return the shape in which ``operands`` meet, or refuse as NumPy does."""
+    def broadcast(self, *operands: TensorView, name: str) -> tuple[Scalar, ...]:
+        """Return the shape in which the operands of ``name`` meet, or refuse them."""
         rank = max(t.ndim for t in operands)
         shape: list[Scalar] = []
         for back in range(rank, 0, -1):
             extents = [t.shape[-back] for t in operands if t.ndim >= back]
             meet = self._meet(extents)
             if meet is None:
-                shapes = " ".join(self.shape_text(t.shape) for t in operands)
-                message = (
-                    f"operands could not be broadcast together with shapes {shapes}"
-                )
-                raise ShapeError(message)
+                shapes = [[self.today(s) for s in t.shape] for t in operands]
+                raise ShapeError(no_common_shape(name, shapes))
             shape.append(meet)
         return tuple(shape)
 
@@ -181,13 +182,14 @@ class Builder:
 
     def _scalar_in(self, x: Scalar, dtype: DType) -> TensorView:
         number = self.today(x)
+        what = "a size or an integer argument"
         if number is not None:
-            check_fits(number, dtype, "a size or an integer argument")
+            check_fits(number, dtype, what)
         given = any(isinstance(s, ScalarInput) for s in symbols([x]))
         if dtype.is_integer and (given or dtype is not DType.I64):
-            message = f"Python integer {{}} out of bounds for {dtype.numpy.name}"
+            message = out_of_bounds("{}", dtype, what)
             if self.source:
-                message += f" (at {self.source})"
+                message += self.source.note
             self.questions.checks[ScalarFits(x, dtype, message)] = None
         return self.from_scalar(x, dtype)
 
@@ -232,9 +234,7 @@ class Builder:
 
     def shape_text(self, shape: Sequence[Scalar]) -> str:
         """Render today's shape as NumPy's messages do."""
-        known = [self.today(s) for s in shape]
-        listed = ",".join("?" if k is None else str(k) for k in known)
-        return f"({listed},)" if len(known) == 1 else f"({listed})"
+        return shape_text([self.today(s) for s in shape])
 
     def fusion(self, outputs: Sequence[TensorView]) -> Fusion:
         """Return the program that gives ``outputs``; every argument stays."""

@@ -11,6 +11,7 @@ from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
 from nfuser.ir.scalar import Binary, Const, Op, Poly, Select, Size
 from nfuser.ir.scalar_walk import children
 from nfuser.ir.walk import toposort
+from nfuser.ops.mismatch import no_stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,12 +58,8 @@ def broadcast_to(
         now, then = b.today(extent), b.today(wanted)
         fits &= now is None or then is None or now in (1, then)
     if not fits:
-        message = (
-            "operands could not be broadcast together with remapped shapes [original->"
-            f"remapped]: {b.shape_text(given)} and requested shape "
-            f"{b.shape_text(target)}"
-        )
-        raise ShapeError(message)
+        shapes = [[b.today(s) for s in shape] for shape in (given, target)]
+        raise ShapeError(no_stretch("broadcast_to", *shapes))
     same = len(given) == len(target)
     if same and all(a is t for a, t in zip(given, target, strict=True)):
         return x

@@ -85,7 +85,8 @@ class TracedArray(Methods, NumpyProtocols):
             message = (
                 f"non-broadcastable output operand with shape "
                 f"{b.shape_text(before.shape)} doesn't match the broadcast shape "
-                f"{b.shape_text(after.shape)}"
+                f"{b.shape_text(after.shape)}; write y = x + 1 for a new array instead "
+                "of x += 1"
             )
             raise ShapeError(message)
         cast = b.cast(after, before.dtype)

@@ -217,7 +217,7 @@ def _broadcast_to(t: Tracer, array: Any, shape: Any, subok: bool = False) -> Any
 
 def _broadcast_arrays(t: Tracer, *args: Any, subok: bool = False) -> Any:
     del subok
-    shape = t.builder.broadcast(*(t.tensor(a) for a in args))
+    shape = t.builder.broadcast(*(t.tensor(a) for a in args), name="broadcast_arrays")
     return tuple(t.view(ops.broadcast_to, a, shape) for a in args)
 
 

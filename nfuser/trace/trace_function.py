@@ -168,4 +168,4 @@ def _name_line(error: NfuserError, function: Any) -> None:
     line = line_of(error.__traceback__, function)
     if line is None or not error.args:
         return
-    error.args = (f"{error.args[0]}\n  at {line}\n    {line.text}", *error.args[1:])
+    error.args = (f"{error.args[0]}{line.note}", *error.args[1:])

@@ -83,7 +83,7 @@ WRITTEN: dict[str, tuple[Callable[[FusionDefinition, Any], Any], type, str]] = {
     "an expansion of a long axis": (
         lambda fd, x: fd.ops.expand(x, [2, 4]),
         ValueError,
-        "requested shape (2,4)",
+        "does not stretch to (2,4)",
     ),
     "a tensor as an extent": (
         lambda fd, x: fd.ops.full([x], 1),

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words for sizes that do not meet, while tracing and at each call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Shape: TypeAlias = Sequence[int | None]
+
+_SPELLING = {"select": "where"}  # users do not know the name of the pointwise operation
+
+
+def shape_text(shape: Shape) -> str:
+    """Render a shape as NumPy's messages do.
+
+    >>> shape_text((4,)), shape_text((2, None))
+    ('(4,)', '(2,?)')
+    """
+    listed = ",".join("?" if k is None else str(k) for k in shape)
+    return f"({listed},)" if len(shape) == 1 else f"({listed})"
+
+
+def no_common_shape(name: str, shapes: Sequence[Shape]) -> str:
+    """Return the message for operands of the operation ``name`` that do not meet.
+
+    >>> start, where, remedy = no_common_shape("add", [(4, 8), (4,)]).split("; ")
+    >>> start
+    'add: operands could not be broadcast together with shapes (4,8) (4,)'
+    >>> where
+    'axis -1 has sizes 8 and 4, expected equal sizes or 1'
+    >>> remedy
+    'write x[:, None] for (4,)'
+    """
+    listed = " ".join(shape_text(s) for s in shapes)
+    return (
+        f"{_SPELLING.get(name, name)}: operands could not be broadcast together with "
+        f"shapes {listed}; "
+        f"{_where(shapes)}; {_remedy(shapes)}"
+    )
+
+
+def no_stretch(name: str, given: Shape, wanted: Shape) -> str:
+    """Return the message for an array that does not stretch to a shape."""
+    return (
+        f"{name}: operands could not be broadcast together: {shape_text(given)} does "
+        f"not stretch to {shape_text(wanted)}; counted from the last axis, expected "
+        "each size to be 1 or the one asked for; ask for another shape, or insert "
+        "axes of size 1 with x[:, None]"
+    )
+
+
+def _sizes(shapes: Sequence[Shape], axis: int) -> list[int]:
+    """Return the different sizes along ``axis``, counted from the end, but 1."""
+    found = (s[axis] for s in shapes if len(s) >= -axis)
+    return list(dict.fromkeys(n for n in found if n not in (1, None)))
+
+
+def _bad_axis(shapes: Sequence[Shape]) -> int | None:
+    rank = max(map(len, shapes))
+    bad = (k for k in range(-1, -rank - 1, -1) if len(_sizes(shapes, k)) > 1)
+    return next(bad, None)
+
+
+def _where(shapes: Sequence[Shape]) -> str:
+    axis = _bad_axis(shapes)
+    if axis is None:
+        return "expected equal sizes or 1 along each axis, counted from the last"
+    sizes = " and ".join(map(str, _sizes(shapes, axis)))
+    return f"axis {axis} has sizes {sizes}, expected equal sizes or 1"
+
+
+def _remedy(shapes: Sequence[Shape]) -> str:
+    rank = max(map(len, shapes))
+    for k, shape in enumerate(shapes):
+        missing = rank - len(shape)
+        longer = [*shapes[:k], (*shape, *[1] * missing), *shapes[k + 1 :]]
+        if missing and _bad_axis(longer) is None:
+            index = ", ".join([":"] * len(shape) + ["None"] * missing)
+            return f"write x[{index}] for {shape_text(shape)}"
+    return "take a slice, pass arrays of one size, or insert an axis with x[:, None]"
