@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,6 +132,8 @@ def _grow(state: State, wanted: int) -> bool:
 
 def _take(state: State, draft: Draft) -> bool:
     """Add a step if it is any good; tell whether it raises."""
+    if any(_count(draft, call) > state.limit for call in state.calls):
+        return False  # before the oracle spends a minute on it
     step = Step(f"t{len(state.steps)}", draft.text, draft.uses)
     try:
         values = state.evaluate(draft)
@@ -146,6 +149,10 @@ def _take(state: State, draft: Draft) -> bool:
     state.steps.append(step)
     state.pool.append(Node(step.name, draft.dims, tuple(values)))
     return False
+
+
+def _count(draft: Draft, call: Call) -> int:
+    return math.prod(1 if name == "1" else call.sizes[name] for name in draft.dims)
 
 
 def _is_good(state: State, value: Value) -> bool:
