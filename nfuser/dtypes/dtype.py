@@ -110,7 +110,21 @@ def _from_numpy(numpy_dtype: np.dtype[np.generic], spec: object) -> DType:
         message = (
             f"arrays of dtype {spec} are not supported; nfuser computes with bool, "
             "int8-64, uint8-64, float16, bfloat16, float32, float64, complex64 and "
-            "complex128"
+            f"complex128; {_REMEDY.get(numpy_dtype.kind, 'convert it with x.astype')}"
         )
         raise DTypeError(message)
     return found
+
+
+_TEXT = "turn text into numbers before the call, with x.astype(np.float64) for digits"
+_REMEDY = {
+    "O": "if it holds numbers, pass x.astype(np.float64)",
+    "U": _TEXT,
+    "S": _TEXT,
+    "T": _TEXT,
+    "M": "pass x.view(np.int64), where NaT is the smallest integer",
+    "m": "pass x.view(np.int64), where NaT is the smallest integer",
+    "V": "pass the fields one by one, x['name']",
+    "f": "pass x.astype(np.float64)",
+    "c": "pass x.astype(np.complex128)",
+}

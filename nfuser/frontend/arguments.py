@@ -10,9 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from nfuser.device.descriptor import (
-    CPU,
     Descriptor,
-    Device,
     Library,
     describe,
     key_reader,
@@ -20,9 +18,12 @@ from nfuser.device.descriptor import (
     pointer_reader,
 )
 from nfuser.dtypes import DType, as_dtype
-from nfuser.errors import ArgumentError, DeviceError
+from nfuser.errors import ArgumentError
+from nfuser.frontend.argument_names import leaf_names
+from nfuser.frontend.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
+from nfuser.trace.parts import is_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -46,7 +47,12 @@ class Arguments:
 
     __slots__ = ("arrays", "flat", "key", "kinds", "numbers", "structure", "tree")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        function: Callable[..., Any],
+    ) -> None:
         self.flat, self.tree = trees.flatten((args, dict(kwargs)))
         self.arrays: dict[int, Any] = {}
         self.numbers: dict[int, Any] = {}
@@ -72,6 +78,8 @@ class Arguments:
                 slot += 1
             else:
                 static = static_key(item)
+                if static is None:
+                    raise _no_constant(self, function, item)
                 keys.append(static)
                 kinds.append(static)
         self.key = tuple(keys)
@@ -84,8 +92,8 @@ def _array_key(library: Library, array: Any) -> Hashable:
     return library, key_reader(library)(array), pointer & 15
 
 
-def static_key(item: Any) -> Hashable:
-    """Return a key for an argument that is a constant of the trace.
+def static_key(item: Any) -> Hashable | None:
+    """Return a key for an argument that is a constant of the trace, if it can be one.
 
     Objects are known by a weak reference: a cache keeps no ``self`` alive.
     """
@@ -100,28 +108,84 @@ def static_key(item: Any) -> Hashable:
         return kind, item
     try:
         hash(item)
-    except TypeError as error:
-        message = (
-            f"an argument of type {kind.__name__} is neither an array nor a "
-            "number, nor hashable: it cannot be a constant of the trace"
-        )
-        raise ArgumentError(message) from error
+    except TypeError:
+        return None
     try:
         return kind, weakref.ref(item)
     except TypeError:
         return kind, item
 
 
-class Described:
-    """The arrays of one call described, with where the call runs."""
+def _no_constant(
+    arguments: Arguments, function: Callable[..., Any], item: object
+) -> ArgumentError:
+    names = leaf_names(function, arguments.tree)
+    places = (n for n, x in zip(names, arguments.flat, strict=True) if x is item)
+    kind = _class_of(item)
+    remedy = (
+        "pass tuple(sorted(x))"
+        if kind in (set, bytearray)
+        else "pass its arrays and numbers, or make it hashable"
+    )
+    message = (
+        f"argument {next(places)} of {_title(function)}: expected an array, a number "
+        f"or a hashable constant (alone, or in tuples, lists and dicts), found "
+        f"{kind.__qualname__}; {remedy}"
+    )
+    return ArgumentError(message)
 
-    def __init__(self, arguments: Arguments, name: str) -> None:
+
+def _foreign_array(what: str, item: object) -> ArgumentError:
+    kind = _class_of(item)
+    on_gpu = hasattr(item, "__cuda_array_interface__")
+    library = "cupy" if on_gpu else "numpy"
+    message = (
+        f"{what}: expected an array of NumPy, PyTorch, CuPy, Numba or JAX, found "
+        f"{kind.__module__}.{kind.__qualname__}; pass {library}.asarray(x), which "
+        "shares the memory where it can"
+    )
+    return ArgumentError(message)
+
+
+def _title(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", "function")
+
+
+class Described:
+    """The arrays of one call described, with where the call runs.
+
+    ``names`` say how a caller would write the argument in each slot.
+    """
+
+    def __init__(self, arguments: Arguments, function: Callable[..., Any]) -> None:
         self.arrays: dict[int, Descriptor] = {}
         self.numbers = dict(arguments.numbers)
+        self.names = self._name_slots(arguments, function)
+        title = _title(function)
         for slot, array in arguments.arrays.items():
-            self.arrays[slot] = describe(array, f"argument {slot} of {name}")
+            what = f"argument {self.names[slot]} of {title}"
+            self.arrays[slot] = describe(array, what)
         self.lifted = self._lift_scalars(arguments)
-        self.library, self.device = self._place(name)
+        # Before the trace, where arrays that are apart would be the lesser trouble.
+        common_place(title, self.named(self.arrays))
+
+    def named(self, arrays: Mapping[int, Descriptor]) -> dict[str, Descriptor]:
+        """Return ``arrays`` by the names of their slots."""
+        return {self.names[slot]: d for slot, d in arrays.items()}
+
+    def _name_slots(
+        self, arguments: Arguments, function: Callable[..., Any]
+    ) -> dict[int, str]:
+        names: dict[int, str] = {}
+        pairs = zip(leaf_names(function, arguments.tree), arguments.flat, strict=True)
+        for name, item in pairs:
+            slot = len(names)
+            taken = arguments.arrays if slot in arguments.arrays else arguments.numbers
+            if slot in taken and taken[slot] is item:
+                names[slot] = name
+            elif is_array(item):
+                raise _foreign_array(f"argument {name} of {_title(function)}", item)
+        return names
 
     def _lift_scalars(self, arguments: Arguments) -> tuple[int, ...]:
         """Turn 0-d CPU arrays beside CUDA arrays into numbers; return their slots."""
@@ -134,21 +198,6 @@ class Described:
                 del self.arrays[slot]
                 lifted.append(slot)
         return tuple(lifted)
-
-    def _place(self, name: str) -> tuple[Library, Device]:
-        devices = {d.device: d for d in self.arrays.values()}
-        if len(devices) > 1:
-            listed = ", ".join(
-                f"argument {slot} on {d.device}" for slot, d in self.arrays.items()
-            )
-            message = f"{name}: all arrays must be on one device; found {listed}"
-            raise DeviceError(message)
-        if not self.arrays:
-            return Library.NUMPY, CPU
-        libraries = [d.library for d in self.arrays.values()]
-        # NumPy arrays beside those of another library are its guests.
-        found = next((x for x in libraries if x is not Library.NUMPY), libraries[0])
-        return found, next(iter(devices))
 
     def call(self, arguments: Arguments) -> TracedCall:
         """Return the call as a tracer wants it."""

@@ -18,10 +18,12 @@ import nfuser.config as config
 from nfuser.debug import timing
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
-from nfuser.errors import DeviceError, TraceError
+from nfuser.errors import ArgumentError, NfuserError, TraceError
+from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described, host_number
+from nfuser.frontend.call_line import name_call
 from nfuser.frontend.kernels import KernelView
-from nfuser.frontend.place import find_place
+from nfuser.frontend.place import common_place, find_place
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -100,26 +102,32 @@ class Fused(Generic[P, R]):
             return self._function(*args, **kwargs)
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs
-        if named:
-            given, named = self._normalised(given, named)
-        arguments = Arguments(given, named)
-        self._counters.counts["calls"] += 1
-        ready, arrays = self._find(arguments, given, named)
-        if ready is None:
-            ready, arrays = self._prepare(arguments, given, named)
-        else:
-            self._counters.counts["hits"] += 1
-        return self._run(ready, arguments, arrays)
+        try:
+            if named:
+                given, named = self._normalised(given, named)
+            arguments = Arguments(given, named, self._function)
+            self._counters.counts["calls"] += 1
+            ready, arrays = self._find(arguments, given, named)
+            if ready is None:
+                ready, arrays = self._prepare(arguments, given, named)
+            else:
+                self._counters.counts["hits"] += 1
+            return self._run(ready, arguments, arrays)
+        except NfuserError as error:
+            name_call(error)
+            raise
 
     def _normalised(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Pass by position what can be, so that spelling makes no difference."""
+        signature = inspect.signature(self._function)
         try:
-            bound = inspect.signature(self._function).bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            message = f"{self._name}() {error}"
-            raise TypeError(message) from None
+            reason = unknown_keyword(signature, kwargs) or error
+            message = f"{self._name}() {reason}; expected {self._name}{signature}"
+            raise ArgumentError(message) from None
         return bound.args, bound.kwargs
 
     def _find(
@@ -171,22 +179,21 @@ class Fused(Generic[P, R]):
             ready, arrays = self._find(arguments, args, kwargs)
             if ready is not None:
                 return ready, arrays
-            described = Described(arguments, self._name)
+            described = Described(arguments, self._function)
             variant, arrays = self._variant(arguments, described, args, kwargs)
             trace = variant.trace
             descriptors = dict(described.arrays)
+            named = described.named(descriptors)
             for captured, array in zip(trace.captured.arrays, arrays, strict=True):
-                d = describe(array, "a captured array")
-                if d.device != described.device and descriptors:
-                    message = (
-                        f"{self._name}: a captured array is on {d.device}, the "
-                        f"arguments on {described.device}"
-                    )
-                    raise DeviceError(message)
-                descriptors[captured.slot] = d
+                name = f"captured {captured.origin}"
+                d = describe(array, f"{name} of {self._name}")
+                named[name] = descriptors[captured.slot] = d
+            library, device = common_place(self._name, named)
             integers = {s: n for s, n in described.numbers.items() if type(n) is int}
             check_scalars(trace.checks, symbol_values(descriptors, integers))
-            place = find_place(described, descriptors, self._backend)
+            place = find_place(
+                library, device, self._backend, has_arrays=bool(descriptors)
+            )
             plan = variant.cache.plan(place, descriptors, integers)
             ready = self._ready(variant, plan, place, described, arrays)
             self._remember(arguments.key, ready)
@@ -354,7 +361,7 @@ class Fused(Generic[P, R]):
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
         if kwargs:
             args, kwargs = self._normalised(args, kwargs)
-        arguments = Arguments(args, kwargs)
+        arguments = Arguments(args, kwargs, self._function)
         return self._prepare(arguments, args, kwargs)[0].plan
 
     def cache_info(self) -> CacheInfo:

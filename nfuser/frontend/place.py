@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from nfuser.device.descriptor import CPU, Library
-from nfuser.errors import ArgumentError
+from nfuser.errors import ArgumentError, DeviceError
 from nfuser.runtime.executor_cache import Place
 from nfuser.schedule.facts import Target
 
@@ -15,28 +15,91 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.device.descriptor import Descriptor, Device
-    from nfuser.frontend.arguments import Described
 
 BACKENDS = ("cpu", "cuda", "interpret")
+_TO_DEVICE = {
+    Library.TORCH: "torch.as_tensor({name}, device={device!r})",
+    Library.CUPY: "cupy.asarray({name})",
+    Library.NUMBA: "numba.cuda.to_device({name})",
+    Library.JAX: "jax.device_put({name})",
+}
+
+
+def common_place(what: str, arrays: Mapping[str, Descriptor]) -> tuple[Library, Device]:
+    """Return the library and the device of the arrays, which have the keys as names.
+
+    NumPy arrays beside those of another library on the CPU are its guests: the results
+    belong to the other one.
+    """
+    if not arrays:
+        return Library.NUMPY, CPU
+    name = next((n for n, d in arrays.items() if d.device.is_cuda), None)
+    if name is None:
+        guest = Library.NUMPY
+        name = next((n for n, d in arrays.items() if d.library is not guest), None)
+    name = next(iter(arrays)) if name is None else name
+    host = arrays[name]
+    for other, d in arrays.items():
+        if d.device != host.device:
+            raise _apart(what, arrays, name, other)
+        if d.library is not host.library and d.library is not Library.NUMPY:
+            raise _foreign(what, arrays, name, other)
+    return host.library, host.device
+
+
+def _listed(arrays: Mapping[str, Descriptor], *names: str) -> str:
+    ordered = [name for name in arrays if name in names]
+    return " and ".join(
+        f"{n} ({arrays[n].library.value}) on {arrays[n].device}" for n in ordered
+    )
+
+
+def _apart(
+    what: str, arrays: Mapping[str, Descriptor], name: str, other: str
+) -> DeviceError:
+    host = arrays[name]
+    if arrays[other].device.is_cuda:
+        remedy = f"copy {other} to {host.device} before the call"
+    else:
+        move = _TO_DEVICE[host.library].format(name=other, device=str(host.device))
+        remedy = f"pass {move}"
+    message = (
+        f"{what}: expected all arrays on one device, found "
+        f"{_listed(arrays, name, other)}; {remedy}"
+    )
+    return DeviceError(message)
+
+
+def _foreign(
+    what: str, arrays: Mapping[str, Descriptor], name: str, other: str
+) -> DeviceError:
+    host, library = arrays[name], arrays[name].library.value
+    remedy = f"convert {other} to {library} before the call"
+    if host.device.is_cuda:
+        move = _TO_DEVICE[host.library].format(name=other, device=str(host.device))
+        remedy = f"pass {move}, which shares the memory where it can"
+    message = (
+        f"{what}: expected arrays of one library (whose streams and memory the call "
+        f"uses), found {_listed(arrays, name, other)}; {remedy}"
+    )
+    return DeviceError(message)
 
 
 def find_place(
-    described: Described, arrays: Mapping[int, Descriptor], backend: str | None
+    library: Library, device: Device, backend: str | None, *, has_arrays: bool
 ) -> Place:
     """Return the place of a call, from where its arrays are."""
-    library, device = described.library, described.device
-    if not described.arrays and arrays:
-        first = next(iter(arrays.values()))
-        library, device = first.library, first.device
     natural = "cuda" if device.kind == "cuda" else "cpu"
     chosen = backend or natural
     if chosen not in BACKENDS:
         message = f"backend must be one of {BACKENDS}, not {backend!r}"
         raise ArgumentError(message)
-    if chosen == "cuda" and natural == "cpu" and not arrays:
-        library, device = Library.NUMPY, CPU
     if {chosen, natural} == {"cpu", "cuda"}:
-        message = f"backend={backend!r} was asked for, but the arrays are on {device}"
+        where = f"the arrays are on {device}" if has_arrays else "there is no array"
+        message = (
+            f"backend={backend!r} was asked for, but {where}; leave backend out, or "
+            f"pass arrays on {'a CUDA device' if chosen == 'cuda' else 'the CPU'}"
+        )
         raise ArgumentError(message)
     return Place(library, device, chosen, _target(chosen, device.index))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
+import nfuser.trace.refusals as refusals
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class Operators(Standin):
     __le__, __ge__ = _straight(ops.less_equal), _straight(ops.greater_equal)
     __eq__ = _straight(ops.equal)
     __ne__ = _straight(ops.not_equal)
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __hash__(self) -> int:
+        raise refusals.hashed()
+
     __matmul__ = _matmul
     __rmatmul__ = _matmul
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+
 from nfuser.errors import TraceError, UnsupportedError
 
 MASK = (
@@ -155,6 +157,56 @@ class TraceAttributeError(TraceError, AttributeError):
 
 class UnsupportedAttributeError(UnsupportedError, AttributeError):
     """A method of ndarray that has no fused form."""
+
+
+class EndlessError(TraceError, RecursionError):
+    """The traced function calls itself deeper than Python can follow."""
+
+
+def endless(name: str) -> EndlessError:
+    """Return the error for a function that calls itself without end."""
+    message = (
+        f"{name} calls itself, directly or through others, deeper than Python can "
+        "follow while tracing; expected the recursion to end by sizes, Python numbers "
+        "or constants, which are known while tracing; end it so, or write a loop"
+    )
+    return EndlessError(message)
+
+
+def hashed() -> TraceError:
+    """Return the error for a traced array in a set, or as the key of a dict."""
+    message = (
+        "a traced array has no hash, as NumPy's have none: it can be neither in a set, "
+        "nor the key of a dict, nor the argument of a function that caches; use a "
+        "tuple or a list, or make it a value of the dict"
+    )
+    return TraceError(message)
+
+
+def returned(item: object) -> TraceError:
+    """Return the error for something in the result that is no array."""
+    kind = type(item).__name__
+    if isinstance(item, Coroutine):
+        item.close()  # lest Python warn that nobody awaited it
+    message = (
+        "a fused function returns arrays, numbers, None, and tuples, lists and dicts "
+        f"of them; found {kind}; {_INSTEAD.get(kind, _OUTSIDE)}"
+    )
+    return TraceError(message)
+
+
+_OUTSIDE = "return its arrays and numbers, and build it from them after the call"
+_INSTEAD = {
+    "set": "return a tuple or a list",
+    "frozenset": "return a tuple or a list",
+    "generator": "return a tuple or a list: [*items], and `return` in place of `yield`",
+    "map": "return a tuple or a list: [*items]",
+    "zip": "return a tuple or a list: [*items]",
+    "filter": "return a tuple or a list: [*items]",
+    "coroutine": "fuse a plain function and await around it, not inside",
+    "str": "leave the text to the caller",
+    "function": "return what it gives",
+}
 
 
 def function(name: str, module: str = "numpy") -> UnsupportedError:

@@ -7,15 +7,17 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
 import nfuser.ops as ops
 import nfuser.trace.namespace as namespace
+import nfuser.trace.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
-from nfuser.errors import NfuserError, TraceError
+from nfuser.errors import ArgumentError, NfuserError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
@@ -32,7 +34,7 @@ from nfuser.trace.call import (
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.parts import is_array
-from nfuser.trace.source_line import line_of
+from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
 from nfuser.trace.tracer import Tracer
 
@@ -52,7 +54,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         snapshot = Snapshot(function, args, kwargs, call.input_count)
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
         with tracer.running():
-            returned = function(*args, **kwargs)
+            returned = _call(function, args, kwargs)
             tensors, leaves, shape = _outputs(tracer, returned)
         captured = snapshot.freeze()
     except NfuserError as error:
@@ -72,6 +74,27 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         checks=tuple(tracer.builder.questions.checks),
         captured=captured,
     )
+
+
+def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    name = getattr(function, "__name__", "function")
+    try:
+        return function(*args, **kwargs)
+    except RecursionError as error:
+        found = refusals.endless(name)
+        # The innermost frames lie in nfuser as likely as in the user's function.
+        raise found.with_traceback(error.__traceback__) from None
+    except TypeError as error:
+        trace = error.__traceback__
+        if trace is None or trace.tb_next is not None:
+            raise
+        # No frame of the function's own: the arguments do not fit its parameters.
+        try:
+            message = f"{error}; expected {name}{inspect.signature(function)}"
+        except ValueError:
+            raise error from None
+        line = current_line()
+        raise ArgumentError(message + (line.note if line else "")) from None
 
 
 def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
@@ -113,6 +136,13 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
     """Return the input that a foreign array becomes."""
     if not is_array(item):
         return None
+    if not (hasattr(item, "dtype") and hasattr(item, "shape")):
+        message = (
+            f"expected an array of a library, found {type(item).__qualname__}, which "
+            "has no dtype and no shape; make one of it with np.asarray(x) outside the "
+            "fused function"
+        )
+        raise ArgumentError(message)
     found = snapshot.meet(item)
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
@@ -147,11 +177,7 @@ def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
     try:
         return tracer.tensor(item), None
     except NfuserError as error:
-        message = (
-            "a fused function returns arrays, numbers, None, and tuples, lists and "
-            f"dicts of them; found {type(item).__name__}: {item!r:.60}"
-        )
-        raise TraceError(message) from error
+        raise refusals.returned(item) from error
 
 
 def _own(tracer: Tracer, held: TensorView, before: list[TensorView]) -> TensorView:
@@ -166,6 +192,6 @@ def _own(tracer: Tracer, held: TensorView, before: list[TensorView]) -> TensorVi
 def _name_line(error: NfuserError, function: Any) -> None:
     """Put the user's line into the message; that of the function, if there is none."""
     line = line_of(error.__traceback__, function)
-    if line is None or not error.args:
+    if line is None or not error.args or "\n  at " in str(error.args[0]):
         return
     error.args = (f"{error.args[0]}{line.note}", *error.args[1:])

@@ -80,6 +80,20 @@ def widen_in_place(x: Any) -> Any:
     return y
 
 
+def generator(x: Any) -> Any:
+    yield x
+
+
+async def coroutine(x: Any) -> Any:
+    return x
+
+
+class Interface:
+    __array_interface__ = X.__array_interface__
+
+
+INTERFACE = Interface()
+
 CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (branch, TraceError, "where(condition, a, b)"),
     (lambda x: float(x), TraceError, "float(x)"),
@@ -119,7 +133,10 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x.squeeze(0), ShapeError, "size not equal to one"),
     (lambda x: x.transpose(0), ShapeError, "axes don't match"),
     (lambda x: np.broadcast_to(x, (4, 9)), ShapeError, "(4,8)"),
-    (lambda x: x + x[:, :3], ShapeError, "(4,8) (4,3)"),
+    (lambda x: x + x[:, :3], ShapeError, "add: operands could not be broadcast"),
+    (lambda x: x * x[:, 0], ShapeError, "write x[:, None] for (4,)"),
+    (lambda x: np.where(x > 0, x, x[:3]), ShapeError, "where: operands"),
+    (lambda x: np.broadcast_arrays(x, x[:3]), ShapeError, "broadcast_arrays: "),
     (lambda x: x[4], AxisError, "index 4 is out of bounds"),
     (lambda x: x[0, 0, 0], AxisError, "too many indices"),
     (lambda x: x & 1, DTypeError, "bitwise_and"),
@@ -142,7 +159,15 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (truncate_in_place, DTypeError, "same_kind"),
     (widen_in_place, ShapeError, "non-broadcastable"),
     (lambda x: "text", TraceError, "found str"),
-    (lambda x: (x, {1, 2}), TraceError, "found set"),
+    (lambda x: (x, {1, 2}), TraceError, "found set; return a tuple or a list"),
+    (lambda x: {x}, TraceError, "use a tuple or a list"),
+    (lambda x: {x: 1}, TraceError, "a value of the dict"),
+    (lambda x: (y for y in [x]), TraceError, "found generator; return a tuple"),
+    (lambda x: map(np.exp, [x]), TraceError, "found map; return a tuple"),
+    (lambda x: np.exp, TraceError, "found ufunc; return its arrays"),
+    (coroutine, TraceError, "found coroutine; fuse a plain function"),
+    (generator, TraceError, "`return` in place of `yield`"),
+    (lambda x: x + INTERFACE, ArgumentError, "no dtype and no shape"),
     (lambda x: np.where(x, x, "a"), ArgumentError, "found str"),
     (lambda x: x + np.random.rand(), TraceError, "numpy.random"),
     (lambda x: x * RNG.random(), TraceError, "random numbers"),

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a caller would write each argument: ``x``, ``batch['mask']``, ``args[2]``."""
+
+from __future__ import annotations
+
+import inspect
+from inspect import Parameter, Signature
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from nfuser.trace.tree import Tree
+
+
+def leaf_names(function: Callable[..., Any], tree: Tree) -> list[str]:
+    """Return the name of each leaf of the tree of ``(args, kwargs)``.
+
+    >>> from nfuser.trace.tree import flatten
+    >>> leaves, tree = flatten(((1, {"k": [2, 3]}), {"z": 4}))
+    >>> leaf_names(lambda x, y, **named: x, tree)
+    ['x', "y['k'][0]", "y['k'][1]", 'z']
+    """
+    positional, named = tree.children
+    names = _positional_names(function)
+    pairs = zip(names, positional.children, strict=False)
+    keywords = zip(named.keys, named.children, strict=True)
+    return [
+        leaf for name, part in chain(pairs, keywords) for leaf in _leaves(part, name)
+    ]
+
+
+def unknown_keyword(signature: Signature, named: Iterable[str]) -> str | None:
+    """Return Python's words for the first name that is no parameter, if there is one.
+
+    ``Signature.bind`` speaks of missing arguments first.
+    """
+    if any(p.kind is Parameter.VAR_KEYWORD for p in signature.parameters.values()):
+        return None
+    unknown = next((k for k in named if k not in signature.parameters), None)
+    return unknown and f"got an unexpected keyword argument {unknown!r}"
+
+
+def _positional_names(function: Callable[..., Any]) -> Iterator[str]:
+    """Return a name for every place, however many are given."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin may have none
+        parameters = []
+    places = [p.name for p in parameters if p.kind in _BY_PLACE]
+    yield from places
+    rest = next(
+        (p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), None
+    )
+    if rest is None:
+        yield from (f"number {k}" for k in count(len(places)))
+    else:
+        yield from (f"{rest}[{k}]" for k in count())
+
+
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _leaves(tree: Tree, path: str) -> Iterator[str]:
+    if tree.container is None:
+        yield path
+        return
+    if tree.keys:
+        steps = [f"[{key!r}]" for key in tree.keys]
+    elif fields := getattr(tree.container, "_fields", ()):
+        steps = [f".{field}" for field in fields]
+    else:
+        steps = [f"[{k}]" for k in range(len(tree.children))]
+    for step, child in zip(steps, tree.children, strict=True):
+        yield from _leaves(child, path + step)
