@@ -7,19 +7,17 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen import half_support
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load import load_function
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
-
-_LOCK = threading.Lock()  # Numba's compiler is not safe under threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class CpuBinary:
 
 def compile_cpu(source: Source) -> CpuBinary:
     """Compile ``source``; arguments do not alias, and arithmetic is as written."""
-    with _LOCK:
+    with COMPILER:
         try:
             half_support.install()
             function, _ = load_function(source.text, source.entry)

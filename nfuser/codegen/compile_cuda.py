@@ -18,18 +18,17 @@ import gc
 import hashlib
 import linecache
 import re
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_LOCK = threading.Lock()  # Numba's compiler is not safe under threads
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
 _ENVIRONMENT = re.compile(r"^\.common \.global .*NumbaEnv.*\n", re.MULTILINE)
 _SHARED_NAME = re.compile(r"_cudapy_smem_\d+")
@@ -75,7 +74,7 @@ def compile_cuda(
     max_registers
         A limit on registers of one thread.
     """
-    with _LOCK, _no_collection():
+    with COMPILER, _no_collection():
         try:
             ptx = _ptx(source_text, entry, signature, cc, launch_bounds)
             return _link(ptx, entry, cc, max_registers)

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import nfuser.config as config
@@ -38,6 +37,7 @@ from nfuser.ir.expr import Argument
 from nfuser.ir.tensor import tensor
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
+from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class FusionDefinition:
         self._draft = draft
         self._backend = backend
         self._runner: Runner | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def __enter__(self) -> FusionDefinition:
         self._draft.check_open()

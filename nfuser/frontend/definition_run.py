@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import Counters
 from nfuser.runtime.executor_cache import FusionExecutorCache, Plan
 
@@ -76,7 +76,7 @@ class Runner:
         self._plans: OrderedDict[tuple[Hashable, ...], tuple[Plan, Place]] = (
             OrderedDict()
         )
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
         asked = scalar_walk.symbols(self._cache.questions.extents)
         self._shaping = tuple(s.slot for s in asked if isinstance(s, sc.ScalarInput))
         self._has_integers = any(

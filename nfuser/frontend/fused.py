@@ -7,7 +7,6 @@ import functools
 import importlib
 import inspect
 import logging
-import threading
 import warnings
 import weakref
 from collections import OrderedDict
@@ -28,6 +27,7 @@ from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.executor_cache import (
     FusionExecutorCache,
@@ -89,7 +89,7 @@ class Fused(Generic[P, R]):
         self._function = function
         self._backend = backend
         self._name = getattr(function, "__name__", "function")
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
         self._counters = Counters()
         self._variants: dict[tuple[object, ...], list[Variant]] = {}
         self._plans: OrderedDict[tuple[object, ...], list[Ready]] = OrderedDict()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import dump
 from nfuser.device.allocate import allocator
 from nfuser.device.descriptor import pointer_reader
@@ -133,7 +134,8 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
 
 class _CpuLaunch:
     def __init__(self, launch: Launch) -> None:
-        from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
+        with COMPILER:
+            from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
 
         self.launch = launch
         self._kernel = cast("CpuKernel", launch.executable)
@@ -147,7 +149,8 @@ class _CpuLaunch:
 
 class _CudaLaunch:
     def __init__(self, launch: Launch) -> None:
-        from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (loads libcuda)
+        with COMPILER:
+            from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
 
         self.arguments = launch.arguments
         self._launch = PackedLaunch(
@@ -166,7 +169,8 @@ class _InterpretedLaunch:
         self.launch = launch
 
     def run(self, frame: Frame) -> None:
-        from nfuser.interpret.run import run  # noqa: PLC0415 (a tool, not a product)
+        with COMPILER:
+            from nfuser.interpret.run import run  # noqa: PLC0415 (a tool)
 
         launch = self.launch
         values = _values(launch.arguments, frame)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from enum import Enum
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
+from nfuser.locks import waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,7 +143,8 @@ Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
 _interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
-_interning = Lock()  # look-up and insertion are one step, or identity breaks
+_interning = RLock()  # look-up and insertion are one step, or identity breaks
+waited_for(lambda: (_interning,))
 
 
 def _intern(make: Any, key: tuple[int, ...], *fields: object) -> Any:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.cpu import print_cpu
 from nfuser.codegen.cuda import print_cuda
 from nfuser.debug import dump, timing
+from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
@@ -29,7 +30,7 @@ class KernelCache:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, int], Any] = {}
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
 
     def get(self, source: Source, backend: str, device: int) -> tuple[Any, bool]:
         """Return the executable of ``source``, and whether it was compiled just now."""
@@ -41,7 +42,7 @@ class KernelCache:
             found = self._found.get(key)
             if found is not None:
                 return found, False
-            with timing.timed("compile"):
+            with timing.timed("compile"), COMPILER:  # which guards imports, too
                 made = _COMPILE[backend](source, device)
             _log.info("compiled %s for %s", source.entry, backend)
             self._found[key] = made

@@ -8,7 +8,6 @@ caller; this class makes what is missing.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from nfuser.concretize import Answers, Concrete, answer, concretize, questions
@@ -22,6 +21,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
 from nfuser.ir.text import text
+from nfuser.locks import ForkSafeLock
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import (
@@ -86,7 +86,7 @@ class FusionExecutorCache:
         self.questions = questions(fusion)
         self.concretizations: dict[Answers, Concretization] = {}
         self.runtimes: dict[tuple[object, ...], FusionKernelRuntime] = {}
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
 
     def plan(
         self,
