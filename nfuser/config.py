@@ -10,9 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
+    from collections.abc import Set as AbstractSet
 
 VERSION = "0.1.0"
 FEATURES = frozenset({"concretize_resize_extents"})
+REWRITES = (
+    "drop_dead_code",
+    "split_complex",
+    "widen_halves",
+    "simplify_casts",
+    "merge_common_subexpressions",
+    "copy_leaf_outputs",
+)
+STAGES = (
+    "fusion",
+    "concrete",
+    "rewrite",
+    "segments",
+    "schedule",
+    "kernel",
+    "source",
+    "host",
+    "launch",
+)
+DUMPS = frozenset({*STAGES, *(f"rewrite.{name}" for name in REWRITES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +72,33 @@ def from_environment(environ: Mapping[str, str]) -> Config:
     True
     """
     stages, _, folder = environ.get("NFUSER_DUMP", "").partition(":")
-    disable = environ.get("NFUSER_DISABLE", "")
-    names = frozenset(filter(None, disable.split(","))) - {"1", "0"}
-    if unknown := names - FEATURES:
-        message = f"NFUSER_DISABLE: {sorted(unknown)} not among {sorted(FEATURES)}"
-        raise ValueError(message)
+    disable = _names(environ, "NFUSER_DISABLE", {*FEATURES, "0", "1"})
     return Config(
-        dump=frozenset(filter(None, stages.split(","))),
+        dump=_names({"NFUSER_DUMP": stages}, "NFUSER_DUMP", DUMPS),
         dump_folder=folder or None,
-        disable_all="1" in disable.split(","),
-        disable=names,
+        disable_all="1" in disable,
+        disable=disable - {"0", "1"},
         verify=_integer(environ, "NFUSER_VERIFY", 1) or 0,
         pass_limit=_integer(environ, "NFUSER_PASS_LIMIT", None),
         cache_dir=environ.get("NFUSER_CACHE_DIR") or None,
         num_threads=_integer(environ, "NFUSER_NUM_THREADS", None),
         repro_dir=environ.get("NFUSER_REPRO") or None,
     )
+
+
+def _names(
+    environ: Mapping[str, str], name: str, known: AbstractSet[str]
+) -> frozenset[str]:
+    """Read a list of names with commas between them, every one of them known."""
+    given = (part.strip() for part in environ.get(name, "").split(","))
+    found = frozenset(filter(None, given))
+    if unknown := sorted(found - known):
+        message = (
+            f"{name}: expected names among {', '.join(sorted(known))}, with commas "
+            f"between them; found {', '.join(unknown)}"
+        )
+        raise ValueError(message)
+    return found
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None) -> int | None:

@@ -9,24 +9,13 @@ from pathlib import Path
 
 import nfuser.config as config
 
-STAGES = (
-    "fusion",
-    "concrete",
-    "rewrite",
-    "segments",
-    "schedule",
-    "kernel",
-    "source",
-    "host",
-    "launch",
-)
-
 _numbers = count()
 
 
 def wants(stage: str) -> bool:
-    """Tell whether ``stage`` (or ``stage.pass``) is to be dumped."""
-    return stage in config.current().dump
+    """Tell whether ``stage`` (or ``stage.pass``, one of all passes) is to be dumped."""
+    wanted = config.current().dump
+    return bool(wanted) and not wanted.isdisjoint({stage, stage.partition(".")[0]})
 
 
 def dump(stage: str, text: str) -> None:
