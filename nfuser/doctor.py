@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from dataclasses import field
+import re
+import subprocess
+import sys
+from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
@@ -24,6 +28,31 @@ _TOOLS = {  # the compiler and the linker that numba-cuda finds as wheels
         "nvidia-cuda-nvrtc-cu12",
     ),
 }
+_FILES = {  # by the start of a package's name, what numba-cuda loads of it
+    "nvidia-nvvm": "nvvm",
+    "nvidia-cuda-nvcc": "nvvm",
+    "nvidia-nvjitlink": "nvJitLink",
+    "nvidia-cuda-nvrtc": "nvrtc",
+}
+# Asked of numba-cuda itself, in a process of its own that may load what it finds.
+_PROBE = """
+import json
+from cuda.pathfinder import load_nvidia_dynamic_lib
+from numba.cuda.cuda_paths import get_cuda_paths
+found = {}
+for name in ("nvvm", "nvJitLink", "nvrtc"):
+    try:
+        found[name] = load_nvidia_dynamic_lib(name).abs_path
+    except Exception:
+        pass
+try:
+    paths = get_cuda_paths()
+    found["nvvm"] = paths["nvvm"].info
+    found["libdevice"] = paths["libdevice"].info
+except Exception:
+    pass
+print(json.dumps({name: path for name, path in found.items() if path}))
+"""
 _LIBRARIES = {
     "NumPy": ("numpy",),
     "PyTorch": ("torch",),
@@ -37,12 +66,16 @@ _LEAST_CAPABILITY = (8, 0)
 
 @value
 class Facts:
-    """What was found; advice is a function of this alone."""
+    """What was found; advice is a function of this alone.
+
+    ``toolkit`` has the files of an installed CUDA toolkit that stand in for packages.
+    """
 
     versions: dict[str, str] = field(default_factory=dict[str, str])
     driver: tuple[int, int] | None = None
     devices: tuple[driver.DeviceProperties, ...] = ()
     why_no_device: str | None = None
+    toolkit: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def main() -> int:
@@ -65,7 +98,21 @@ def examine() -> Facts:
     except BackendError:
         newest = None
     devices = () if reason else tuple(driver.devices())
-    return Facts(versions, newest, devices, reason)
+    facts = Facts(versions, newest, devices, reason)
+    if "numba-cuda" in versions and missing(facts):
+        return replace(facts, toolkit=_toolkit())
+    return facts
+
+
+def _toolkit() -> dict[str, str]:
+    """Return where numba-cuda finds its tools when they are no packages."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60
+        )
+        return json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return {}
 
 
 def report(facts: Facts) -> str:
@@ -106,7 +153,31 @@ def extra(facts: Facts) -> str | None:
 def missing(facts: Facts) -> list[str]:
     """Return the packages that the CUDA backend needs and does not find."""
     wanted = extra(facts) or "cuda13"
-    return [n for n in ("numba-cuda", *_TOOLS[wanted]) if n not in facts.versions]
+    absent = [n for n in ("numba-cuda", *_TOOLS[wanted]) if n not in facts.versions]
+    if not _fits(facts):
+        return absent
+    return [name for name in absent if stand_in(name, facts) is None]
+
+
+def stand_in(package: str, facts: Facts) -> str | None:
+    """Return the file of a CUDA toolkit that is used in place of ``package``.
+
+    >>> facts = Facts(toolkit={"nvJitLink": "/usr/lib/libnvJitLink.so.13"})
+    >>> stand_in("nvidia-nvjitlink", facts)
+    '/usr/lib/libnvJitLink.so.13'
+    """
+    name = next((f for start, f in _FILES.items() if package.startswith(start)), None)
+    if name == "nvvm" and "libdevice" not in facts.toolkit:
+        return None
+    return None if name is None else facts.toolkit.get(name)
+
+
+def _fits(facts: Facts) -> bool:
+    """Tell whether the driver runs what the toolkit makes; its linker has a number."""
+    found = re.search(r"\.so\.(\d+)", facts.toolkit.get("nvJitLink", ""))
+    if found is None or facts.driver is None:
+        return True
+    return int(found[1]) <= facts.driver[0]
 
 
 def problems(facts: Facts) -> list[str]:
@@ -145,7 +216,7 @@ def _cuda(facts: Facts) -> list[str]:
         lines = [f"no device: {facts.why_no_device}"]
         if names := missing(facts):
             lines.append(f"kernels cannot be compiled for one either: no {names[0]}")
-        return lines
+        return lines + _tools(facts)
     lines = [f"driver for CUDA {_dotted(facts.driver)}"]
     lines += [
         f"cuda:{index} {device.name}, compute capability "
@@ -153,7 +224,16 @@ def _cuda(facts: Facts) -> list[str]:
         f"multiprocessors, {device.l2_bytes >> 20} MiB of L2"
         for index, device in enumerate(facts.devices)
     ]
-    return lines + [f"{n} {facts.versions.get(n, 'missing')}" for n in _CUDA_PACKAGES]
+    lines += [f"{n} {facts.versions.get(n, 'missing')}" for n in _CUDA_PACKAGES]
+    return lines + _tools(facts)
+
+
+def _tools(facts: Facts) -> list[str]:
+    """Return a line for each tool: the package, or the file that is used instead."""
+    names = _TOOLS[extra(facts) or "cuda13"]
+    found = {name: facts.versions.get(name) or stand_in(name, facts) for name in names}
+    absent = missing(facts)
+    return [f"{n} {at}" for n, at in found.items() if at and n not in absent]
 
 
 def _processor() -> str:

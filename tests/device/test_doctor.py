@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,51 @@ def test_the_line_to_install_fits_the_driver(
 def test_the_wrong_toolkit_is_not_enough() -> None:
     facts = Facts(dict(TOOLS13), (12, 4), (GPU,))
     assert "nvidia-nvjitlink-cu12" in missing(facts)
+
+
+TOOLKIT13 = {
+    "nvvm": "/usr/local/cuda/nvvm/lib64/libnvvm.so.4",
+    "libdevice": "/usr/local/cuda/nvvm/libdevice/libdevice.10.bc",
+    "nvJitLink": "/usr/local/cuda/lib64/libnvJitLink.so.13",
+    "nvrtc": "/usr/local/cuda/lib64/libnvrtc.so.13",
+}
+NUMBA = {"numba-cuda": "0.30.4"}
+
+
+def test_a_toolkit_stands_in_for_the_packages() -> None:
+    facts = Facts(NUMBA, (13, 0), (GPU,), None, TOOLKIT13)
+    assert missing(facts) == []
+    assert problems(facts) == []
+    text = report(facts)
+    assert "nvidia-nvvm /usr/local/cuda/nvvm/lib64/libnvvm.so.4" in text
+    assert text.endswith("all is well")
+
+
+@pytest.mark.parametrize("lost", ["nvvm", "libdevice", "nvJitLink", "nvrtc"])
+def test_a_toolkit_without_a_part_is_not_enough(lost: str) -> None:
+    part = {name: path for name, path in TOOLKIT13.items() if name != lost}
+    facts = Facts(NUMBA, (13, 0), (GPU,), None, part)
+    (package,) = missing(facts)
+    assert lost.lower().replace("libdevice", "nvvm") in package
+    assert f"{package} not found; pip install" in report(facts)
+
+
+def test_a_toolkit_that_is_newer_than_the_driver_is_not_enough() -> None:
+    facts = Facts(NUMBA, (12, 4), (GPU,), None, TOOLKIT13)
+    assert len(missing(facts)) == 3
+    assert "libnvvm" not in report(facts)
+
+
+def test_a_toolkit_is_looked_for_where_packages_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("numba_cuda")
+    versions = {"numba-cuda": "0.30.4", "numpy": "2.4.6"}
+    monkeypatch.setattr("nfuser.doctor._version", versions.get)
+    found = examine().toolkit
+    # Here the packages are what numba-cuda finds: it knows better than the names do.
+    assert {"nvvm", "libdevice", "nvJitLink", "nvrtc"} <= set(found)
+    assert all(Path(path).is_file() for path in found.values())
 
 
 def test_an_old_driver() -> None:
