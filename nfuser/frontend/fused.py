@@ -9,7 +9,7 @@ import inspect
 import logging
 import warnings
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -43,12 +43,15 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalar import Scalar
 
+    _Object = weakref.ref[object]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST_PLANS = 1024  # of one function; the least recently used goes first
+MOST_PLANS = 1024  # of one function; one that was not used lately goes first
 MOST_VARIANTS = 64  # of one structure of arguments
-MANY_TRACES = 8  # from here on one warning says why
+MANY_TRACES = 8  # for one instance: from here on one warning says why
+MANY_OBJECTS = 64  # instances of a method that were traced, each at least once
 _METHODS: tuple[type[Any], ...] = (classmethod, staticmethod)
 _log = logging.getLogger("nfuser")
 
@@ -74,6 +77,16 @@ class Ready:
     is_simple: bool  # nothing but the key needs to be looked at
 
 
+class Plans:
+    """The plans of one key; ``is_used`` since a search for one to forget passed."""
+
+    __slots__ = ("is_used", "ready")
+
+    def __init__(self, ready: list[Ready]) -> None:
+        self.ready = ready
+        self.is_used = False
+
+
 class Fused(Generic[P, R]):
     """A function that is traced, compiled and run fused.
 
@@ -92,7 +105,10 @@ class Fused(Generic[P, R]):
         self._lock = ForkSafeLock()
         self._counters = Counters()
         self._variants: dict[tuple[object, ...], list[Variant]] = {}
-        self._plans: OrderedDict[tuple[object, ...], list[Ready]] = OrderedDict()
+        self._plans: OrderedDict[tuple[object, ...], Plans] = OrderedDict()
+        self._traced: Counter[tuple[object, ...]] = Counter()
+        self._objects_traced = 0
+        self._has_warned = False
 
     # -- calls ---------------------------------------------------------------
 
@@ -134,7 +150,10 @@ class Fused(Generic[P, R]):
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Ready | None, tuple[Any, ...]]:
         found = self._plans.get(arguments.key)
-        for ready in found or ():
+        if found is None:
+            return None, ()
+        found.is_used = True
+        for ready in found.ready:
             if ready.is_simple:
                 return ready, ()
             arrays = self._still_holds(ready, arguments, args, kwargs)
@@ -220,7 +239,7 @@ class Fused(Generic[P, R]):
         self._counters.add("traces")
         self._counters.reason = self._why_traced(found)
         _log.info("traced %s: %s", self._name, self._counters.reason)
-        self._warn_of_many()
+        self._warn_of_many(structure)
         arrays = trace.captured.read(args, kwargs)
         if arrays is None:
             message = (
@@ -236,7 +255,7 @@ class Fused(Generic[P, R]):
 
     def _drop_dead(self) -> None:
         """Forget what was built for objects that are gone (instances of methods)."""
-        for table in (self._variants, self._plans):
+        for table in (self._variants, self._plans, self._traced):
             for key in [k for k in table if _names_the_dead(k)]:
                 del table[key]
 
@@ -272,14 +291,24 @@ class Fused(Generic[P, R]):
         where = f" (a guard at {lines[-1]})" if lines else ""
         return f"a value that Python consumed, or a captured one, changed{where}"
 
-    def _warn_of_many(self) -> None:
-        traces = self._counters.counts["traces"]
-        if traces == MANY_TRACES:
-            message = (
-                f"{self._name} was traced {traces} times; the last because of "
-                f"{self._counters.reason}"
-            )
-            warnings.warn(message, RuntimeWarning, stacklevel=5)
+    def _warn_of_many(self, structure: tuple[object, ...]) -> None:
+        """Warn once, where one instance, or any number of them, is traced again."""
+        objects = _objects(structure)
+        self._objects_traced += objects not in self._traced
+        self._traced[objects] += 1
+        traces = self._traced[objects]
+        is_many = traces >= MANY_TRACES or self._objects_traced >= MANY_OBJECTS
+        if not is_many or self._has_warned:
+            return
+        self._has_warned = True
+        times = f"{traces} times"
+        if traces < MANY_TRACES:
+            times = f"for {self._objects_traced} objects, each by itself"
+        message = (
+            f"{self._name} was traced {times}; the last because of "
+            f"{self._counters.reason}"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
     def _ready(
         self,
@@ -314,11 +343,15 @@ class Fused(Generic[P, R]):
         )
 
     def _remember(self, key: tuple[object, ...], ready: Ready) -> None:
-        found = self._plans.get(key, [])
-        self._plans[key] = [ready, *found[: MOST_VARIANTS - 1]]
-        self._plans.move_to_end(key)
+        found = self._plans.get(key)
+        before = found.ready[: MOST_VARIANTS - 1] if found else []
+        self._plans[key] = Plans([ready, *before])
         while len(self._plans) > MOST_PLANS:
-            self._plans.popitem(last=False)
+            # The oldest goes, unless it was used since it was last looked at.
+            oldest, plans = self._plans.popitem(last=False)
+            if plans.is_used:
+                plans.is_used = False
+                self._plans[oldest] = plans
 
     # -- running -------------------------------------------------------------
 
@@ -394,6 +427,7 @@ class Fused(Generic[P, R]):
         with self._lock:
             self._variants.clear()
             self._plans.clear()
+            self._traced.clear()
             self._counters = Counters()
 
     # -- behaving like a function --------------------------------------------
@@ -422,10 +456,16 @@ class Fused(Generic[P, R]):
         return _lookup, (self.__module__, self.__qualname__)
 
 
-def _names_the_dead(key: tuple[object, ...]) -> bool:
+def _objects(key: tuple[object, ...]) -> tuple[_Object, ...]:
+    """Return the objects among the arguments, ``self`` foremost."""
     pairs = (cast("tuple[object, ...]", x) for x in key if isinstance(x, tuple))
     statics = (x[1] for x in pairs if len(x) == 2)
-    return any(isinstance(x, weakref.ref) and x() is None for x in statics)
+    return tuple(cast("_Object", x) for x in statics if isinstance(x, weakref.ref))
+
+
+def _names_the_dead(key: tuple[object, ...]) -> bool:
+    bare = cast("list[_Object]", [x for x in key if isinstance(x, weakref.ref)])
+    return any(x() is None for x in (*_objects(key), *bare))
 
 
 def _lookup(module: str, qualname: str) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.frontend import fused as limits
 from nfuser.runtime.executable import KERNELS
 
 
@@ -204,6 +205,47 @@ def test_a_function_that_is_traced_often_warns_once_with_the_line() -> None:
         fused(x, 7)
     for n in range(8, 12):
         fused(x, n)
+
+
+class Scaled:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @nfuser.fuse
+    def __call__(self, x: Any, n: int) -> Any:
+        return x * self.factor if int(n) % 2 else x
+
+    @nfuser.fuse
+    def apply(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def test_traces_are_counted_for_each_instance() -> None:
+    instances = [Scaled(float(k)) for k in range(9)]
+    for instance in instances:
+        instance(_ones(3), 1)
+    for n in range(2, 8):
+        instances[0](_ones(3), n)
+    with pytest.warns(RuntimeWarning, match=r"traced 8 times.*test_caches\.py"):
+        instances[0](_ones(3), 8)
+
+
+def test_an_instance_for_each_call_is_warned_of() -> None:
+    for k in range(limits.MANY_OBJECTS - 1):
+        Scaled(float(k)).apply(_ones(3))
+    with pytest.warns(RuntimeWarning, match="64 objects"):
+        Scaled(1.0).apply(_ones(3))
+    Scaled(2.0).apply(_ones(3))
+
+
+def test_a_plan_in_use_outlives_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_PLANS", 4)
+    doubled = nfuser.fuse(lambda x: x * 2)
+    for size in range(2, 12):
+        _new(doubled, _ones(size))
+        assert size == 2 or _new(doubled, _ones(2)) == HIT
+    assert _new(doubled, _ones(11)) == HIT
+    assert _new(doubled, _ones(3)) == REUSED
 
 
 def test_the_reason_for_a_concretization_names_the_axis() -> None:
