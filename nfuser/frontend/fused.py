@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nfuser.ir.scalar import Scalar
+    from nfuser.trace.outcomes import OutcomeGuard
 
     _Object = weakref.ref[object]
 
@@ -74,6 +75,7 @@ class Ready:
     lifted: tuple[int, ...]
     captured_keys: tuple[object, ...]
     integers: Mapping[int, int]  # values that the plan depends on
+    outcomes: tuple[OutcomeGuard, ...]  # those that other numbers may break
     is_simple: bool  # nothing but the key needs to be looked at
 
 
@@ -179,13 +181,17 @@ class Fused(Generic[P, R]):
         if any(not _same(numbers.get(g.slot), g.value) for g in trace.value_guards):
             return None
         # Sizes are in the key, so their guards hold; those on integers are asked again.
-        return arrays if not trace.checks else self._checked(ready, numbers, arrays)
+        if not (trace.checks or ready.outcomes):
+            return arrays
+        return self._checked(ready, numbers, arrays)
 
     def _checked(
         self, ready: Ready, numbers: Mapping[int, Any], arrays: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Any, ...] | None:
         shapes = {s: slot.shape for s, slot in ready.plan.inputs.items()}
         values = _values(shapes, numbers)
+        if not all(g.holds(values, numbers) for g in ready.outcomes):
+            return None
         check_scalars(ready.variant.trace.checks, values)
         return arrays
 
@@ -279,14 +285,18 @@ class Fused(Generic[P, R]):
         conditions = [g.condition for g in trace.guards]
         answers = scalar_walk.evaluate_all(conditions, known)
         pairs = zip(answers, trace.guards, strict=True)
-        return arrays if all(a == g.answer for a, g in pairs) else None
+        if any(a != g.answer for a, g in pairs):
+            return None
+        holds = all(g.holds(known, numbers) for g in trace.outcome_guards)
+        return arrays if holds else None
 
     def _why_traced(self, before: list[Variant]) -> str:
         if not self._variants:
             return f"{self._name} was called for the first time"
         if not before:
             return "arguments of new dtypes, ranks, structure or static values"
-        guards = [*before[0].trace.guards, *before[0].trace.value_guards]
+        trace = before[0].trace
+        guards = [*trace.guards, *trace.value_guards, *trace.outcome_guards]
         lines = [str(g.source) for g in guards if g.source]
         where = f" (a guard at {lines[-1]})" if lines else ""
         return f"a value that Python consumed, or a captured one, changed{where}"
@@ -330,8 +340,10 @@ class Fused(Generic[P, R]):
         }
         integers = {s: described.numbers[s] for s in sorted(asked)}
         captured = trace.captured
+        outcomes = tuple(g for g in trace.outcome_guards if g.depends_on_numbers)
         is_simple = not (
             integers
+            or outcomes
             or trace.checks
             or trace.value_guards
             or captured.arrays
@@ -339,7 +351,14 @@ class Fused(Generic[P, R]):
             or captured.aliases
         )
         return Ready(
-            variant, plan, place, described.lifted, _keys(arrays), integers, is_simple
+            variant,
+            plan,
+            place,
+            described.lifted,
+            _keys(arrays),
+            integers,
+            outcomes,
+            is_simple,
         )
 
     def _remember(self, key: tuple[object, ...], ready: Ready) -> None:

@@ -174,8 +174,19 @@ class TracedArray(Methods, NumpyProtocols):
         return self._tracer.consume(self._operand(), "x.tolist()")
 
     def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def __str__(self) -> str:
+        return str(self._shown())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._shown(), spec)
+
+    def _shown(self) -> Any:
+        """Return the number that text is made of; for an array, what it is."""
         x = self._held
-        return f"<traced {x.dtype.numpy.name} array of {x.ndim} dimensions>"
+        what = f"{x.dtype.numpy.name} array of {x.ndim} dimensions"
+        return self._tracer.consume_if_number(x, _Unknown(what))
 
     def __getattr__(self, name: str) -> Any:
         raise refusals.attribute(name)
@@ -209,6 +220,16 @@ class TracedArray(Methods, NumpyProtocols):
     def nbytes(self) -> SymbolicInt | int:
         """Bytes of all elements."""
         return self.size * self.itemsize
+
+
+class _Unknown:
+    """What is printed for an array, which has no elements while tracing."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __repr__(self) -> str:
+        return f"<traced {self._what}>"
 
 
 def wrap(tracer: Tracer, held: TensorView, **view: Any) -> TracedArray:

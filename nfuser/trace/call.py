@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.ops import ScalarFits
+    from nfuser.trace.outcomes import OutcomeGuard
     from nfuser.trace.tree import Tree
 
 
@@ -98,7 +99,7 @@ class Trace:
     """One function traced for one structure of arguments.
 
     ``output_tree`` with ``output_leaves`` rebuilds what the function returned. The
-    trace serves a call while ``guards`` and ``value_guards`` hold; ``checks`` raise.
+    trace serves a call while all its guards hold; ``checks`` raise.
     ``captured`` holds inputs found in closures and globals (slots after the caller's)
     and the constants it depends on; ``captured.read`` is asked at each call.
     """
@@ -108,6 +109,7 @@ class Trace:
     output_leaves: tuple[OutputLeaf, ...]
     guards: tuple[Guard, ...] = ()
     value_guards: tuple[ValueGuard, ...] = ()
+    outcome_guards: tuple[OutcomeGuard, ...] = ()
     checks: tuple[ScalarFits, ...] = ()
     captured: Captured = Captured()
 

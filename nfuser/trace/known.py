@@ -12,57 +12,75 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise, sources
+from nfuser.ir.base import node
+from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.ir.scalar_walk import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nfuser.ir.expr import Expr
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
 
 
-@value
-class Known:
-    """A value, and the scalar slots and sizes it depends on."""
+@node
+class HostNumber:
+    """A 0-d tensor of scalar arguments and sizes alone, which the host can work out.
 
-    value: Any
+    ``slots`` and ``scalars`` are what it depends on; ``is_python`` tells a number of
+    Python's from one of NumPy's.
+    """
+
+    result: TensorView
+    steps: tuple[Expr, ...]
     slots: tuple[int, ...]
     scalars: tuple[Scalar, ...]
+    is_python: bool
+
+    def value(self, scalars: Mapping[Scalar, int], numbers: Mapping[int, Any]) -> Any:
+        """Return the number where these are the symbols' values and the arguments."""
+        found: dict[TensorView, Any] = {}
+        for expr in self.steps:
+            match expr:
+                case Argument(slot, result):
+                    number = numbers[slot]
+                case Constant(number, result):
+                    pass
+                case FromScalar(scalar, result):
+                    number = evaluate(scalar, scalars)
+                case _:
+                    assert isinstance(expr, Pointwise)
+                    result = expr.result
+                    operands = [found[t] for t in expr.operands]
+                    number = _apply(expr.op.name, operands, result)
+            with np.errstate(all="ignore"):
+                found[result] = np.asarray(number).astype(result.dtype.numpy)[()]
+        number = found[self.result]
+        return number.item() if self.is_python else number
 
 
-def value_of(b: Builder, x: TensorView, values: Mapping[int, Any]) -> Known | None:
-    """Return today's value of ``x``; None where it depends on an array."""
+def host_number(b: Builder, x: TensorView) -> HostNumber | None:
+    """Return how the host works out ``x``; None where it depends on an array."""
     if x.ndim:
         return None
     program = Fusion(b.name, b.exprs, [x])
-    found: dict[TensorView, Any] = {}
+    steps = live_exprs([x], program.definition)
     slots: list[int] = []
     scalars: list[Scalar] = []
-    for expr in live_exprs([x], program.definition):
+    for expr in steps:
         match expr:
-            case Argument(slot, result, by_value=True):
-                number = values[slot]
+            case Argument(slot, _, by_value=True):
                 slots.append(slot)
-            case Constant(number, result):
-                pass
-            case FromScalar(scalar, result):
-                number = b.today(scalar)
+            case FromScalar(scalar):
                 scalars.append(scalar)
-            case Pointwise(op, _, result):
-                operands = [found[t] for t in sources(expr)]
-                number = _apply(op.name, operands, result)
+            case Constant() | Pointwise():
+                pass
             case _:
                 return None
-        with np.errstate(all="ignore"):
-            found[result] = np.asarray(number).astype(result.dtype.numpy)[()]
-    return Known(_plain(b, x, found[x]), tuple(slots), tuple(scalars))
-
-
-def _plain(b: Builder, x: TensorView, number: Any) -> Any:
-    return number.item() if x in b.weak else number
+    return HostNumber(x, tuple(steps), tuple(slots), tuple(scalars), x in b.weak)
 
 
 _NUMPY_NAMES = {

@@ -97,6 +97,9 @@ class SymbolicInt(NumpyProtocols, Standin):
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __truediv__(self, other: Any) -> Any:
         if not isinstance(other, (SymbolicInt, int, float, complex)):
             return NotImplemented
@@ -105,7 +108,9 @@ class SymbolicInt(NumpyProtocols, Standin):
     def __rtruediv__(self, other: Any) -> Any:
         return self._tracer.operate(ops.divide, other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(int(self), _plain(other), _plain(modulus))
         if isinstance(other, SymbolicInt):
             other = int(other)
         if isinstance(other, int) and 0 <= other <= 8:
@@ -146,12 +151,18 @@ class SymbolicInt(NumpyProtocols, Standin):
     def __lshift__(self, other: Any) -> Any:
         if not isinstance(other, (SymbolicInt, int)):
             return NotImplemented
-        return self * 2 ** int(other)
+        return self * (1 << int(other))
 
     def __rshift__(self, other: Any) -> Any:
         if not isinstance(other, (SymbolicInt, int)):
             return NotImplemented
-        return self // 2 ** int(other)
+        return self // (1 << int(other))
+
+    def __rlshift__(self, other: Any) -> Any:
+        return other << int(self) if isinstance(other, int) else NotImplemented
+
+    def __rrshift__(self, other: Any) -> Any:
+        return other >> int(self) if isinstance(other, int) else NotImplemented
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
@@ -215,7 +226,7 @@ class SymbolicInt(NumpyProtocols, Standin):
         return not self._tracer.ask(sc.equal(self._scalar, 0))
 
     def __repr__(self) -> str:
-        return str(self._tracer.builder.today(self._scalar))
+        return repr(int(self))
 
     def __format__(self, spec: str) -> str:
         return format(int(self), spec)

@@ -71,6 +71,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         leaves,
         guards=tracer.guards(),
         value_guards=tuple(tracer.value_guards.values()),
+        outcome_guards=tuple(tracer.outcome_guards.values()),
         checks=tuple(tracer.builder.questions.checks),
         captured=captured,
     )

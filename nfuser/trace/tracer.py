@@ -18,6 +18,7 @@ from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
+from nfuser.trace.outcomes import OutcomeGuard, outcome_guard
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standin import Standin
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
+    from nfuser.trace.known import HostNumber
 
 _current: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
 
@@ -57,6 +59,7 @@ class Tracer:
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
         self.value_guards: dict[int, ValueGuard] = {}
+        self.outcome_guards: dict[object, OutcomeGuard] = {}
         self._has_ended = False
 
     @contextmanager
@@ -106,12 +109,38 @@ class Tracer:
         """Apply an operator: of Python numbers alone the result is one, too."""
         self.builder.source = current_line()
         taken = [self.operand(x) for x in operands]
-        found = verb(self.builder, *taken)
         kinds = [self.builder.type_of(x) for x in taken]
-        if all(isinstance(kind, type) for kind in kinds):
+        are_python = all(isinstance(kind, type) for kind in kinds)
+        if are_python and (number := self._outcome(verb, taken)) is not None:
+            return number
+        found = verb(self.builder, *taken)
+        if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]
         return self.wrap(found)
+
+    def _outcome(self, verb: Callable[..., Any], taken: list[Any]) -> Any:
+        """Guard how Python itself ends; raise what it raises.
+
+        Return a number only where it is one that no float can stand for.
+        """
+        guard = outcome_guard(self.builder, verb, taken, current_line())
+        if guard is None:
+            return None
+        try:
+            found = guard.run(self.today, self.values)
+        except ArithmeticError as error:
+            self.outcome_guards.setdefault(guard.key, guard.ended(type(error)))
+            raise
+        self.outcome_guards.setdefault(guard.key, guard.ended(type(found)))
+        if not isinstance(found, complex):
+            return None
+        for x in taken:
+            if isinstance(x, TensorView):
+                self.consume(x, "a complex power")
+            elif isinstance(x, Scalar):
+                self.consume_scalar(x)
+        return found
 
     def wrap(self, found: Any) -> Any:
         """Return the stand-in of each tensor in ``found``."""
@@ -132,7 +161,7 @@ class Tracer:
 
     def consume(self, x: TensorView, wanted: str) -> Any:
         """Return today's value of a 0-d tensor made of scalars alone; guard it."""
-        found = known.value_of(self.builder, x, self.values)
+        found = known.host_number(self.builder, x)
         if found is None:
             message = (
                 f"{wanted} asks for the value of an array, which is not known while "
@@ -140,13 +169,21 @@ class Tracer:
                 "outside the fused function"
             )
             raise TraceError(message)
+        return self._consumed(found)
+
+    def consume_if_number(self, x: TensorView, otherwise: Any) -> Any:
+        """Return what ``consume`` does, or ``otherwise`` for an array."""
+        found = known.host_number(self.builder, x)
+        return otherwise if found is None else self._consumed(found)
+
+    def _consumed(self, found: HostNumber) -> Any:
         line = current_line()
         for slot in found.slots:
             guard = ValueGuard(slot, self.values[slot], line)
             self.value_guards.setdefault(slot, guard)
         for size in found.scalars:
             self.consume_scalar(size)
-        return found.value
+        return found.value(self.today, self.values)
 
     def consume_scalar(self, x: Scalar) -> int:
         """Return today's value of ``x``; another value traces again."""
