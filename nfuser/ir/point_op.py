@@ -8,12 +8,14 @@ to each vocabulary, its meaning to the tests' oracle, and its verb to ``nfuser.o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from nfuser.ir.base import value
 
 Takes = Literal["float", "real", "number", "integer", "bits", "bool", "any"]
 Gives = Literal["same", "bool", "cast"]
+MemoryOrder = Literal["K", "A", "C", "F"]
 
 
 @value
@@ -21,7 +23,8 @@ class PointOp:
     """One elementwise operation.
 
     ``takes`` names the dtypes admitted (real: no complex, no bool; number: no bool;
-    bits: integers and bool); ``infix`` is its spelling between operands, if any.
+    bits: integers and bool); ``infix`` is its spelling between operands, if any;
+    ``order`` is the memory order of its result, as NumPy names them.
     """
 
     name: str
@@ -30,6 +33,7 @@ class PointOp:
     gives: Gives = "same"
     infix: str | None = None
     is_costly: bool = False  # dearer than reading a kept value back
+    order: MemoryOrder = "K"
 
     def __repr__(self) -> str:
         return self.name
@@ -92,3 +96,13 @@ _ROWS = (
 )
 POINT_OPS = {row.name: row for row in _ROWS}
 CAST, COPY, SELECT = (POINT_OPS[name] for name in ("cast", "copy", "select"))
+
+
+def copy_in(order: MemoryOrder) -> PointOp:
+    """Return the copy whose result lies in memory as ``order`` says."""
+    return replace(COPY, order=order)
+
+
+def is_copy(op: PointOp) -> bool:
+    """Tell whether ``op`` is a copy, in whatever memory order."""
+    return op.name == COPY.name

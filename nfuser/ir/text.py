@@ -102,7 +102,8 @@ def expr_text(expr: Expr, names: Names) -> str:
             listed = ", ".join(names.tensor(t) for t in operands)
             if op is CAST:
                 return f"cast({listed}, {expr.result.dtype})"
-            return f"{op.name}({listed})"
+            order = "" if op.order == "K" else f", order={op.order}"
+            return f"{op.name}({listed}{order})"
         case Reduce(op, source, _, axes):
             return f"{op.value}({names.tensor(source)}, axes={axes})"
         case Expand() | ExpandDims() | Squeeze() | Permute() | Slice():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import source_points
 from nfuser.domains.space import reads
 from nfuser.ir.expr import Argument, Pointwise, Reduce, sources
-from nfuser.ir.point_op import CAST, COPY
+from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _materialised(values: Values, key: Key) -> Key:
         is_alias = not isinstance(expr, (Pointwise, Argument, Reduce)) or (
             isinstance(expr, Pointwise)
             and (
-                expr.op is COPY
+                is_copy(expr.op)
                 or (
                     expr.op is CAST
                     and expr.operands[0].dtype.compute is expr.result.dtype

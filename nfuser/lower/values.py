@@ -24,7 +24,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
 )
-from nfuser.ir.point_op import CAST, COPY
+from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
     Allocate,
@@ -386,7 +386,7 @@ class Values:
         return found
 
     def _pointwise(self, expr: Pointwise, operands: list[Value], place: Place) -> Value:
-        if expr.op is COPY:
+        if is_copy(expr.op):
             return operands[0]
         source, target = expr.operands[0].dtype, expr.result.dtype
         name = expr.op.name

@@ -13,9 +13,12 @@ import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Pointwise
+from nfuser.ir.point_op import copy_in
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
+    from nfuser.ir.point_op import MemoryOrder
     from nfuser.ops.builder import Builder, Operand
 
 
@@ -116,9 +119,9 @@ def _check_exponent(b: Builder, y: Operand) -> None:
         if not y.dtype.is_signed:
             return
         message = (
-            "an array exponent of a signed integer dtype may be negative, which NumPy "
-            "refuses and a kernel cannot; cast the exponent to an unsigned or a float "
-            "dtype"
+            "an integer to an array of signed integer powers: NumPy raises where one "
+            "is negative, which a kernel cannot; write x ** y.astype(np.uint32) where "
+            "none is, or x ** y.astype(float)"
         )
         raise UnsupportedError(message)
     if isinstance(y, (int, float, complex, np.generic)):
@@ -251,11 +254,27 @@ def clip(
     return result if given else b.point("copy", result)
 
 
-def astype(b: Builder, x: TensorView, dtype: DType) -> TensorView:
-    """Return ``x`` with ``dtype``, as a new array."""
-    return b.point("copy", x) if x.dtype is dtype else b.cast(x, dtype)
+def astype(
+    b: Builder, x: TensorView, dtype: DType, order: str | None = "K"
+) -> TensorView:
+    """Return ``x`` with ``dtype``, as a new array in memory order ``order``."""
+    made = b.cast(x, dtype)
+    wanted = memory_order(order)
+    return made if made is not x and wanted == "K" else copy(b, made, wanted)
 
 
-def copy(b: Builder, x: Operand) -> TensorView:
-    """Return a new array with the same elements."""
-    return b.point("copy", b.tensor(x))
+def copy(b: Builder, x: Operand, order: str | None = "K") -> TensorView:
+    """Return a new array with the same elements, in memory order ``order``."""
+    operand = b.tensor(x)
+    result = b.new(operand.shape, operand.dtype)
+    b.emit(Pointwise(copy_in(memory_order(order)), (operand,), result))
+    return result
+
+
+def memory_order(order: str | None) -> MemoryOrder:
+    """Return ``order`` as NumPy reads it: K, A, C or F, in either case."""
+    found = "K" if order is None else order.upper()
+    if found not in ("K", "A", "C", "F"):
+        message = f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})"
+        raise ShapeError(message)
+    return found

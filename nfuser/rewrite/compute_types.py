@@ -18,7 +18,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
-from nfuser.ir.point_op import CAST, COPY
+from nfuser.ir.point_op import CAST, is_copy
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
@@ -72,7 +72,7 @@ class _Widener:
         if isinstance(expr, Pointwise) and expr.op is CAST:
             self._wide[expr.result] = self._cast(expr.operands[0], DType.F32)
             return
-        if isinstance(expr, Pointwise) and expr.op is COPY:
+        if isinstance(expr, Pointwise) and is_copy(expr.op):
             self._wide[expr.result] = expr.operands[0]
             return
         made = {t: replace(t, dtype=DType.F32) for t in halves}

@@ -20,6 +20,7 @@ from nfuser.ir.expr import (
     Permute,
     Pointwise,
     Reduce,
+    ReduceOp,
     Slice,
     Squeeze,
     results,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
+    from nfuser.ir.point_op import MemoryOrder
     from nfuser.ir.tensor import TensorView
 
 Strides: TypeAlias = "tuple[int, ...]"
@@ -60,10 +62,10 @@ def _strides(
             return ()
         case Iota():
             return (1,)
-        case Pointwise(_, operands, result):
+        case Pointwise(op, operands, result):
             shape = shapes[result]
             stretched = [_stretch(t, found[t], shapes, shape) for t in operands]
-            return dense(shape, axis_order(len(shape), stretched))
+            return dense(shape, _ordered(op.order, shape, stretched))
         case Expand(source, result):
             return _stretch(source, found[source], shapes, shapes[result])
         case ExpandDims(source, result, axes):
@@ -76,11 +78,37 @@ def _strides(
         case Slice(source, _, _, steps):
             pairs = zip(found[source], steps, strict=True)
             return tuple(s * step for s, step in pairs)
+        case Reduce(ReduceOp.ARGMAX | ReduceOp.ARGMIN, _, made, _):
+            # NumPy moves the axis to the end and copies: these come in C order.
+            shape = shapes[made[0]]
+            return dense(shape, range(len(shape) - 1, -1, -1))
         case Reduce(_, source, made, axes):
             whole = _stretch(source, found[source], shapes, shapes[source])
             order = axis_order(source.ndim, [whole])
             kept = [k for k in range(source.ndim) if k not in axes]
             return dense(shapes[made[0]], [kept.index(k) for k in order if k in kept])
+
+
+def _ordered(
+    order: MemoryOrder, shape: tuple[int, ...], operands: Sequence[Strides]
+) -> Sequence[int]:
+    """Return the axes, fastest first, of a result in memory order ``order``."""
+    rank = len(shape)
+    if order == "K":
+        return axis_order(rank, operands)
+    if order == "A":
+        forward = [_is_dense(shape, s, range(rank)) for s in operands]
+        backward = [_is_dense(shape, s, range(rank - 1, -1, -1)) for s in operands]
+        order = "F" if all(forward) and not all(backward) else "C"
+    return range(rank) if order == "F" else range(rank - 1, -1, -1)
+
+
+def _is_dense(shape: tuple[int, ...], strides: Strides, axes: Sequence[int]) -> bool:
+    """Tell whether an array fills memory with ``axes`` from the fastest on."""
+    wanted = dense(shape, axes)
+    return 0 in shape or all(
+        n == 1 or s == w for n, s, w in zip(shape, strides, wanted, strict=True)
+    )
 
 
 def _stretch(

@@ -232,10 +232,13 @@ def _full_like(
     *,
     device: Any = None,
 ) -> Any:
-    del order, subok
+    del subok
     given("full_like", {"shape": shape, "device": device})
+    if order not in ("K", "C", "F"):
+        raise refusals.keyword("full_like", "order")
     fill = t.operand(fill_value)
-    return t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
+    made = t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
+    return t.call_on_tensor(ops.copy, made, order) if order == "F" else made
 
 
 def _filled_like(fill: int) -> Any:
@@ -248,8 +251,8 @@ def _filled_like(fill: int) -> Any:
 
 
 def _copy(t: Tracer, a: Any, order: str = "K", subok: bool = False) -> Any:
-    del order, subok
-    return t.call_on_tensor(ops.copy, a)
+    del subok
+    return t.call_on_tensor(ops.copy, a, order)
 
 
 def _size(t: Tracer, a: Any, axis: Any = None) -> Any:

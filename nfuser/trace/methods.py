@@ -52,23 +52,22 @@ class Methods(Operators):
         copy: bool = True,
     ) -> Any:
         """Return the array with another dtype."""
-        del order, subok
+        del subok
         target, held = as_dtype(dtype), self._tracer.tensor(self).dtype
         safe_cast(held, target, casting)
-        if held is target and not copy:
+        if held is target and not copy and ops.memory_order(order) == "K":
             return self
-        return self._tracer.call_on_tensor(ops.astype, self, target)
+        return self._tracer.call_on_tensor(ops.astype, self, target, order)
 
     def copy(self, order: str = "C") -> Any:
-        """Return a new array with the same elements."""
-        del order
-        return self._tracer.call_on_tensor(ops.copy, self)
+        """Return a new array with the same elements, by default in C order."""
+        return self._tracer.call_on_tensor(ops.copy, self, order)
 
     def __copy__(self) -> Any:
-        return self.copy()
+        return self.copy("K")
 
     def __deepcopy__(self, _: Any) -> Any:
-        return self.copy()
+        return self.copy("K")
 
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""
