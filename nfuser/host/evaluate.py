@@ -126,7 +126,9 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
             case HostScalar(scalar, value, is_dynamic, dtype):
                 if is_dynamic:
                     value = scalar_walk.evaluate(scalar, frame.scalars)
-                    if not dtype.is_float:
+                    if dtype.is_float:
+                        value = float(value)
+                    else:
                         check_fits(value, dtype, "a number passed to a fused function")
                 found.append(value)
     return found

@@ -377,6 +377,7 @@ class Values:
         if all(isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts):
             return IndexValue(scalar, dtype)
         wide = DType.F64 if dtype.is_float else DType.I64
+        wide = DType.U64 if dtype is DType.U64 else wide
         var = self.integers.setdefault((scalar, wide), Var(wide))
         return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import nfuser.ops.complex_parts as parts
+import nfuser.ops.python_integers as integers
 import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
@@ -248,8 +249,10 @@ def clip(
     dtype = rules.reals(b, "clip", x, *given)
     result = b.convert(x, dtype)
     if low is not None:
+        low = integers.lower_bound(b, x, low, dtype)
         result = maximum(b, result, b.convert(low, dtype))
     if high is not None:
+        high = integers.upper_bound(b, x, high, dtype)
         result = minimum(b, result, b.convert(high, dtype))
     return result if given else b.point("copy", result)
 

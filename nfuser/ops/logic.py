@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import nfuser.ops.complex_parts as parts
+import nfuser.ops.python_integers as integers
 import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.ir.tensor import TensorView
@@ -41,36 +42,14 @@ def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
     dtype = b.promote(x, y)
     if dtype.is_complex and name not in ("equal", "not_equal"):
         raise parts.refuse(f"comparison by {name}")
-    exact = isinstance(x, TensorView) and x.dtype.is_integer and x not in b.weak
-    if exact and b.type_of(y) is int:
-        return _compare_with_integer(b, name, b.tensor(x), y)
+    if integers.is_integer_array(x, b) and integers.is_python_integer(y, b):
+        return integers.compare(b, name, x, y)
     kinds = (b.type_of(x), b.type_of(y))
     if DType.U64 in kinds and any(
         isinstance(k, DType) and k.kind == "i" for k in kinds
     ):
         return _compare_mixed(b, name, b.tensor(x), b.tensor(y))
     return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
-
-
-def _compare_with_integer(
-    b: Builder, name: str, x: TensorView, y: Operand
-) -> TensorView:
-    """Compare exactly with a Python integer, also one that the dtype cannot hold."""
-    limits = np.iinfo(x.dtype.numpy.name)
-    if isinstance(y, int):
-        if limits.min <= y <= limits.max:
-            return b.point(name, x, b.convert(y, x.dtype))
-        above = y > limits.max
-        answer = name in ("not_equal", *_BELOW) if above else name in _ABOVE
-        found = b.constant(answer, DType.BOOL)
-        return b.point("select", b.point("equal", x, x), found, found)
-    if x.dtype is DType.U64:
-        return _compare_mixed(b, name, x, b.convert(y, DType.I64))
-    return b.point(name, b.cast(x, DType.I64), b.convert(y, DType.I64))
-
-
-_BELOW = ("less", "less_equal")
-_ABOVE = ("greater", "greater_equal", "not_equal")
 
 
 def _compare_mixed(b: Builder, name: str, x: TensorView, y: TensorView) -> TensorView:
@@ -80,7 +59,7 @@ def _compare_mixed(b: Builder, name: str, x: TensorView, y: TensorView) -> Tenso
     signed = b.cast(x, DType.I64)
     below = b.point("less", signed, b.constant(0, DType.I64))
     compared = b.point(name, b.cast(signed, DType.U64), y)
-    answer = b.constant(name in ("not_equal", *_BELOW), DType.BOOL)
+    answer = b.constant(name in ("not_equal", "less", "less_equal"), DType.BOOL)
     return b.point("select", below, answer, compared)
 
 
@@ -162,7 +141,8 @@ def where(b: Builder, condition: Operand, x: Operand, y: Operand) -> TensorView:
     """Return ``x`` where ``condition`` holds, else ``y``."""
     dtype = b.promote(x, y)
     chosen = truth(b, condition)
-    return b.point("select", chosen, b.convert(x, dtype), b.convert(y, dtype))
+    choices = (integers.wrapped(b, x, dtype), integers.wrapped(b, y, dtype))
+    return b.point("select", chosen, *choices)
 
 
 def isclose(
