@@ -9,11 +9,15 @@ from nfuser.frontend.check import check
 from nfuser.frontend.definition import FusionDefinition
 from nfuser.frontend.definition_types import DataType
 from nfuser.frontend.fused import Fused, fuse
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
     "DataType",
     "Fused",
     "FusionDefinition",
+    "FusionExecutorCache",
+    "FusionKernelRuntime",
     "NfuserError",
     "__version__",
     "check",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Hashable, Mapping
     from collections.abc import Set as AbstractSet
 
 VERSION = "0.1.0"
@@ -52,6 +52,9 @@ class Config:
         Run only the first n passes of each stage.
     ``num_threads``
         Threads of the CPU backend; None: as many as the process may use.
+    ``cache_size``
+        Entries that each cache in memory keeps: of fusions, concretizations, runtimes,
+        schedules and kernels; the least recently used goes first.
     """
 
     dump: frozenset[str] = frozenset()
@@ -63,6 +66,12 @@ class Config:
     cache_dir: str | None = None
     num_threads: int | None = None
     repro_dir: str | None = None
+    cache_size: int = 1024
+
+    @property
+    def of_kernels(self) -> Hashable:
+        """What changes the kernels that are made: part of the key of every cache."""
+        return self.disable, self.pass_limit
 
 
 def from_environment(environ: Mapping[str, str]) -> Config:
@@ -83,6 +92,7 @@ def from_environment(environ: Mapping[str, str]) -> Config:
         cache_dir=environ.get("NFUSER_CACHE_DIR") or None,
         num_threads=_integer(environ, "NFUSER_NUM_THREADS", None),
         repro_dir=environ.get("NFUSER_REPRO") or None,
+        cache_size=_positive(environ, "NFUSER_CACHE_SIZE", 1024),
     )
 
 
@@ -109,6 +119,14 @@ def _integer(environ: Mapping[str, str], name: str, default: int | None) -> int 
         message = f"{name} must be a whole number, not {text!r}"
         raise ValueError(message)
     return int(text)
+
+
+def _positive(environ: Mapping[str, str], name: str, default: int) -> int:
+    found = _integer(environ, name, default)
+    if not found:
+        message = f"{name} must be at least 1, not {found}"
+        raise ValueError(message)
+    return found
 
 
 _current = from_environment(os.environ)

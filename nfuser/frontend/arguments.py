@@ -20,7 +20,7 @@ from nfuser.device.descriptor import (
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import leaf_names
-from nfuser.frontend.place import common_place
+from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
 from nfuser.trace.parts import is_array

@@ -38,6 +38,7 @@ from nfuser.ir.tensor import tensor
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.locks import ForkSafeLock
+from nfuser.runtime.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +70,7 @@ class FusionDefinition:
         self._draft = draft
         self._backend = backend
         self._runner: Runner | None = None
+        self._counters = Counters()
         self._lock = ForkSafeLock()
 
     def __enter__(self) -> FusionDefinition:
@@ -246,20 +248,20 @@ class FusionDefinition:
 
     def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
         """Return the outputs for arrays and numbers, in the order of definition."""
-        return self._complete().run(inputs)
+        return self._complete().run(inputs, self._counters)
 
     def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
         """Return the kernels that a call with ``inputs`` runs."""
-        plan = self._complete().plan(inputs)
+        plan = self._complete().plan(inputs, self._counters)
         return [KernelView(launch) for launch in plan.program.launches]
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""
-        return self._complete().counters.info()
+        return self._counters.info()
 
     def why(self) -> str:
         """Say what was new about the last call that compiled."""
-        return self._complete().counters.reason
+        return self._counters.reason
 
     @property
     def fusion(self) -> Fusion:

@@ -7,30 +7,25 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nfuser.device.allocate import finish
-from nfuser.device.descriptor import (
-    CPU,
-    Library,
-    describe,
-    key_reader,
-    library_of,
-    pointer_reader,
-)
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_inputs import TensorInput
-from nfuser.frontend.place import BACKENDS, place_of
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.base import node
-from nfuser.locks import ForkSafeLock
-from nfuser.runtime.counters import Counters
-from nfuser.runtime.executor_cache import FusionExecutorCache, Plan
+from nfuser.runtime.call import (
+    Call,
+    as_array,
+    call_symbols,
+    describe_call,
+    make_call,
+    run_call,
+    symbols_of,
+)
+from nfuser.runtime.memo import Memo
+from nfuser.runtime.place import BACKENDS, common_place, find_place
+from nfuser.runtime.registry import shared_cache
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -40,23 +35,16 @@ if TYPE_CHECKING:
     from nfuser.frontend.definition_inputs import Input
     from nfuser.ir.fusion import Fusion
     from nfuser.ops import ScalarFits
-    from nfuser.runtime.executor_cache import Place
-
-MOST_PLANS = 1024  # of one definition; the oldest goes first
-
-
-@node
-class Call:
-    """The inputs of one call: arrays and numbers by slot, and a key of their form."""
-
-    arrays: dict[int, Any]
-    pointers: dict[int, int]
-    numbers: dict[int, Any]
-    key: tuple[Hashable, ...]
+    from nfuser.runtime.counters import Counters
+    from nfuser.runtime.place import Place
+    from nfuser.runtime.plan import Plan
 
 
 class Runner:
-    """A complete definition with all that was built for it; safe under threads."""
+    """A complete definition with its plans; safe under threads.
+
+    Definitions that record the same calls share it, and each counts its own.
+    """
 
     def __init__(
         self,
@@ -67,16 +55,12 @@ class Runner:
         backend: str | None,
     ) -> None:
         self.fusion = fusion
-        self.counters = Counters()
         self._inputs = tuple(inputs)
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
         self._backend = backend
-        self._cache = FusionExecutorCache(fusion, self.counters)
-        self._plans: OrderedDict[tuple[Hashable, ...], tuple[Plan, Place]] = (
-            OrderedDict()
-        )
-        self._lock = ForkSafeLock()
+        self._cache = shared_cache(fusion)
+        self._plans: Memo[tuple[Hashable, ...], Plan] = Memo()
         asked = scalar_walk.symbols(self._cache.questions.extents)
         self._shaping = tuple(s.slot for s in asked if isinstance(s, sc.ScalarInput))
         self._has_integers = any(
@@ -84,30 +68,22 @@ class Runner:
             for s in scalar_walk.symbols(c.scalar for c in (*requirements, *fits))
         )
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
+    def run(self, inputs: Sequence[Any], counters: Counters) -> list[Any]:
         """Return the outputs for ``inputs``."""
         call = self._call(inputs)
-        self.counters.add("calls")
-        found = self._plans.get(call.key)
-        if found is None:
-            found = self._prepared(call)
-        else:
-            self.counters.add("hits")
-        plan, place = found
+        counters.add("calls")
+        plan, is_new = self._plans.get(call.key, lambda: self._made(call, counters))
+        if not is_new:
+            counters.add("hits")
         # What sizes alone decide was checked when the plan was made.
         if self._has_integers:
-            self._check(_values(plan, call.numbers))
-        given = {
-            plan.inputs[slot]: (array, call.pointers[slot])
-            for slot, array in call.arrays.items()
-        }
-        scalars = _values(plan, call.numbers) if call.numbers else {}
-        outputs, stream = plan.evaluator(given, call.numbers, scalars)
-        return [finish(place.library, array, stream=stream) for array in outputs]
+            self._check(call_symbols(plan, call.numbers))
+        return run_call(plan, call)
 
-    def plan(self, inputs: Sequence[Any]) -> Plan:
+    def plan(self, inputs: Sequence[Any], counters: Counters) -> Plan:
         """Return the plan that a call with ``inputs`` follows."""
-        return self._prepared(self._call(inputs))[0]
+        call = self._call(inputs)
+        return self._plans.get(call.key, lambda: self._made(call, counters))[0]
 
     # -- one call ------------------------------------------------------------
 
@@ -120,48 +96,30 @@ class Runner:
             )
             raise ArgumentError(message)
         arrays: dict[int, Any] = {}
-        pointers: dict[int, int] = {}
         numbers: dict[int, Any] = {}
-        key: list[Hashable] = []
         for slot, (defined, item) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if not isinstance(defined, TensorInput):
+            if isinstance(defined, TensorInput):
+                arrays[slot] = as_array(item, self._name(slot))
+            else:
                 numbers[slot] = defined.read(slot, item)
-                continue
-            library = library_of(type(item))
-            if isinstance(item, np.generic):  # NumPy's own form of a 0-d array
-                item, library = np.asarray(item), Library.NUMPY
-            elif library is None:
-                describe(item, f"input {slot} ({defined.name})")
-                raise AssertionError(item)
-            arrays[slot] = item
-            pointers[slot] = pointer = pointer_reader(library)(item)
-            key += [library, key_reader(library)(item), pointer & 15]
-        key += [numbers[slot] for slot in self._shaping]
-        return Call(arrays, pointers, numbers, tuple(key))
+        return make_call(arrays, numbers, self._shaping)
 
-    def _prepared(self, call: Call) -> tuple[Plan, Place]:
-        with self._lock:
-            found = self._plans.get(call.key)
-            if found is None:
-                found = self._plans[call.key] = self._made(call)
-            while len(self._plans) > MOST_PLANS:
-                self._plans.popitem(last=False)
-            return found
+    def _name(self, slot: int) -> str:
+        return f"input {slot} ({self._inputs[slot].name})"
 
-    def _made(self, call: Call) -> tuple[Plan, Place]:
-        described: dict[int, Descriptor] = {}
-        for slot, array in call.arrays.items():
+    def _made(self, call: Call, counters: Counters) -> Plan:
+        described = describe_call(call, self._name)
+        for slot, d in described.items():
             defined = self._inputs[slot]
             assert isinstance(defined, TensorInput)
-            described[slot] = describe(array, f"input {slot} ({defined.name})")
-            defined.check(slot, described[slot])
+            defined.check(slot, d)
         place = self._place(described)
         shapes = {slot: d.shape for slot, d in described.items()}
-        self._check(_symbols(shapes, call.numbers))
-        if not self._plans:
-            self.counters.reason = "the definition was called for the first time"
+        self._check(symbols_of(shapes, call.numbers))
+        if counters.meet(self):
+            counters.reason = "the definition was called for the first time"
         integers = {s: n for s, n in call.numbers.items() if type(n) is int}
-        return self._cache.plan(place, described, integers), place
+        return self._cache.plan(place, described, integers, counters, self.fusion)
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:
         for needed in self._requirements:
@@ -170,29 +128,19 @@ class Runner:
         check_scalars(self._fits, values)
 
     def _place(self, arrays: Mapping[int, Descriptor]) -> Place:
-        devices = {d.device for d in arrays.values()}
-        if len(devices) > 1:
-            listed = ", ".join(
-                f"input {slot} ({self._inputs[slot].name}) on {d.device}"
-                for slot, d in arrays.items()
+        named = {self._name(slot): d for slot, d in arrays.items()}
+        try:
+            library, device = common_place("execute", named)
+        except DeviceError as error:
+            hint = (
+                ". An array without axes may stay on the CPU if it is defined with "
+                "is_cpu=True"
             )
-            message = (
-                f"all arrays must be on one device; found {listed}. An array without "
-                "axes may stay on the CPU if it is defined with is_cpu=True"
-            )
-            raise DeviceError(message)
-        device = next(iter(devices), CPU)
-        libraries = [d.library for d in arrays.values()] or [Library.NUMPY]
-        # NumPy arrays beside those of another library are its guests.
-        library = next((x for x in libraries if x is not Library.NUMPY), libraries[0])
-        natural = "cuda" if device.is_cuda else "cpu"
-        chosen = self._backend or natural
-        if {chosen, natural} == {"cpu", "cuda"}:
-            message = (
-                f"backend={chosen!r} was asked for, but the arrays are on {device}"
-            )
-            raise ArgumentError(message)
-        return place_of(library, device, chosen)
+            scalars = any(not d.shape and not d.device.is_cuda for d in arrays.values())
+            if scalars:
+                error.args = (f"{error}{hint}",)
+            raise
+        return find_place(library, device, self._backend, has_arrays=bool(arrays))
 
 
 def check_backend(backend: str | None) -> None:
@@ -200,20 +148,3 @@ def check_backend(backend: str | None) -> None:
     if backend is not None and backend not in BACKENDS:
         message = f"backend must be one of {BACKENDS}, not {backend!r}"
         raise ArgumentError(message)
-
-
-def _values(plan: Plan, numbers: Mapping[int, Any]) -> dict[sc.Scalar, int]:
-    return _symbols({s: slot.shape for s, slot in plan.inputs.items()}, numbers)
-
-
-def _symbols(
-    shapes: Mapping[int, tuple[int, ...]], numbers: Mapping[int, Any]
-) -> dict[sc.Scalar, int]:
-    values: dict[sc.Scalar, int] = {}
-    for slot, shape in shapes.items():
-        for axis, extent in enumerate(shape):
-            values[sc.size(slot, axis)] = extent
-    for slot, number in numbers.items():
-        if type(number) is int:
-            values[sc.scalar_input(slot)] = number
-    return values

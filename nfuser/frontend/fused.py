@@ -22,19 +22,15 @@ from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described, host_number
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.kernels import KernelView
-from nfuser.frontend.place import common_place, find_place
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import CacheInfo, Counters
-from nfuser.runtime.executor_cache import (
-    FusionExecutorCache,
-    Place,
-    Plan,
-    symbol_values,
-)
+from nfuser.runtime.place import Place, common_place, find_place
+from nfuser.runtime.plan import Plan, symbol_values
+from nfuser.runtime.registry import shared_cache
 from nfuser.trace import Trace, current_tracer, trace_function
 from nfuser.trace import tree as trees
 
@@ -42,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nfuser.ir.scalar import Scalar
+    from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.trace.outcomes import OutcomeGuard
 
     _Object = weakref.ref[object]
@@ -219,7 +216,9 @@ class Fused(Generic[P, R]):
             place = find_place(
                 library, device, self._backend, has_arrays=bool(descriptors)
             )
-            plan = variant.cache.plan(place, descriptors, integers)
+            plan = variant.cache.plan(
+                place, descriptors, integers, self._counters, trace.fusion
+            )
             ready = self._ready(variant, plan, place, described, arrays)
             self._remember(arguments.key, ready)
             return ready, arrays
@@ -254,7 +253,7 @@ class Fused(Generic[P, R]):
                 "value as an argument and return the new one"
             )
             raise TraceError(message)
-        variant = Variant(trace, FusionExecutorCache(trace.fusion, self._counters))
+        variant = Variant(trace, shared_cache(trace.fusion))
         # The newest first, and not without bound: each call asks them in turn.
         self._variants[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         return variant, arrays
@@ -429,16 +428,8 @@ class Fused(Generic[P, R]):
         rows = ["trace  concretization  runtime  kernels"]
         variants = [v for found in self._variants.values() for v in found]
         for t, variant in enumerate(variants):
-            answers = list(variant.cache.concretizations.values())
-            for c, concrete in enumerate(answers):
-                runtimes = [
-                    r
-                    for r in variant.cache.runtimes.values()
-                    if r.segmented is concrete.segmented
-                ]
-                for r, runtime in enumerate(runtimes):
-                    listed = "; ".join(str(h) for h in runtime.heuristics)
-                    rows.append(f"{t:<6} {c:<15} {r:<8} {listed}")
+            used = variant.cache.rows(self._counters)
+            rows += [f"{t:<6} {row}" for row in used]
         return "\n".join(rows)
 
     def cache_clear(self) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakSet
 
 
 class CacheInfo(NamedTuple):
@@ -20,11 +21,15 @@ class CacheInfo(NamedTuple):
 
 
 class Counters:
-    """The counts of one fused function, and the reason for its last compile."""
+    """The counts of one fused function, and the reason for its last compile.
+
+    Functions share what is built; each counts what its own calls caused.
+    """
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(CacheInfo._fields, 0)
         self.reason = "it has not been called"
+        self._met: WeakSet[object] = WeakSet()
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count ``amount`` more of ``name``."""
@@ -33,3 +38,13 @@ class Counters:
     def info(self) -> CacheInfo:
         """Return the counts."""
         return CacheInfo(**self.counts)
+
+    def meet(self, thing: object) -> bool:
+        """Note that a call used ``thing``; tell whether it was the first to do so."""
+        is_first = thing not in self._met
+        self._met.add(thing)
+        return is_first
+
+    def has_met(self, thing: object) -> bool:
+        """Tell whether a call used ``thing``."""
+        return thing in self._met

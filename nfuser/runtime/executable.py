@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.cpu import print_cpu
 from nfuser.codegen.cuda import print_cuda
-from nfuser.debug import dump, timing
-from nfuser.locks import ForkSafeLock
+from nfuser.debug import timing
+from nfuser.runtime.memo import Memo
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
@@ -26,42 +26,36 @@ class Executable(Protocol):
 
 
 class KernelCache:
-    """Executables by the digest of their source; safe under threads."""
+    """Executables by the digest of their source; each is compiled once."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str, int], Any] = {}
-        self._lock = ForkSafeLock()
+        self._found: Memo[tuple[str, str, int], Any] = Memo()
 
     def get(self, source: Source, backend: str, device: int) -> tuple[Any, bool]:
-        """Return the executable of ``source``, and whether it was compiled just now."""
-        key = (backend, source.digest, device)
-        found = self._found.get(key)
-        if found is not None:
-            return found, False
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                return found, False
-            with timing.timed("compile"), COMPILER:  # which guards imports, too
+        """Return the executable of ``source``, and whether it was compiled just now.
+
+        Threads that ask for the same one wait for each other; Numba's compiler takes
+        the others one after another.
+        """
+
+        def compiled() -> Any:
+            with timing.timed("compile"), COMPILER:  # modules imported here, too
                 made = _COMPILE[backend](source, device)
             _log.info("compiled %s for %s", source.entry, backend)
-            self._found[key] = made
-            return made, True
+            return made
+
+        return self._found.get((backend, source.digest, device), compiled)
 
     def clear(self) -> None:
         """Forget everything; running programs keep what they hold."""
-        with self._lock:
-            self._found.clear()
+        self._found.clear()
 
 
 def print_kernel(kernel: Kernel) -> Source:
     """Print ``kernel`` for its target."""
     with timing.timed("codegen"):
         is_cuda = kernel.scheduled.target.kind == "cuda"
-        source = (print_cuda if is_cuda else print_cpu)(kernel)
-    if dump.wants("source"):
-        dump.dump("source", source.text)
-    return source
+        return (print_cuda if is_cuda else print_cpu)(kernel)
 
 
 def _compile_cpu(source: Source, device: int) -> Any:

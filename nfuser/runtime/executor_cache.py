@@ -2,111 +2,123 @@
 """From a fusion and the arrays of one call to a ready plan, through all caches.
 
 Levels, outermost first: plan (exact shapes, strides, alignment), concretization (the
-answers), runtime (the heuristics), kernel (the source). A plan is looked up by the
-caller; this class makes what is missing.
+answers), runtime (the heuristics), schedule (the piece and its heuristic), kernel (the
+source). Each is bounded, and makes what is missing once, whichever thread asks.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nfuser.concretize import Answers, Concrete, answer, concretize, questions
+import nfuser.config as config
+from nfuser.concretize import answer, concretize, questions
 from nfuser.debug import dump, timing
-from nfuser.device.allocate import output_strides
-from nfuser.host.evaluate import Evaluator
-from nfuser.host.program import HostProgram, Part, Slot
-from nfuser.host.program import text as program_text
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.base import node
-from nfuser.ir.expr import Part as ArgumentPart
 from nfuser.ir.text import text
-from nfuser.locks import ForkSafeLock
 from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.build_program import build_program
+from nfuser.runtime.call import InputReader, describe_call, run_call
+from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
     heuristics_for,
 )
-from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
-from nfuser.schedule.facts import Facts, Layout, Target
+from nfuser.runtime.memo import Memo
+from nfuser.runtime.place import common_place, find_place
+from nfuser.runtime.plan import (
+    Concretization,
+    Plan,
+    build_plan,
+    facts_of,
+    symbol_values,
+)
 from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import Segmented, segment
+from nfuser.segment import segment
 from nfuser.segment.segmented import text as segmented_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
-    from nfuser.device.descriptor import Descriptor, Device, Library
+    from nfuser.concretize import Answers
+    from nfuser.device.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.counters import Counters
-
-ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
-
-
-@node
-class Concretization:
-    """A concrete fusion before and after the rewrites, and its pieces."""
-
-    concrete: Concrete
-    rewritten: Concrete
-    segmented: Segmented
-
-
-@node
-class Plan:
-    """Everything decided for calls of one exact form."""
-
-    evaluator: Evaluator
-    inputs: Mapping[int, Slot]  # by the argument's slot
-    runtime: FusionKernelRuntime
-    concretization: Concretization
-    program: HostProgram
-
-
-@node
-class Place:
-    """Where a call runs: the library outputs belong to, the device, the backend."""
-
-    library: Library
-    device: Device
-    backend: str
-    target: Target
+    from nfuser.runtime.call import Call
+    from nfuser.runtime.place import Place
+    from nfuser.schedule.facts import Facts
+    from nfuser.schedule.scheduled import Heuristic
 
 
 class FusionExecutorCache:
-    """All that was ever built for one fusion; safe under threads."""
+    """All that is built for one fusion: run it, and see what running it made.
 
-    def __init__(self, fusion: Fusion, counters: Counters) -> None:
+    Fused functions and definitions find theirs by what the fusion says, so that equal
+    ones share it. It can be used by itself for a fusion in nfuser's IR, which takes
+    the place of a function; inputs are arrays and numbers in the order of their slots.
+    It is safe under threads. ``backend="interpret"`` runs the CUDA kernels of NumPy
+    arrays in the interpreter that checks them.
+
+    >>> import numpy as np
+    >>> import nfuser
+    >>> with nfuser.FusionDefinition() as fd:
+    ...     x = fd.define_tensor(shape=[-1, -1])
+    ...     fd.add_output(fd.ops.sum(fd.ops.mul(x, 2.0), 1))
+    >>> cache = nfuser.FusionExecutorCache(fd.fusion)
+    >>> cache.run([np.ones((2, 3), np.float32)])
+    [array([6., 6.], dtype=float32)]
+    >>> cache.run([np.ones((5, 3), np.float32)])[0].shape
+    (5,)
+    >>> cache.cache_info().concretizations, cache.cache_info().runtimes
+    (1, 1)
+    >>> print(cache.cache_table())  # doctest: +ELLIPSIS
+    concretization  runtime  kernels
+    0               0        reduction(inner, ...)
+    """
+
+    def __init__(self, fusion: Fusion, *, backend: str | None = None) -> None:
         self.fusion = fusion
-        self.counters = counters
         self.questions = questions(fusion)
-        self.concretizations: dict[Answers, Concretization] = {}
-        self.runtimes: dict[tuple[object, ...], FusionKernelRuntime] = {}
-        self._lock = ForkSafeLock()
+        self.concretizations: Memo[Hashable, Concretization] = Memo()
+        self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
+        self._backend = backend
+        self._reader = InputReader(fusion, self.questions.extents)
+        self._plans: Memo[Hashable, Plan] = Memo()
+        self._counters = Counters()
+
+    # -- plans, for those who keep them themselves ---------------------------
 
     def plan(
         self,
         place: Place,
         arrays: Mapping[int, Descriptor],
         integers: Mapping[int, int],
+        counters: Counters,
+        fusion: Fusion | None = None,
     ) -> Plan:
-        """Return a plan for arrays and integers like these, by the argument's slot."""
-        values = symbol_values(arrays, integers)
-        with self._lock:
-            found = self._concretization(values)
-            facts = self._facts(found, place, arrays, values)
-            runtime = self._runtime(found, facts, place)
-            return self._plan(found, runtime, facts, place, arrays)
+        """Return a plan for arrays and integers like these, by the argument's slot.
 
-    def _concretization(self, values: Mapping[Scalar, int]) -> Concretization:
-        answers = answer(self.fusion, self.questions, values)
-        found = self.concretizations.get(answers)
-        if found is not None:
-            return found
+        ``counters`` are the caller's. So is ``fusion``, which says the same as that of
+        this cache: it names the caller's lines if the sizes do not fit.
+        """
+        values = symbol_values(arrays, integers)
+        answers = answer(fusion or self.fusion, self.questions, values)
+        is_new_here = counters.meet(self)
+        found = self._concretization(answers, counters, is_new_here)
+        facts = facts_of(found, place, arrays, values)
+        runtime = self._runtime(found, facts, place, counters, is_new_here)
+        return build_plan(found, runtime, facts, place, arrays)
+
+    def _concretization(
+        self, answers: Answers, counters: Counters, is_new_here: bool
+    ) -> Concretization:
+        key = (answers, config.current().of_kernels)
+        found, is_new = self.concretizations.get(key, lambda: self._made(answers))
+        if is_new:
+            counters.add("concretizations")
+            if not is_new_here:  # the first one comes with its trace
+                counters.reason = self._why_concretized(answers)
+        return found
+
+    def _made(self, answers: Answers) -> Concretization:
         with timing.timed("concretize"):
             concrete = concretize(self.fusion, self.questions, answers)
         with timing.timed("rewrite"):
@@ -117,12 +129,7 @@ class FusionExecutorCache:
             dump.dump("concrete", text(concrete.fusion))
         if dump.wants("segments"):
             dump.dump("segments", segmented_text(segmented))
-        made = Concretization(concrete, rewritten, segmented)
-        self.concretizations[answers] = made
-        self.counters.add("concretizations")
-        if len(self.concretizations) > 1:  # the first one comes with its trace
-            self.counters.reason = self._why_concretized(answers)
-        return made
+        return Concretization(concrete, rewritten, segmented)
 
     def _why_concretized(self, answers: Answers) -> str:
         kinds = ("0", "1", "2 or more")
@@ -135,156 +142,95 @@ class FusionExecutorCache:
         listed = "; ".join(classes) or "no axis has size 0 or 1"
         return f"a new concretization: {listed}"
 
-    # -- numbers of the call -------------------------------------------------
-
-    def _facts(
-        self,
-        found: Concretization,
-        place: Place,
-        arrays: Mapping[int, Descriptor],
-        values: Mapping[Scalar, int],
-    ) -> Facts:
-        layouts: dict[TensorView, Layout] = {}
-        for fusion in (found.concrete.fusion, found.rewritten.fusion):
-            for argument in fusion.arguments:
-                if argument.by_value:
-                    continue
-                layout = _layout(arrays[argument.slot])
-                if argument.part is not ArgumentPart.WHOLE:
-                    item = argument.result.dtype.itemsize
-                    strides = tuple(2 * s for s in layout.strides)
-                    layout = Layout(strides, min(layout.alignment, item))
-                layouts[argument.result] = layout
-        self._lay_out(found, place, layouts, values)
-        return Facts(values, layouts, place.target)
-
-    def _lay_out(
-        self,
-        found: Concretization,
-        place: Place,
-        layouts: dict[TensorView, Layout],
-        values: Mapping[Scalar, int],
-    ) -> None:
-        """Choose the strides of outputs, and of what one kernel leaves for another."""
-        plain = found.concrete.fusion
-        shapes = _shapes(plain, values)
-        given = {t: layout.strides for t, layout in layouts.items()}
-        orders = strides_of_all(plain, shapes, given)
-        rewritten = iter(found.rewritten.fusion.outputs)
-        for output in plain.outputs:
-            strides = self._dense(orders[output], shapes[output], place)
-            layouts[output] = Layout(strides, ALIGNMENT)
-            if output.dtype.is_complex:
-                doubled = tuple(2 * s for s in strides)
-                real = output.dtype.real.itemsize
-                for _ in range(2):
-                    layouts[next(rewritten)] = Layout(doubled, real)
-            else:
-                layouts[next(rewritten)] = Layout(strides, ALIGNMENT)
-        fusion = found.rewritten.fusion
-        shapes = _shapes(fusion, values)
-        orders = strides_of_all(fusion, shapes, given)
-        for piece in found.segmented.segments:
-            for tensor in piece.fusion.outputs:
-                if tensor not in layouts:
-                    strides = dense(
-                        shapes[tensor],
-                        axis_order(tensor.ndim, [orders[tensor]]),
-                    )
-                    layouts[tensor] = Layout(strides, ALIGNMENT)
-
-    def _dense(
-        self, strides: tuple[int, ...], shape: tuple[int, ...], place: Place
-    ) -> tuple[int, ...]:
-        own = dense(shape, axis_order(len(shape), [strides]))
-        return output_strides(place.library, shape, own)
-
-    # -- runtime and plan ----------------------------------------------------
-
     def _runtime(
-        self, found: Concretization, facts: Facts, place: Place
-    ) -> FusionKernelRuntime:
-        heuristics = heuristics_for(found.segmented, facts)
-        key = (found, heuristics, place.target, place.backend, place.device)
-        runtime = self.runtimes.get(key)
-        others = [r.segmented for r in self.runtimes.values()]
-        if runtime is None:
-            runtime = build_runtime(
-                found.segmented,
-                heuristics,
-                place.target,
-                place.backend,
-                place.device.index,
-            )
-            self.runtimes[key] = runtime
-            self.counters.add("runtimes")
-            self.counters.add("compiled", runtime.compiled)
-            self.counters.add("reused", runtime.reused)
-            listed = ", ".join(str(h) for h in heuristics)
-            if found.segmented in others:
-                self.counters.reason = f"a new heuristic: {listed}"
-        return runtime
-
-    def _plan(
         self,
         found: Concretization,
-        runtime: FusionKernelRuntime,
         facts: Facts,
         place: Place,
-        arrays: Mapping[int, Descriptor],
-    ) -> Plan:
-        inputs = {
-            slot: Slot(f"in{slot}", d.shape, d.strides, d.dtype)
-            for slot, d in arrays.items()
-        }
-        places: dict[TensorView, Part] = {}
-        for argument in found.rewritten.fusion.arguments:
-            if not argument.by_value:
-                is_imaginary = argument.part is ArgumentPart.IMAG
-                offset = argument.result.dtype.itemsize if is_imaginary else 0
-                places[argument.result] = Part(inputs[argument.slot], offset)
-        outputs: list[Slot] = []
-        rewritten = iter(found.rewritten.fusion.outputs)
-        for number, tensor in enumerate(found.concrete.fusion.outputs):
-            shape = tuple(facts.size(x) for x in tensor.shape)
-            strides = facts.layouts[tensor].strides
-            slot = Slot(f"out{number}", shape, strides, tensor.dtype)
-            outputs.append(slot)
-            places[next(rewritten)] = Part(slot)
-            if tensor.dtype.is_complex:
-                places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
-        with timing.timed("host"):
-            program = build_program(
-                runtime, facts, places, tuple(inputs.values()), tuple(outputs)
-            )
-        if dump.wants("host"):
-            dump.dump("host", program_text(program))
-        evaluator = Evaluator(program, place.library, place.device, place.backend)
-        return Plan(evaluator, inputs, runtime, found, program)
+        counters: Counters,
+        is_new_here: bool,
+    ) -> FusionKernelRuntime:
+        heuristics = heuristics_for(found.segmented, facts)
+
+        def build() -> FusionKernelRuntime:
+            made = build_runtime(found.segmented, heuristics, place)
+            counters.meet(made)
+            counters.add("runtimes")
+            counters.add("compiled", made.compiled)
+            counters.add("reused", made.reused)
+            known = {r.segmented for r in self.runtimes.values()}
+            if found.segmented in known and not is_new_here:
+                counters.reason = _why_scheduled(heuristics)
+            return made
+
+        key = (found, heuristics, place.target, place.backend, place.device)
+        runtime, _ = self.runtimes.get(key, build)
+        if counters.meet(runtime):
+            counters.add("reused", len(runtime.segments))
+        return runtime
+
+    # -- calls ---------------------------------------------------------------
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs for arrays and numbers, in the order of their slots."""
+        call = self._reader.read(inputs)
+        self._counters.add("calls")
+        plan, is_new = self._plans.get(call.key, lambda: self._plan_of(call))
+        if not is_new:
+            self._counters.add("hits")
+        return run_call(plan, call)
+
+    execute = run
+
+    def kernel_runtime_for(self, inputs: Sequence[Any]) -> FusionKernelRuntime:
+        """Return the kernels that a call with ``inputs`` runs."""
+        call = self._reader.read(inputs)
+        return self._plans.get(call.key, lambda: self._plan_of(call))[0].runtime
+
+    def _plan_of(self, call: Call) -> Plan:
+        described = describe_call(call, "input {}".format)
+        named = {f"input {slot}": d for slot, d in described.items()}
+        library, device = common_place("run", named)
+        place = find_place(library, device, self._backend, has_arrays=bool(named))
+        self._reader.check(described)
+        integers = {s: n for s, n in call.numbers.items() if type(n) is int}
+        return self.plan(place, described, integers, self._counters)
+
+    # -- looking inside ------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often each level had to work for calls of ``run``."""
+        return self._counters.info()
+
+    def why(self) -> str:
+        """Say what was new about the last call of ``run`` that compiled."""
+        return self._counters.reason
+
+    def cache_table(self) -> str:
+        """Return a table of what was concretized, scheduled and compiled."""
+        return "\n".join(["concretization  runtime  kernels", *self.rows()])
+
+    def rows(self, counters: Counters | None = None) -> list[str]:
+        """Return the lines of the table, or those that a caller's calls used."""
+        runtimes = self.runtimes.values()
+        if counters is not None:
+            runtimes = [r for r in runtimes if counters.has_met(r)]
+        pieces: dict[object, list[FusionKernelRuntime]] = {}
+        for runtime in runtimes:
+            pieces.setdefault(runtime.segmented, []).append(runtime)
+        return [
+            f"{c:<15} {r:<8} {'; '.join(str(h) for h in runtime.heuristics)}"
+            for c, found in enumerate(pieces.values())
+            for r, runtime in enumerate(found)
+        ]
+
+    def clear(self) -> None:
+        """Forget everything; kernels stay, for they belong to no fusion."""
+        self._plans.clear()
+        self.runtimes.clear()
+        self.concretizations.clear()
+        self._counters = Counters()
 
 
-def symbol_values(
-    arrays: Mapping[int, Descriptor], integers: Mapping[int, int]
-) -> dict[Scalar, int]:
-    """Return the value of every size and integer argument."""
-    values: dict[Scalar, int] = {}
-    for slot, descriptor in arrays.items():
-        for axis, extent in enumerate(descriptor.shape):
-            values[sc.size(slot, axis)] = extent
-    for slot, number in integers.items():
-        values[sc.scalar_input(slot)] = number
-    return values
-
-
-def _layout(descriptor: Descriptor) -> Layout:
-    pointer = descriptor.pointer
-    alignment = pointer & -pointer or ALIGNMENT
-    return Layout(descriptor.strides, min(alignment, ALIGNMENT))
-
-
-def _shapes(
-    fusion: Fusion, values: Mapping[Scalar, int]
-) -> dict[TensorView, tuple[int, ...]]:
-    extents = list(dict.fromkeys(x for t in fusion.definition for x in t.shape))
-    known = dict(zip(extents, scalar_walk.evaluate_all(extents, values), strict=True))
-    return {t: tuple(known[x] for x in t.shape) for t in fusion.definition}
+def _why_scheduled(heuristics: tuple[Heuristic, ...]) -> str:
+    return f"a new heuristic: {', '.join(str(h) for h in heuristics)}"

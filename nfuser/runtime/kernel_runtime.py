@@ -8,17 +8,35 @@ from typing import TYPE_CHECKING, cast
 import nfuser.config as config
 from nfuser.debug import dump, timing
 from nfuser.ir.base import node
+from nfuser.ir.identity import structure
 from nfuser.lower.build import lower
 from nfuser.lower.text import text as kernel_text
 from nfuser.lower.verify import verify_kernel
 from nfuser.runtime.executable import KERNELS, print_kernel
+from nfuser.runtime.memo import Memo
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from nfuser.codegen.source import Source
+    from nfuser.runtime.place import Place
     from nfuser.schedule.facts import Facts, Target
     from nfuser.schedule.scheduled import Heuristic, Scheduled, Scheduler
     from nfuser.segment import Segment, Segmented
+
+
+@node
+class Lowered:
+    """A schedule with its printed kernel."""
+
+    scheduled: Scheduled
+    source: Source
+
+
+# By what a piece says, and its name, which its kernel has: pieces that a new
+# concretization left as they were keep their schedule and are not lowered again.
+LOWERED: Memo[Hashable, Lowered] = Memo()
 
 
 @node
@@ -33,13 +51,31 @@ class CompiledSegment:
 
 @node
 class FusionKernelRuntime:
-    """The kernels of one segmented fusion, for all calls with its heuristics."""
+    """The kernels of one segmented fusion, for all calls with its heuristics.
+
+    ``FusionExecutorCache.kernel_runtime_for(inputs)`` finds or makes it. ``segments``
+    are the pieces in the order in which they run, each with its ``scheduled`` loops and
+    the ``source`` of its kernel; ``compiled`` and ``reused`` count the kernels that
+    were made for this runtime, and those that were there already.
+
+    >>> import numpy as np
+    >>> import nfuser
+    >>> with nfuser.FusionDefinition() as fd:
+    ...     x = fd.define_tensor(shape=[-1])
+    ...     fd.add_output(fd.ops.neg(x))
+    >>> cache = nfuser.FusionExecutorCache(fd.fusion)
+    >>> runtime = cache.kernel_runtime_for([np.ones(3, np.float32)])
+    >>> [str(h) for h in runtime.heuristics]
+    ['pointwise(width=1, threads=256)']
+    >>> runtime is cache.kernel_runtime_for([np.ones(999, np.float32)])
+    True
+    """
 
     segmented: Segmented
     heuristics: tuple[Heuristic, ...]
     segments: tuple[CompiledSegment, ...]
-    compiled: int  # kernels that were compiled for this runtime
-    reused: int  # kernels that were there already
+    compiled: int
+    reused: int
 
 
 def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
@@ -51,33 +87,47 @@ def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
 
 
 def build_runtime(
-    segmented: Segmented,
-    heuristics: tuple[Heuristic, ...],
-    target: Target,
-    backend: str,
-    device: int,
+    segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> FusionKernelRuntime:
-    """Schedule, lower, print and compile every segment."""
+    """Schedule, lower, print and compile every segment that nobody has yet."""
     made: list[CompiledSegment] = []
     compiled = 0
     for segment, heuristic in zip(segmented.segments, heuristics, strict=True):
-        with timing.timed("schedule"):
-            scheduled = _scheduler(segment).apply(segment.fusion, heuristic, target)
-        if dump.wants("schedule"):
-            dump.dump("schedule", schedule_text(scheduled))
-        with timing.timed("lower"):
-            kernel = lower(scheduled)
-        if config.current().verify:
-            verify_kernel(kernel)
-        if dump.wants("kernel"):
-            dump.dump("kernel", kernel_text(kernel))
-        source = print_kernel(kernel)
-        executable, is_new = KERNELS.get(source, backend, device)
+        lowered = _lowered(segment, heuristic, place.target)
+        scheduled, source = lowered.scheduled, lowered.source
+        _dump(lowered)
+        executable, is_new = KERNELS.get(source, place.backend, place.device.index)
         compiled += is_new
         made.append(CompiledSegment(segment, scheduled, source, executable))
     return FusionKernelRuntime(
         segmented, heuristics, tuple(made), compiled, len(made) - compiled
     )
+
+
+def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:
+    fusion, scheduler = segment.fusion, _scheduler(segment)
+
+    def lower_it() -> Lowered:
+        with timing.timed("schedule"):
+            scheduled = scheduler.apply(fusion, heuristic, target)
+        with timing.timed("lower"):
+            kernel = lower(scheduled)
+        if config.current().verify:
+            verify_kernel(kernel)
+        return Lowered(scheduled, print_kernel(kernel))
+
+    meaning = config.current().of_kernels
+    key = (structure(fusion), fusion.name, scheduler.name, heuristic, target, meaning)
+    return LOWERED.get(key, lower_it)[0]
+
+
+def _dump(lowered: Lowered) -> None:
+    if dump.wants("schedule"):
+        dump.dump("schedule", schedule_text(lowered.scheduled))
+    if dump.wants("kernel"):
+        dump.dump("kernel", kernel_text(lowered.source.kernel))
+    if dump.wants("source"):
+        dump.dump("source", lowered.source.text)
 
 
 def _scheduler(segment: Segment) -> Scheduler:

@@ -16,12 +16,12 @@ import pytest
 
 import nfuser
 from nfuser.frontend import fused as limits
-from nfuser.runtime.executable import KERNELS
+from nfuser.runtime.registry import forget_all
 
 
 @pytest.fixture(autouse=True)
-def no_kernels() -> None:
-    KERNELS.clear()
+def nothing_built() -> None:
+    forget_all()
 
 
 def _ones(*shape: int, dtype: Any = np.float32) -> Any:

@@ -15,13 +15,17 @@ from nfuser.device.descriptor import CPU, Library, describe
 from nfuser.errors import ShapeError
 from nfuser.host.program import Allocate, Free, Launch, Part, text
 from nfuser.runtime.counters import Counters
-from nfuser.runtime.executable import KERNELS, KernelCache
-from nfuser.runtime.executor_cache import FusionExecutorCache, Place, Plan
+from nfuser.runtime.executable import KernelCache
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.place import Place
+from nfuser.runtime.registry import forget_all
 from nfuser.schedule.facts import Target
 from tests.hand_built import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from nfuser.runtime.plan import Plan
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 # Sources are printed for the interpreter: nothing is compiled here.
@@ -32,13 +36,13 @@ class _Planner:
     """Plans of one function, and what making them counted."""
 
     def __init__(self, function: Callable[..., Any], *arrays: Any) -> None:
-        KERNELS.clear()
+        forget_all()
         self.counters = Counters()
-        self.cache = FusionExecutorCache(traced(function, *arrays), self.counters)
+        self.cache = FusionExecutorCache(traced(function, *arrays))
 
     def __call__(self, *arrays: Any, **integers: int) -> Plan:
         given = {k: describe(a, "an argument") for k, a in enumerate(arrays)}
-        return self.cache.plan(PLACE, given, {})
+        return self.cache.plan(PLACE, given, {}, self.counters)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -101,8 +105,8 @@ def test_an_equal_kernel_is_reused_by_another_function() -> None:
 
     first = _Planner(doubled, X)
     first(X)
-    second = FusionExecutorCache(traced(doubled, X), counters := Counters())
-    plan = second.plan(PLACE, {0: describe(X, "x")}, {})
+    second, counters = FusionExecutorCache(traced(doubled, X)), Counters()
+    plan = second.plan(PLACE, {0: describe(X, "x")}, {}, counters)
     assert (counters.info().compiled, counters.info().reused) == (0, 1)
     assert plan.runtime.reused == 1
 

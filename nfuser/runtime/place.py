@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.device.descriptor import CPU, Library
 from nfuser.errors import ArgumentError, DeviceError
-from nfuser.runtime.executor_cache import Place
+from nfuser.ir.base import node
 from nfuser.schedule.facts import Target
 
 if TYPE_CHECKING:
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from nfuser.device.descriptor import Descriptor, Device
 
 BACKENDS = ("cpu", "cuda", "interpret")
+
+
+@node
+class Place:
+    """Where a call runs: the library outputs belong to, the device, the backend."""
+
+    library: Library
+    device: Device
+    backend: str
+    target: Target
+
+
 _TO_DEVICE = {
     Library.TORCH: "torch.as_tensor({name}, device={device!r})",
     Library.CUPY: "cupy.asarray({name})",
@@ -114,8 +126,3 @@ def _target(backend: str, index: int) -> Target:
 
     found = attributes(index)
     return Target("cuda", found.compute_capability, found.multiprocessors)
-
-
-def place_of(library: Library, device: Device, backend: str) -> Place:
-    """Return the place for arrays of ``library`` on ``device``."""
-    return Place(library, device, backend, _target(backend, device.index))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a concretization and the numbers of one call to facts, and to a ready plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.debug import dump, timing
+from nfuser.device.allocate import output_strides
+from nfuser.host.evaluate import Evaluator
+from nfuser.host.program import HostProgram, Part, Slot
+from nfuser.host.program import text as program_text
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.ir.expr import Part as ArgumentPart
+from nfuser.runtime.build_program import build_program
+from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
+from nfuser.schedule.facts import Facts, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.concretize import Concrete
+    from nfuser.device.descriptor import Descriptor
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+    from nfuser.runtime.place import Place
+    from nfuser.segment import Segmented
+
+ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
+
+
+@node
+class Concretization:
+    """A concrete fusion before and after the rewrites, and its pieces."""
+
+    concrete: Concrete
+    rewritten: Concrete
+    segmented: Segmented
+
+
+@node
+class Plan:
+    """Everything decided for calls of one exact form."""
+
+    evaluator: Evaluator
+    inputs: Mapping[int, Slot]  # by the argument's slot
+    runtime: FusionKernelRuntime
+    concretization: Concretization
+    program: HostProgram
+    place: Place
+
+
+def symbol_values(
+    arrays: Mapping[int, Descriptor], integers: Mapping[int, int]
+) -> dict[Scalar, int]:
+    """Return the value of every size and integer argument."""
+    values: dict[Scalar, int] = {}
+    for slot, descriptor in arrays.items():
+        for axis, extent in enumerate(descriptor.shape):
+            values[sc.size(slot, axis)] = extent
+    for slot, number in integers.items():
+        values[sc.scalar_input(slot)] = number
+    return values
+
+
+# -- facts -------------------------------------------------------------------
+
+
+def facts_of(
+    found: Concretization,
+    place: Place,
+    arrays: Mapping[int, Descriptor],
+    values: Mapping[Scalar, int],
+) -> Facts:
+    """Return the sizes and the memory layouts of one call."""
+    layouts: dict[TensorView, Layout] = {}
+    for fusion in (found.concrete.fusion, found.rewritten.fusion):
+        for argument in fusion.arguments:
+            if argument.by_value:
+                continue
+            layout = _layout(arrays[argument.slot])
+            if argument.part is not ArgumentPart.WHOLE:
+                item = argument.result.dtype.itemsize
+                strides = tuple(2 * s for s in layout.strides)
+                layout = Layout(strides, min(layout.alignment, item))
+            layouts[argument.result] = layout
+    given = {t: layout.strides for t, layout in layouts.items()}
+    _lay_out_outputs(found, place, layouts, given, values)
+    _lay_out_between(found, layouts, given, values)
+    return Facts(values, layouts, place.target)
+
+
+def _layout(descriptor: Descriptor) -> Layout:
+    pointer = descriptor.pointer
+    alignment = pointer & -pointer or ALIGNMENT
+    return Layout(descriptor.strides, min(alignment, ALIGNMENT))
+
+
+def _lay_out_outputs(
+    found: Concretization,
+    place: Place,
+    layouts: dict[TensorView, Layout],
+    given: Mapping[TensorView, tuple[int, ...]],
+    values: Mapping[Scalar, int],
+) -> None:
+    plain = found.concrete.fusion
+    shapes = _shapes(plain, values)
+    orders = strides_of_all(plain, shapes, given)
+    rewritten = iter(found.rewritten.fusion.outputs)
+    for output in plain.outputs:
+        shape = shapes[output]
+        own = dense(shape, axis_order(len(shape), [orders[output]]))
+        strides = output_strides(place.library, shape, own)
+        layouts[output] = Layout(strides, ALIGNMENT)
+        if output.dtype.is_complex:
+            doubled = tuple(2 * s for s in strides)
+            real = output.dtype.real.itemsize
+            for _ in range(2):
+                layouts[next(rewritten)] = Layout(doubled, real)
+        else:
+            layouts[next(rewritten)] = Layout(strides, ALIGNMENT)
+
+
+def _lay_out_between(
+    found: Concretization,
+    layouts: dict[TensorView, Layout],
+    given: Mapping[TensorView, tuple[int, ...]],
+    values: Mapping[Scalar, int],
+) -> None:
+    """Choose the strides of what one kernel leaves for another."""
+    pieces = found.segmented.segments
+    tensors = [t for piece in pieces for t in piece.fusion.outputs if t not in layouts]
+    if not tensors:
+        return
+    fusion = found.rewritten.fusion
+    shapes = _shapes(fusion, values)
+    orders = strides_of_all(fusion, shapes, given)
+    for tensor in tensors:
+        order = axis_order(tensor.ndim, [orders[tensor]])
+        layouts[tensor] = Layout(dense(shapes[tensor], order), ALIGNMENT)
+
+
+def _shapes(
+    fusion: Fusion, values: Mapping[Scalar, int]
+) -> dict[TensorView, tuple[int, ...]]:
+    extents = list(dict.fromkeys(x for t in fusion.definition for x in t.shape))
+    known = dict(zip(extents, scalar_walk.evaluate_all(extents, values), strict=True))
+    return {t: tuple(known[x] for x in t.shape) for t in fusion.definition}
+
+
+# -- plans -------------------------------------------------------------------
+
+
+def build_plan(
+    found: Concretization,
+    runtime: FusionKernelRuntime,
+    facts: Facts,
+    place: Place,
+    arrays: Mapping[int, Descriptor],
+) -> Plan:
+    """Return the plan of calls with exactly these shapes, strides and alignment."""
+    inputs = {
+        slot: Slot(f"in{slot}", d.shape, d.strides, d.dtype)
+        for slot, d in arrays.items()
+    }
+    places: dict[TensorView, Part] = {}
+    for argument in found.rewritten.fusion.arguments:
+        if not argument.by_value:
+            is_imaginary = argument.part is ArgumentPart.IMAG
+            offset = argument.result.dtype.itemsize if is_imaginary else 0
+            places[argument.result] = Part(inputs[argument.slot], offset)
+    outputs: list[Slot] = []
+    rewritten = iter(found.rewritten.fusion.outputs)
+    for number, tensor in enumerate(found.concrete.fusion.outputs):
+        shape = tuple(facts.size(x) for x in tensor.shape)
+        strides = facts.layouts[tensor].strides
+        slot = Slot(f"out{number}", shape, strides, tensor.dtype)
+        outputs.append(slot)
+        places[next(rewritten)] = Part(slot)
+        if tensor.dtype.is_complex:
+            places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
+    with timing.timed("host"):
+        program = build_program(
+            runtime, facts, places, tuple(inputs.values()), tuple(outputs)
+        )
+    if dump.wants("host"):
+        dump.dump("host", program_text(program))
+    evaluator = Evaluator(program, place.library, place.device, place.backend)
+    return Plan(evaluator, inputs, runtime, found, program, place)

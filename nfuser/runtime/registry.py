@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One executor cache for all functions and definitions that say the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import nfuser.config as config
+from nfuser.ir.identity import structure
+from nfuser.runtime.executable import KERNELS
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.kernel_runtime import LOWERED
+from nfuser.runtime.memo import Memo
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.identity import Structure
+
+_SHARED: Memo[Structure, FusionExecutorCache] = Memo()
+
+
+def shared_cache(fusion: Fusion) -> FusionExecutorCache:
+    """Return the cache of all fusions that say what ``fusion`` says.
+
+    While something is dumped nothing is shared: each function shows all its stages.
+    """
+    if config.current().dump:
+        return FusionExecutorCache(fusion)
+    return _SHARED.get(structure(fusion), lambda: FusionExecutorCache(fusion))[0]
+
+
+def forget_all(*, kernels: bool = True) -> None:
+    """Empty the caches of the process, as if nothing had been built yet.
+
+    Functions and definitions keep what they use. ``kernels=False`` keeps machine code.
+    """
+    _SHARED.clear()
+    LOWERED.clear()
+    if kernels:
+        KERNELS.clear()
