@@ -7,6 +7,7 @@ through a third.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.expr import (
@@ -64,17 +65,43 @@ class _Cutter:
         self.fusion = fusion
         self.order = {e: k for k, e in enumerate(fusion.exprs)}
         self.should_merge = should_merge
+        self.outputs = frozenset(fusion.outputs)
         self.group_of: dict[Expr, _Group] = {}
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
 
     def run(self) -> Segmented:
         for expr in self.fusion.exprs:
             if not _is_free(expr):
-                self.group_of[expr] = _Group([expr])
+                self._begin(expr)
         for expr in list(self.group_of):
             self._merge_with_producers(expr)
         self._merge_siblings()
         return self._finished()
+
+    def _begin(self, expr: Expr) -> None:
+        """Put ``expr`` in the group of its only producer if nothing else reads that.
+
+        A run of elementwise operations always shares a kernel; to ask for each of them
+        would take time that grows with the square of their number.
+        """
+        inputs = (self.fusion.definition[t] for t in sources(expr))
+        producers = [e for e in dict.fromkeys(inputs) if e in self.group_of]
+        if len(producers) == 1 and self._is_private(producers[0], expr):
+            group = self.group_of[producers[0]]
+            group.exprs.append(expr)
+        else:
+            group = _Group([expr])
+        self.group_of[expr] = group
+
+    def _is_private(self, producer: Expr, user: Expr) -> bool:
+        return (
+            self.should_merge is None
+            and isinstance(producer, Pointwise)
+            and isinstance(user, Pointwise)
+            and producer.result.shape == user.result.shape
+            and self.fusion.users[producer.result] == (user,)
+            and producer.result not in self.outputs
+        )
 
     def _merge_with_producers(self, expr: Expr) -> None:
         for tensor in reversed(sources(expr)):
@@ -101,7 +128,7 @@ class _Cutter:
             return
         if self.should_merge and not self.should_merge(first.exprs, second.exprs):
             return
-        if self._has_detour(first, second) or self._has_detour(second, first):
+        if self._has_detour(first, second):
             return
         exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
         found = self.find(self._fusion_of(exprs))
@@ -114,27 +141,57 @@ class _Cutter:
             self.group_of[expr] = first
 
     def _has_detour(self, first: _Group, second: _Group) -> bool:
-        """Tell whether a path from ``first`` to ``second`` leads through a third."""
-        stack = [g for g in self._consumers(first) if g is not second]
-        seen: set[_Group] = set()
+        """Tell whether a path between the two leads through a third.
+
+        Searched from ``second``, which is the smaller one as groups grow along the
+        program, and only where expressions lie in the order that such a path needs.
+        """
+        begin, end = self._span(first)
+        return self._reaches(
+            second, first, self._producers, lambda g: self._span(g)[1] > begin
+        ) or self._reaches(
+            second, first, self._consumers, lambda g: self._span(g)[0] < end
+        )
+
+    def _reaches(
+        self,
+        start: _Group,
+        goal: _Group,
+        step: Callable[[_Group], list[_Group]],
+        is_near: Callable[[_Group], bool],
+    ) -> bool:
+        """Tell whether ``step`` leads from ``start`` to ``goal`` in more than one."""
+        stack = [g for g in step(start) if g is not goal]
+        seen: set[_Group] = {start}
         while stack:
             group = stack.pop()
-            if group is second:
+            if group is goal:
                 return True
-            if group not in seen:
+            if group not in seen and is_near(group):
                 seen.add(group)
-                stack.extend(self._consumers(group))
+                stack.extend(step(group))
         return False
+
+    def _span(self, group: _Group) -> tuple[int, int]:
+        return self.order[group.exprs[0]], self.order[group.exprs[-1]]
+
+    def _producers(self, group: _Group) -> list[_Group]:
+        definition, group_of = self.fusion.definition, self.group_of
+        inputs = (definition[t] for expr in group.exprs for t in sources(expr))
+        found = dict.fromkeys(group_of[e] for e in inputs if e in group_of)
+        found.pop(group, None)
+        return list(found)
 
     def _consumers(self, group: _Group) -> list[_Group]:
         users = self.fusion.users
-        found = (
+        found = dict.fromkeys(
             self.group_of[user]
             for expr in group.exprs
             for tensor in results(expr)
             for user in users[tensor]
         )
-        return [g for g in dict.fromkeys(found) if g is not group]
+        found.pop(group, None)
+        return list(found)
 
     # -- pieces --------------------------------------------------------------
 
@@ -146,7 +203,7 @@ class _Cutter:
             tensor
             for expr in exprs
             for tensor in results(expr)
-            if tensor in self.fusion.outputs
+            if tensor in self.outputs
             or any(user not in own for user in self.fusion.users[tensor])
         ]
         body: dict[Expr, None] = {}
@@ -183,22 +240,22 @@ class _Cutter:
         return Segmented(self.fusion, tuple(_numbered(segments)), cuts)
 
     def _in_order(self, groups: list[_Group]) -> list[_Group]:
-        done: dict[_Group, None] = {}
-        waiting = list(groups)
-        while waiting:
-            for group in waiting:
-                inputs = (
-                    self.fusion.definition[t] for e in group.exprs for t in sources(e)
-                )
-                needs = {self.group_of[e] for e in inputs if e in self.group_of}
-                if all(g is group or g in done for g in needs):
-                    done[group] = None
-                    waiting.remove(group)
-                    break
-            else:
-                message = "the groups of a segmentation form a cycle"
-                raise AssertionError(message)
-        return list(done)
+        """Return ``groups`` producers first, otherwise in the order of the program."""
+        place = {group: k for k, group in enumerate(groups)}
+        missing = {group: len(self._producers(group)) for group in groups}
+        ready = [place[group] for group in groups if not missing[group]]
+        done: list[_Group] = []
+        while ready:
+            group = groups[heappop(ready)]
+            done.append(group)
+            for consumer in self._consumers(group):
+                missing[consumer] -= 1
+                if not missing[consumer]:
+                    heappush(ready, place[consumer])
+        if len(done) < len(groups):
+            message = "the groups of a segmentation form a cycle"
+            raise AssertionError(message)
+        return done
 
     def _piece(self, group: _Group, wanted: set[TensorView]) -> Segment | None:
         """Return the segment of ``group``, storing only what is ``wanted``.
@@ -237,22 +294,35 @@ class _Cutter:
         own = dict.fromkeys(exprs)
         for expr in exprs:
             for tensor in sources(expr):
-                closure = live_exprs([tensor], self.fusion.definition)
-                if self._is_cheap(closure):
-                    own.update(dict.fromkeys(e for e in closure if not _is_free(e)))
+                for producer in self._cheap(tensor):
+                    own.setdefault(producer)
         return list(own)
 
-    def _is_cheap(self, closure: list[Expr]) -> bool:
-        arguments = [e for e in closure if isinstance(e, Argument) and not e.by_value]
-        return (
-            len(closure) <= CHEAP
-            and sum(a.result.ndim > 0 for a in arguments) <= 1
-            and not any(isinstance(e, Reduce) for e in closure)
-            and not any(isinstance(e, Pointwise) and e.op.is_costly for e in closure)
-        )
+    def _cheap(self, tensor: TensorView) -> list[Expr]:
+        """Return what computes ``tensor`` from at most one array, if that is cheap."""
+        closure: dict[Expr, None] = {}
+        arrays = 0
+        stack = [self.fusion.definition[tensor]]
+        while stack:
+            expr = stack.pop()
+            if expr in closure:
+                continue
+            closure[expr] = None
+            if isinstance(expr, Argument) and not expr.by_value:
+                arrays += expr.result.ndim > 0
+            if len(closure) > CHEAP or arrays > 1 or _is_dear(expr):
+                return []
+            stack.extend(self.fusion.definition[t] for t in sources(expr))
+        return [e for e in closure if not _is_free(e)]
 
 
 _MOST_SIBLINGS = 64
+
+
+def _is_dear(expr: Expr) -> bool:
+    if isinstance(expr, Pointwise):
+        return expr.op.is_costly
+    return isinstance(expr, Reduce)
 
 
 def _is_free(expr: Expr) -> bool:
