@@ -11,10 +11,12 @@ from nfuser.dtypes import DType
 from nfuser.ir.scalar import (
     Binary,
     Const,
+    Datum,
     LoopIndex,
     Op,
     Scalar,
     ScalarInput,
+    Select,
     Size,
     Stride,
 )
@@ -38,7 +40,7 @@ _NAMES = {
     **{d: f"int{d.bits}" for d in (DType.I8, DType.I16, DType.I32, DType.I64)},
     **{d: f"uint{d.bits}" for d in (DType.U8, DType.U16, DType.U32, DType.U64)},
 }
-_TYPED = (Size, Stride, ScalarInput, Binary)
+_TYPED = (Size, Stride, ScalarInput, Datum, Binary, Select)
 _PREPARED = (Op.MULTIPLIER, Op.SHIFT)
 _PLACES = {
     "bx": "cuda.blockIdx.x",
@@ -126,7 +128,7 @@ class _CudaPrinter(Printer):
         right = rhs if self._is_typed(x.rhs) else f"{wrap}({rhs})"
         match x.op:
             case Op.LT | Op.EQ:
-                return f"({lhs} {x.op.value} {rhs})"
+                return f"{wrap}({lhs} {x.op.value} {rhs})"
             case Op.MIN | Op.MAX:
                 verb = self.primitive(f"{x.op.value}imum")
                 return f"{verb}({left}, {right})"

@@ -11,8 +11,9 @@ from nfuser.config import VERSION
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar
+from nfuser.ir.scalar import Binary, Datum, LoopIndex, Op, Scalar
 from nfuser.ir.text import Names
+from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
@@ -39,6 +40,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
 )
+from nfuser.lower.parameters import computed_from, is_host
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ class Printer:
         self._prepared: dict[Scalar, str] = {}
         self._named: dict[Scalar, str] = {}  # indices with a name in the current block
         self._repeats = _repeated_indices(kernel.body)
+        host = (x for x in kernel.scalars if is_host(x) and not _is_prepared(x))
+        self._host = {x: f"e{k}" for k, x in enumerate(host)}
 
     # -- names ---------------------------------------------------------------
 
@@ -112,9 +116,14 @@ class Printer:
         if isinstance(x, LoopIndex):
             count = len(self._loops) - len(self.kernel.bound)
             return self._loops.setdefault(x, f"i{count}")
-        if isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT):
+        if isinstance(x, Datum):
+            assert isinstance(x.tensor, Var)
+            return self.var(x.tensor)
+        if isinstance(x, Binary) and _is_prepared(x):
             stem = "m" if x.op is Op.MULTIPLIER else "h"
             return self._prepared.setdefault(x, f"{stem}{len(self._prepared) // 2}")
+        if x in self._host:
+            return self._host[x]
         return self.names.symbol(x)
 
     # -- scalars -------------------------------------------------------------
@@ -144,6 +153,8 @@ class Printer:
                 return self.var(value)
             case Number(number, dtype):
                 return self._number(number, dtype)
+            case IndexValue(scalar, dtype) if dtype.is_bool:
+                return f"({self.condition(scalar)})"
             case IndexValue(scalar, dtype):
                 return f"{self.type_name(dtype)}({self.plain(scalar)})"
             case Call():
@@ -223,7 +234,10 @@ class Printer:
         return lines
 
     def _is_known(self, x: Scalar) -> bool:
-        return self._open.issuperset(scalar_walk.loops_in(x))
+        data = (y.tensor for y in scalar_walk.every([x]) if isinstance(y, Datum))
+        return self._open.issuperset(scalar_walk.loops_in(x)) and all(
+            var in self._vars for var in data
+        )
 
     def statement(self, stmt: Stmt, depth: int) -> list[str]:
         """Render one statement, with its body."""
@@ -255,6 +269,8 @@ class Printer:
 
     def condition(self, x: Scalar) -> str:
         """Render a comparison of indices."""
+        if x in self._host:
+            return f"{self.scalar(x)} != 0"
         if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
             right = (
                 self.plain(x.rhs) if isinstance(x.rhs, sc.Const) else self.scalar(x.rhs)
@@ -284,7 +300,15 @@ class Printer:
             f"# m{k}, h{k}: what the host prepares to divide by {self.plain(d)}\n"
             for k, d in enumerate(prepared)
         ]
+        notes += [
+            f"# {name}: {scalar_walk.text(x, self.names.symbol)}\n"
+            for x, name in self._host.items()
+        ]
         return f"# nfuser {VERSION} for {target}\n{self.header}{''.join(notes)}"
+
+
+def _is_prepared(x: Scalar) -> bool:
+    return isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT)
 
 
 def _indices_of(stmt: Stmt) -> list[Scalar]:
@@ -295,12 +319,26 @@ def _indices_of(stmt: Stmt) -> list[Scalar]:
         case Store(_, index) | LoadPacket(_, _, _, index) | StorePacket(_, index):
             return [index]
         case For(_, stop, body):
-            return [stop, *(x for s in body for x in _indices_of(s))]
+            return [stop, *_inner_indices(body)]
         case If(condition, body):
             own = [condition] if isinstance(condition, sc.Binary) else []
-            return [*own, *(x for s in body for x in _indices_of(s))]
+            return own if _only_loads(body) else [*own, *_inner_indices(body)]
         case _:
             return []
+
+
+def _inner_indices(body: tuple[Stmt, ...]) -> list[Scalar]:
+    return [x for s in body for x in _indices_of(s)]
+
+
+def _only_loads(body: tuple[Stmt, ...]) -> bool:
+    """Tell whether ``body`` reads under a guard; its index has no sense without."""
+    return all(
+        isinstance(s, LoadPacket)
+        or (isinstance(s, Let) and isinstance(s.value, Load))
+        or (isinstance(s, If) and _only_loads(s.body))
+        for s in body
+    )
 
 
 def _own_indices(stmt: Stmt) -> list[Scalar]:
@@ -324,9 +362,10 @@ def _worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
     """Return quotients and remainders in ``index``, and itself where it repeats."""
     found = [
         x
-        for x in scalar_walk.every([index])
+        for x in toposort([index], computed_from)
         if isinstance(x, Binary)
         and x.op in (Op.FLOORDIV, Op.MOD)
+        and not is_host(x)
         and not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
     ]
     # A remainder is printed in terms of its quotient, if that has a name.

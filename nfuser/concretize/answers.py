@@ -1,51 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be known of a call: which extents are 0, which are 1, which are more."""
+"""What must be known of a call: size classes, patterns of reshapes, resized axes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.errors import ShapeError
+from nfuser.concretize.misfits import check
+from nfuser.domains.reshape import ReshapePattern, analyze_reshape
+from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.expr import Expand, Pointwise, Reduce, ReduceOp, Squeeze
+from nfuser.ir.expr import Concatenate, Pad, Reshape, Resize, Slice
 from nfuser.ir.scalar import Const, Scalar
-from nfuser.ops.mismatch import no_common_shape, no_stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
 
 MANY = 2
+Triple: TypeAlias = tuple[int, int, int]
+# Resized axes without their extents: no static triple has a negative extent.
+TRIVIAL: Triple = (-1, -1, -1)
+BROADCAST: Triple = (-1, 1, 1)
+ITERATION: Triple = (-1, 2, 2)
+
+
+@value
+class Resized:
+    """One axis of a resized source: ``left`` and ``right`` elements are added to it.
+
+    A negative number drops elements instead.
+    """
+
+    number: int  # of the expression in its fusion
+    part: int  # of the source in its expression
+    axis: int
+    extent: Scalar
+    left: Scalar
+    right: Scalar
 
 
 @value
 class Questions:
-    """The extents whose size class decides the form of a fusion."""
+    """The extents whose size class decides the form of a fusion, and what else does."""
 
     extents: tuple[Scalar, ...]
+    reshapes: tuple[int, ...]  # numbers of expressions
+    resized: tuple[Resized, ...]
 
 
 @value
 class Answers:
-    """The class of each extent asked for: 0, 1 or MANY."""
+    """The class of each extent asked for: 0, 1 or MANY; then the other answers.
+
+    A resized axis is (extent, left, right) where extents are compiled in, else one of
+    TRIVIAL, BROADCAST and ITERATION.
+    """
 
     classes: tuple[int, ...]
+    patterns: tuple[ReshapePattern, ...] = ()
+    resized: tuple[Triple, ...] = ()
 
 
 def questions(fusion: Fusion) -> Questions:
-    """Return every symbolic extent of ``fusion``, once."""
+    """Return what is open in ``fusion``: each symbolic extent once, in order."""
     extents = (axis.extent for t in fusion.definition for axis in t.axes)
-    return Questions(
-        tuple(e for e in dict.fromkeys(extents) if not isinstance(e, Const))
-    )
+    reshapes: list[int] = []
+    resized: list[Resized] = []
+    for number, expr in enumerate(fusion.exprs):
+        if isinstance(expr, Reshape):
+            reshapes.append(number)
+        elif isinstance(expr, Resize):
+            resized.extend(_resized(number, expr))
+    unknown = (e for e in dict.fromkeys(extents) if not isinstance(e, Const))
+    return Questions(tuple(unknown), tuple(reshapes), tuple(resized))
 
 
-def answer(fusion: Fusion, asked: Questions, values: Mapping[Scalar, int]) -> Answers:
-    """Return the answers for one call; sizes that do not fit are refused here."""
+def _resized(number: int, expr: Resize) -> list[Resized]:
+    match expr:
+        case Slice(source, result, starts, steps):
+            lefts = [[-start for start in starts]]
+            parts = (source,)
+            axes = [k for k, step in enumerate(steps) if step == 1]
+        case Pad(source, _, result, left):
+            lefts, parts, axes = [list(left)], (source,), list(range(result.ndim))
+        case Concatenate(parts, result, axis):
+            axes = [axis]
+            lefts: list[list[Scalar]] = []
+            begin: Scalar = sc.const(0)
+            for part in parts:
+                lefts.append([begin] * result.ndim)
+                begin = begin + part.shape[axis]
+    found: list[Resized] = []
+    for place, (part, left) in enumerate(zip(parts, lefts, strict=True)):
+        for k in axes:
+            extent = part.shape[k]
+            right = result.shape[k] - extent - left[k]
+            found.append(Resized(number, place, k, extent, left[k], right))
+    return found
+
+
+def answer(
+    fusion: Fusion,
+    asked: Questions,
+    values: Mapping[Scalar, int],
+    *,
+    static: bool = False,
+) -> Answers:
+    """Return the answers for one call; sizes that do not fit are refused here.
+
+    ``static`` compiles the extents of resized axes in.
+    """
     sizes = scalar_walk.evaluate_all(asked.extents, values)
     known: dict[Scalar, int] = dict(zip(asked.extents, sizes, strict=True))
     shapes = {
@@ -56,56 +123,34 @@ def answer(fusion: Fusion, asked: Questions, values: Mapping[Scalar, int]) -> An
         for t in fusion.definition
     }
     for expr in fusion.exprs:
-        _check(expr, shapes)
-    return Answers(tuple(min(s, MANY) for s in sizes))
+        check(expr, shapes)
+    patterns = (_pattern(fusion, number, shapes) for number in asked.reshapes)
+    return Answers(
+        tuple(min(s, MANY) for s in sizes),
+        tuple(patterns),
+        _triples(asked.resized, values, static),
+    )
 
 
-def _check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
-    match expr:
-        case Pointwise(op, operands, result):
-            _check_stretch(op.name, operands, result, shapes)
-        case Expand(source, result):
-            _check_stretch("broadcast_to", (source,), result, shapes)
-        case Squeeze(source, result, axes):
-            for axis in axes:
-                if (size := shapes[source][axis]) != 1:
-                    text = f"squeeze: axis {axis} must have size 1, but has {size}"
-                    raise ShapeError(text + _at(result))
-        case Reduce(op, source, _, axes):
-            empty = any(shapes[source][axis] == 0 for axis in axes)
-            has_rest = all(s for k, s in enumerate(shapes[source]) if k not in axes)
-            if empty and has_rest and op in _NO_IDENTITY:
-                text = (
-                    f"{op.value}: zero-size array to a reduction that has no identity "
-                    f"(shape {shapes[source]}, axes {axes})"
-                )
-                raise ShapeError(text + _at(expr.result))
-        case _:
-            pass
+def _pattern(
+    fusion: Fusion, number: int, shapes: Mapping[TensorView, tuple[int, ...]]
+) -> ReshapePattern:
+    expr = fusion.exprs[number]
+    assert isinstance(expr, Reshape)
+    return analyze_reshape(shapes[expr.source], shapes[expr.result])
 
 
-_NO_IDENTITY = {ReduceOp.MAX, ReduceOp.MIN, ReduceOp.ARGMAX, ReduceOp.ARGMIN}
-
-
-def _check_stretch(
-    name: str,
-    operands: tuple[TensorView, ...],
-    result: TensorView,
-    shapes: Mapping[TensorView, tuple[int, ...]],
-) -> None:
-    target = shapes[result]
-    for operand in operands:
-        own = shapes[operand]
-        pairs = zip(own, target[len(target) - len(own) :], strict=True)
-        if any(a not in (1, b) for a, b in pairs):
-            given = [shapes[t] for t in operands]
-            text = (
-                no_stretch(name, own, target)
-                if len(given) == 1
-                else no_common_shape(name, given)
-            )
-            raise ShapeError(text + _at(result))
-
-
-def _at(tensor: TensorView) -> str:
-    return tensor.source.note if tensor.source else ""
+def _triples(
+    resized: tuple[Resized, ...], values: Mapping[Scalar, int], static: bool
+) -> tuple[Triple, ...]:
+    numbers = (x for r in resized for x in (r.extent, r.left, r.right))
+    flat = iter(scalar_walk.evaluate_all(numbers, values))
+    found: list[Triple] = []
+    for extent, left, right in zip(flat, flat, flat, strict=True):
+        if left == right == 0:
+            found.append(TRIVIAL)
+        elif static:
+            found.append((extent, left, right))
+        else:
+            found.append(BROADCAST if extent + left + right == 1 else ITERATION)
+    return tuple(found)

@@ -10,22 +10,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.concretize.answers import MANY, Answers, Questions
+from nfuser.concretize.extents import Extents
+from nfuser.concretize.moved import concrete, decomposed, without_trivial_resize
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
-    Argument,
+    Concatenate,
     Constant,
     Expand,
     ExpandDims,
     Expr,
     FromScalar,
-    Iota,
+    Pad,
     Permute,
     Pointwise,
     Reduce,
     ReduceOp,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
     results,
@@ -33,11 +35,13 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.tensor import IterDomain, IterType, TensorView
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
+    from nfuser.concretize.answers import Answers, Questions
+    from nfuser.domains.reshape import ReshapePattern
     from nfuser.ir.scalar import Scalar
 
 
@@ -51,86 +55,62 @@ class Concrete:
 
 def concretize(fusion: Fusion, asked: Questions, answers: Answers) -> Concrete:
     """Return ``fusion`` rebuilt for all calls that give ``answers``."""
-    extents = _Extents(asked, answers)
+    exprs = (fusion.exprs[number] for number in asked.reshapes)
+    patterns = dict(zip(exprs, answers.patterns, strict=True))
+    extents = Extents(asked, answers)
     for expr in fusion.exprs:
-        extents.unify(expr)
-    builder = _Rebuild(extents)
+        pattern = patterns.get(expr) if isinstance(expr, Reshape) else None
+        extents.unify(expr, pattern)
+    builder = _Rebuild(extents, patterns)
     for expr in fusion.exprs:
         builder.add(expr)
     outputs = [builder.new[t] for t in fusion.outputs]
     return Concrete(Fusion(fusion.name, builder.exprs, outputs), answers)
 
 
-class _Extents:
-    """Extents after the answers, with those that must be equal made one."""
-
-    def __init__(self, asked: Questions, answers: Answers) -> None:
-        self._facts: dict[Scalar, Scalar] = {}
-        for extent, size in zip(asked.extents, answers.classes, strict=True):
-            is_one = sc.equal(extent, 1)
-            self._facts[is_one] = sc.const(int(size == 1))
-            if size < MANY:
-                self._facts[extent] = sc.const(size)
-        self._parent: dict[Scalar, Scalar] = {}
-
-    def settled(self, scalars: Iterable[Scalar]) -> list[Scalar]:
-        """Return ``scalars`` in terms of representatives and constants."""
-        known = self._facts | {x: self._find(x) for x in self._parent}
-        first = scalar_walk.substitute(scalars, self._facts)
-        return [self._find(x) for x in scalar_walk.substitute(first, known)]
-
-    def _find(self, x: Scalar) -> Scalar:
-        while (parent := self._parent.get(x, x)) is not x:
-            x = parent
-        return x
-
-    def unify(self, expr: Expr) -> None:
-        """Note that operands which stretch together have equal extents."""
-        if not isinstance(expr, (Pointwise, Expand)):
-            return
-        operands = (
-            *sources(expr),
-            *([expr.result] if isinstance(expr, Expand) else []),
-        )
-        rank = expr.result.ndim
-        for k in range(rank):
-            own = [
-                t.axes[k - rank + t.ndim].extent
-                for t in operands
-                if t.ndim > rank - 1 - k
-            ]
-            real = [x for x in self.settled(own) if x is not sc.const(1)]
-            real.sort(key=lambda x: x.key)
-            for other in real[1:]:
-                if other is not real[0]:
-                    self._parent[other] = real[0]
-
-
 class _Rebuild:
-    def __init__(self, extents: _Extents) -> None:
+    def __init__(
+        self, extents: Extents, patterns: Mapping[Expr, ReshapePattern]
+    ) -> None:
         self.exprs: list[Expr] = []
         self.new: dict[TensorView, TensorView] = {}
         self._extents = extents
+        self._patterns = patterns
 
     def add(self, old: Expr) -> None:
         """Append the concrete form of ``old``."""
         expr = with_sources(old, [self.new[t] for t in sources(old)])
-        made, replacements = _without_trivial_reduction(self._shaped(expr))
+        match expr:
+            case Reshape():
+                shape = self._extents.settled(expr.result.shape)
+                made, replaced = decomposed(expr, self._patterns[old], shape)
+            case Slice() | Pad() | Concatenate():
+                made, replaced = without_trivial_resize(self._shaped(expr))
+            case _:
+                made, replaced = _without_trivial_reduction(self._shaped(expr))
         self.exprs.extend(made)
-        self.new.update(zip(results(old), replacements, strict=True))
+        self.new.update(zip(results(old), replaced, strict=True))
 
     def _shaped(self, expr: Expr) -> Expr:
         shape = self._shape(expr)
-        made = tuple(_concrete(shape, t) for t in results(expr))
+        made = tuple(concrete(shape, t) for t in results(expr))
+        settled = self._extents.settled
         match expr:
             case Reduce():
                 return replace(expr, results=made)
             case FromScalar(scalar):
-                settled = self._extents.settled([scalar])[0]
-                return replace(expr, scalar=settled, result=made[0])
+                return replace(expr, scalar=settled([scalar])[0], result=made[0])
             case Slice(_, _, starts, _):
-                settled = tuple(self._extents.settled(starts))
-                return replace(expr, starts=settled, result=made[0])
+                return replace(expr, starts=tuple(settled(starts)), result=made[0])
+            case Pad(_, _, _, lefts):
+                return replace(expr, lefts=tuple(settled(lefts)), result=made[0])
+            case Remap(_, result, index):
+                pairs = enumerate(zip(result.shape, shape, strict=True))
+                places: dict[Scalar, Scalar] = {
+                    sc.place(k, a): sc.place(k, b) for k, (a, b) in pairs
+                }
+                found = tuple(self._extents.settled(index, places))
+                return replace(expr, index=found, result=made[0])
             case _:
                 return replace(expr, result=made[0])
 
@@ -150,7 +130,7 @@ class _Rebuild:
                 return [source.shape[k] for k in order]
             case Reduce(_, source, _, axes):
                 return [x for k, x in enumerate(source.shape) if k not in axes]
-            case Argument() | Constant() | FromScalar() | Iota() | Expand() | Slice():
+            case _:
                 return self._extents.settled(results(expr)[0].shape)
 
 
@@ -158,15 +138,6 @@ def _stretched(operands: tuple[TensorView, ...], k: int, rank: int) -> Scalar:
     own = [t.axes[k - rank + t.ndim].extent for t in operands if t.ndim > rank - 1 - k]
     real = [x for x in own if x is not sc.const(1)]
     return real[0] if real else sc.const(1)
-
-
-def _concrete(shape: list[Scalar], like: TensorView) -> TensorView:
-    one = sc.const(1)
-    axes = tuple(
-        IterDomain(x, IterType.BROADCAST if x is one else IterType.ITERATION)
-        for x in shape
-    )
-    return TensorView(axes, like.dtype, like.source)
 
 
 def _without_trivial_reduction(

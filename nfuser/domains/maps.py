@@ -2,36 +2,85 @@
 """Where an expression reads each source, given the index of its result.
 
 This is the only origin of index arithmetic: an index belongs to a use of a tensor,
-and is derived by walking from results to sources.
+and is derived by walking from results to sources. With it goes the guard: the
+conditions under which the source is read at all.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
+    Concatenate,
     Constant,
     Expand,
     ExpandDims,
     Expr,
     FromScalar,
     Iota,
+    Pad,
     Permute,
     Pointwise,
     Reduce,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
+    Take,
 )
-from nfuser.ir.scalar import Scalar, const
+from nfuser.ir.scalar import Const, Datum, Scalar, const
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nfuser.ir.expr import Group
+    from nfuser.ir.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
 
-Point: TypeAlias = tuple[Scalar, ...]
+
+@value
+class Point:
+    """An index along each axis, and the conditions (0 or 1) that must hold to read.
+
+    A guard holds for all elements where it is empty; one that never holds has a
+    constant 0.
+    """
+
+    index: tuple[Scalar, ...]
+    guard: tuple[Scalar, ...] = ()
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self.index)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, axis: int) -> Scalar:
+        return self.index[axis]
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """All that is computed to read here: the index, and its guard."""
+        return self.index + self.guard
+
+    def at(self, index: Iterable[Scalar]) -> Point:
+        """Return another index under the same guard."""
+        return Point(tuple(index), self.guard)
+
+    def within(self, conditions: Iterable[Scalar]) -> Point:
+        """Return this index under further conditions."""
+        added = (c for c in conditions if not (isinstance(c, Const) and c.value))
+        return Point(self.index, tuple(dict.fromkeys((*self.guard, *added))))
 
 
-def source_points(expr: Expr, point: Point) -> list[tuple[TensorView, Point]]:
+Read: TypeAlias = "tuple[TensorView, Point]"
+
+
+def source_points(expr: Expr, point: Point) -> list[Read]:
     """Return each source of ``expr`` with the point at which it is read.
 
     A reduction is read at its result's point; its own sources are read at
@@ -42,37 +91,137 @@ def source_points(expr: Expr, point: Point) -> list[tuple[TensorView, Point]]:
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]
+        case Pad(source, fill, _, lefts):
+            inside = [p - left for p, left in zip(point, lefts, strict=True)]
+            return [(source, _inside(source, point.at(inside))), (fill, point.at(()))]
+        case Concatenate(parts, _, axis):
+            return _parts_points(parts, axis, point)
+        case Take():
+            return [(expr.source, _taken(expr, point)), index_read(expr, point)]
+        case _:
+            return [(expr.source, point.at(_view_index(expr, point)))]
+
+
+def _view_index(
+    expr: Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Remap,
+    point: Point,
+) -> Iterable[Scalar]:
+    match expr:
         case Expand(source):
-            return [(source, _stretched(source, point))]
-        case ExpandDims(source, _, axes):
-            return [(source, tuple(p for k, p in enumerate(point) if k not in axes))]
+            return _stretched(source, point)
+        case ExpandDims(_, _, axes):
+            return (p for k, p in enumerate(point) if k not in axes)
         case Squeeze(source, _, axes):
             rest = iter(point)
-            full = (const(0) if k in axes else next(rest) for k in range(source.ndim))
-            return [(source, tuple(full))]
+            return [const(0) if k in axes else next(rest) for k in range(source.ndim)]
         case Permute(source, _, order):
-            full = [const(0)] * source.ndim
+            full: list[Scalar] = [const(0)] * source.ndim
             for index, axis in zip(point, order, strict=True):
-                full[axis] = index  # pyright: ignore[reportArgumentType, reportCallIssue]
-            return [(source, tuple(full))]
-        case Slice(source, _, starts, steps):
-            moved = (
-                s + p * step for s, p, step in zip(starts, point, steps, strict=True)
+                full[axis] = index
+            return full
+        case Slice(_, _, starts, steps):
+            zipped = zip(starts, point, steps, strict=True)
+            return [start + p * step for start, p, step in zipped]
+        case Reshape():
+            return _reshaped(expr, point)
+        case Remap(_, result, index):
+            axes = enumerate(zip(result.shape, point, strict=True))
+            return scalar_walk.substitute(
+                index, {sc.place(k, extent): p for k, (extent, p) in axes}
             )
-            return [(source, tuple(moved))]
         case _:
             assert_never(expr)
 
 
 def _stretched(tensor: TensorView, point: Point) -> Point:
-    own = point[len(point) - tensor.ndim :]
+    own = point.index[len(point) - tensor.ndim :]
     pairs = zip(tensor.axes, own, strict=True)
-    return tuple(const(0) if axis.is_broadcast else p for axis, p in pairs)
+    return point.at(const(0) if axis.is_broadcast else p for axis, p in pairs)
+
+
+def _reshaped(expr: Reshape, point: Point) -> list[Scalar]:
+    index: list[Scalar] = [const(0)] * expr.source.ndim
+    groups: tuple[Group, ...] = expr.groups or ()
+    for old, new in groups:
+        flat = flat_index([(point[k], expr.result.shape[k]) for k in new])
+        for axis in old[:0:-1]:
+            extent = expr.source.shape[axis]
+            index[axis] = flat % extent
+            flat = flat // extent
+        index[old[0]] = flat
+    return index
+
+
+def flat_index(axes: Iterable[tuple[Scalar, Scalar]]) -> Scalar:
+    """Return the place in C order of an (index, extent) of each axis."""
+    flat: Scalar = const(0)
+    for index, extent in axes:
+        flat = flat * extent + index
+    return flat
+
+
+def _inside(tensor: TensorView, point: Point) -> Point:
+    """Return ``point`` under the condition that it lies inside ``tensor``."""
+    conditions: list[Scalar] = []
+    for index, extent in zip(point, tensor.shape, strict=True):
+        if not sc.is_natural(index):
+            conditions.append(sc.less(-1, index))
+        conditions.append(sc.less(index, extent))
+    return point.within(conditions)
+
+
+def _parts_points(parts: tuple[TensorView, ...], axis: int, point: Point) -> list[Read]:
+    found: list[Read] = []
+    begin: Scalar = const(0)
+    for number, part in enumerate(parts):
+        index = list(point)
+        index[axis] = point[axis] - begin
+        conditions: list[Scalar] = []
+        if number > 0:
+            conditions.append(sc.less(begin - 1, point[axis]))
+        begin = begin + part.shape[axis]
+        if number < len(parts) - 1:
+            conditions.append(sc.less(point[axis], begin))
+        found.append((part, point.at(index).within(conditions)))
+    return found
+
+
+def index_read(expr: Take, point: Point) -> Read:
+    """Return where the index of ``expr`` is read."""
+    if expr.along:
+        return expr.index, _stretched(expr.index, point)
+    own = point.index[expr.axis : expr.axis + expr.index.ndim]
+    return expr.index, _stretched(expr.index, point.at(own))
+
+
+def _taken(expr: Take, point: Point) -> Point:
+    _, where = index_read(expr, point)
+    chosen = sc.datum(expr.index, where.index, expr.source.shape[expr.axis])
+    if expr.along:
+        index = list(point)
+        index[expr.axis] = chosen
+        return _stretched(expr.source, point.at(index))
+    after = expr.axis + expr.index.ndim
+    return point.at((*point.index[: expr.axis], chosen, *point.index[after:]))
 
 
 def reduced_point(expr: Reduce, kept: Point, reduced: Point) -> Point:
     """Return the point of the source of ``expr``: ``reduced`` along its axes."""
     own, rest = iter(reduced), iter(kept)
-    return tuple(
-        next(own) if k in expr.axes else next(rest) for k in range(expr.source.ndim)
+    return Point(
+        tuple(
+            next(own) if k in expr.axes else next(rest) for k in range(expr.source.ndim)
+        )
     )
+
+
+def loops_of(point: Point) -> list[LoopIndex]:
+    """Return the loops that ``point`` depends on."""
+    found = (loop for x in point.scalars for loop in scalar_walk.loops_in(x))
+    return list(dict.fromkeys(found))
+
+
+def data_of(point: Point) -> list[Datum]:
+    """Return the elements of index tensors that ``point`` depends on."""
+    every = scalar_walk.every(point.scalars)
+    return [x for x in every if isinstance(x, Datum)]

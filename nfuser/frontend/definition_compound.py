@@ -16,8 +16,8 @@ from nfuser.errors import DTypeError
 from nfuser.frontend.definition_draft import INTEGERS
 from nfuser.frontend.definition_types import DataType, dtype_or_none, required_dtype
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar import is_natural
 from nfuser.ops import rules
-from nfuser.ops.views import is_natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable

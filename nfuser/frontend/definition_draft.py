@@ -25,8 +25,8 @@ from nfuser.frontend.definition_types import (
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import Pointwise, Reduce, results
+from nfuser.ir.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
-from nfuser.ops.views import is_natural
 from nfuser.trace.source_line import current_line
 
 if TYPE_CHECKING:

@@ -109,6 +109,76 @@ class Slice:
     steps: tuple[int, ...]
 
 
+Group: TypeAlias = "tuple[tuple[int, ...], tuple[int, ...]]"
+
+
+@node
+class Reshape:
+    """The same elements in C order over other axes.
+
+    ``groups`` pair runs of source axes with the result axes that have the same
+    product; they are known once sizes are, as None says. ``inferred`` is the result
+    axis that was spelled -1.
+    """
+
+    source: TensorView
+    result: TensorView
+    groups: tuple[Group, ...] | None = None
+    inferred: int | None = None
+
+
+@node
+class Pad:
+    """Element i is element ``i - left`` of the source, or ``fill`` where it has none.
+
+    A negative ``left`` drops elements; how many the right side gains or loses follows
+    from the extents.
+    """
+
+    source: TensorView
+    fill: TensorView
+    result: TensorView
+    lefts: tuple[Scalar, ...]
+
+
+@node
+class Concatenate:
+    """The parts one after another along ``axis``."""
+
+    parts: tuple[TensorView, ...]
+    result: TensorView
+    axis: int
+
+
+@node
+class Remap:
+    """Element i is the element of the source at ``index``.
+
+    ``index`` has a scalar for each source axis, written in ``place(k, extent)``, the
+    index along axis k of the result (roll, tile, repeat, the modes of pad).
+    """
+
+    source: TensorView
+    result: TensorView
+    index: tuple[Scalar, ...]
+
+
+@node
+class Take:
+    """The elements of the source along ``axis`` that ``index`` names.
+
+    The axes of ``index`` stand in place of ``axis``. With ``along``, ``index`` has all
+    axes, and each of its elements names one element (``take_along_axis``). An index
+    counts from the end if negative.
+    """
+
+    source: TensorView
+    index: TensorView
+    result: TensorView
+    axis: int
+    along: bool = False
+
+
 class ReduceOp(Enum):
     """What a reduction folds with; the value is the name printed for it."""
 
@@ -142,9 +212,10 @@ class Reduce:
         return self.results[0]
 
 
-View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice
+View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Remap
+Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-Expr: TypeAlias = Leaf | Pointwise | View | Reduce
+Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Reduce
 
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
@@ -154,7 +225,22 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return ()
         case Pointwise():
             return expr.operands
-        case Expand() | ExpandDims() | Squeeze() | Permute() | Slice() | Reduce():
+        case Pad(source, fill):
+            return (source, fill)
+        case Concatenate(parts):
+            return parts
+        case Take(source, index):
+            return (source, index)
+        case (
+            Expand()
+            | ExpandDims()
+            | Squeeze()
+            | Permute()
+            | Slice()
+            | Reshape()
+            | Remap()
+            | Reduce()
+        ):
             return (expr.source,)
         case _:
             assert_never(expr)

@@ -8,7 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nfuser.ir.base import node
-from nfuser.ir.expr import Argument, Expr, Pointwise, Reduce, results, sources
+from nfuser.ir.expr import (
+    Argument,
+    Concatenate,
+    Expr,
+    Pad,
+    Pointwise,
+    Reduce,
+    Take,
+    results,
+    sources,
+)
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:
@@ -71,9 +81,17 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
     """Return ``expr`` reading ``new`` instead; itself where nothing changed."""
     if tuple(new) == sources(expr):
         return expr
-    if isinstance(expr, Pointwise):
-        return replace(expr, operands=tuple(new))
-    return replace(expr, source=new[0])
+    match expr:
+        case Pointwise():
+            return replace(expr, operands=tuple(new))
+        case Concatenate():
+            return replace(expr, parts=tuple(new))
+        case Pad():
+            return replace(expr, source=new[0], fill=new[1])
+        case Take():
+            return replace(expr, source=new[0], index=new[1])
+        case _:
+            return replace(expr, source=new[0])
 
 
 @node

@@ -96,6 +96,19 @@ class LoopIndex(_Arithmetic):
     key: tuple[int, ...]
 
 
+@node
+class Datum(_Arithmetic):
+    """The element of the integer ``tensor`` at ``index``, read in the kernel.
+
+    It names one of ``extent`` elements, from the end if it is negative.
+    """
+
+    tensor: object
+    index: tuple[Scalar, ...]
+    extent: Scalar
+    key: tuple[int, ...]
+
+
 class Op(Enum):
     """An operator that the normal form does not dissolve; the value is its spelling."""
 
@@ -138,7 +151,7 @@ class Poly(_Arithmetic):
     key: tuple[int, ...]
 
 
-Atom: TypeAlias = Size | ScalarInput | Stride | LoopIndex | Binary | Select
+Atom: TypeAlias = Size | ScalarInput | Stride | LoopIndex | Datum | Binary | Select
 Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
@@ -187,6 +200,18 @@ def loop_index(number: int, extent: Scalar | int) -> LoopIndex:
     extent = as_scalar(extent)
     key = (4, number, _digest(extent.key))
     return _intern(LoopIndex, key, number, extent)
+
+
+def place(axis: int, extent: Scalar | int) -> LoopIndex:
+    """Return what stands for the index along ``axis`` of a result (``Remap``)."""
+    return loop_index(-1 - axis, extent)
+
+
+def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
+    """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
+    index = tuple(index)
+    key = (8, _digest([x.key for x in (*index, extent)]))
+    return _intern(Datum, key, tensor, index, extent)
 
 
 def as_scalar(x: Scalar | int) -> Scalar:
@@ -313,6 +338,22 @@ def _divided(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
     return from_terms(quotient), from_terms(rest)
 
 
+def _cancelled(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
+    """Drop the atoms that two products have in common."""
+    above, below = terms_of(x), terms_of(divisor)
+    if len(above) != 1 or len(below) != 1:
+        return x, divisor
+    ((top, scale),), ((bottom, unit),) = above.items(), below.items()
+    common: list[Atom] = []
+    left = list(top)
+    for atom in bottom:
+        if atom in left:
+            left.remove(atom)
+            common.append(atom)
+    rest = _without(bottom, tuple(common))
+    return from_terms({tuple(left): scale}), from_terms({rest: unit})
+
+
 def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs // rhs``; the divisor is positive.
 
@@ -326,6 +367,7 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     quotient, rest = _divided(x, divisor)
     if lies_below(rest, divisor):
         return quotient
+    rest, divisor = _cancelled(rest, divisor)
     if isinstance(rest, Binary) and rest.op is Op.FLOORDIV:
         return quotient + _binary(Op.FLOORDIV, rest.lhs, rest.rhs * divisor)
     return quotient + _binary(Op.FLOORDIV, rest, divisor)
@@ -370,6 +412,27 @@ def lies_below(x: Scalar, limit: Scalar) -> bool:
         return False
     gap = limit - 1 - bound
     return isinstance(gap, Const) and gap.value >= 0
+
+
+def is_natural(x: Scalar) -> bool:
+    """Tell whether the form of ``x`` shows that it is not negative."""
+    match x:
+        case Const(number):
+            return number >= 0
+        case Poly(terms):
+            return all(c > 0 and all(map(is_natural, m)) for m, c in terms)
+        case Size() | LoopIndex():
+            return True
+        case Binary(Op.FLOORDIV | Op.MIN, lhs, rhs):
+            return is_natural(lhs) and is_natural(rhs)
+        case Binary(Op.MAX, lhs, rhs):
+            return is_natural(lhs) or is_natural(rhs)
+        case Binary(Op.MOD | Op.LT | Op.EQ):
+            return True
+        case Select(_, then, other):
+            return is_natural(then) and is_natural(other)
+        case _:
+            return False
 
 
 def minimum(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:

@@ -9,6 +9,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import (
     Binary,
     Const,
+    Datum,
     LoopIndex,
     Op,
     Poly,
@@ -33,6 +34,8 @@ def children(x: Scalar) -> tuple[Scalar, ...]:
             return (condition, then, other)
         case Poly(terms):
             return tuple(dict.fromkeys(atom for m, _ in terms for atom in m))
+        case Datum(_, index, extent):
+            return (*index, extent)
         case Const() | Size() | ScalarInput() | Stride() | LoopIndex():
             return ()
         case _:
@@ -93,8 +96,9 @@ def prepared_multiplier(divisor: int) -> int:
 
 
 _OPERATORS: dict[Op, Callable[[int, int], int]] = {
-    Op.FLOORDIV: lambda a, b: a // b,
-    Op.MOD: lambda a, b: a % b,
+    # A size of 0 divides only what is empty too, and nobody reads the answer.
+    Op.FLOORDIV: lambda a, b: a // b if b else 0,
+    Op.MOD: lambda a, b: a % b if b else 0,
     Op.MIN: min,
     Op.MAX: max,
     Op.LT: lambda a, b: int(a < b),
@@ -132,6 +136,8 @@ def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Sca
                 done[x] = _FOLDERS[op](done[lhs], done[rhs])
             case Select(condition, then, other):
                 done[x] = sc.select(done[condition], done[then], done[other])
+            case Datum(tensor, index, extent):
+                done[x] = sc.datum(tensor, [done[i] for i in index], done[extent])
             case LoopIndex(number, extent) if not isinstance(extent, Const):
                 done[x] = sc.loop_index(number, substitute([extent], by)[0])
             case _:

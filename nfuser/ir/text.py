@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, assert_never
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
+    Concatenate,
     Constant,
     Expand,
     ExpandDims,
     Expr,
     FromScalar,
+    Group,
     Iota,
+    Pad,
     Permute,
     Pointwise,
     Reduce,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
+    Take,
     View,
     results,
 )
@@ -106,10 +112,25 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.name}({listed}{order})"
         case Reduce(op, source, _, axes):
             return f"{op.value}({names.tensor(source)}, axes={axes})"
-        case Expand() | ExpandDims() | Squeeze() | Permute() | Slice():
-            return _view_text(expr, names)
+        case Pad(source, fill, _, lefts):
+            left = ", ".join(names.scalar(x) for x in lefts)
+            return f"pad({names.tensor(source)}, {names.tensor(fill)}, left=({left}))"
+        case Concatenate(parts, _, axis):
+            listed = ", ".join(names.tensor(t) for t in parts)
+            return f"concatenate({listed}, axis={axis})"
+        case Take(source, index, _, axis, along):
+            verb = "take_along_axis" if along else "take"
+            return f"{verb}({names.tensor(source)}, {names.tensor(index)}, axis={axis})"
         case _:
-            assert_never(expr)
+            return _view_text(expr, names)
+
+
+def _groups_text(groups: tuple[Group, ...] | None) -> str:
+    """Render which axes meet: ``0 -> 0*1`` is a split, ``0*1 -> 0`` a merge."""
+    if groups is None:
+        return ""
+    sides = [["*".join(map(str, axes)) for axes in group] for group in groups]
+    return ", " + ", ".join(f"{old} -> {new}" for old, new in sides)
 
 
 def _view_text(expr: View, names: Names) -> str:
@@ -126,5 +147,10 @@ def _view_text(expr: View, names: Names) -> str:
         case Slice(_, _, starts, steps):
             begin = ", ".join(names.scalar(s) for s in starts)
             return f"slice({source}, starts=({begin}), steps={steps})"
+        case Reshape(_, _, groups):
+            return f"reshape({source}{_groups_text(groups)})"
+        case Remap(_, _, index):
+            at = ", ".join(names.scalar(x) for x in index)
+            return f"remap({source}, index=({at}))"
         case _:
             assert_never(expr)

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
+    Concatenate,
     Expand,
     ExpandDims,
     Expr,
+    Pad,
     Permute,
     Pointwise,
     Reduce,
     ReduceOp,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
+    Take,
     results,
     sources,
 )
@@ -57,6 +62,17 @@ def _problem(expr: Expr) -> str | None:
     match expr:
         case Pointwise():
             return _pointwise_problem(expr)
+        case Reduce(op, source, _, axes):
+            kept = [e for k, e in enumerate(source.shape) if k not in axes]
+            fits = all(t.shape == tuple(kept) for t in expr.results)
+            fits &= len(expr.results) == (2 if op is ReduceOp.MOMENTS else 1)
+            return None if fits else "the results' axes do not fit"
+        case _:
+            return _axes_problem(expr)
+
+
+def _axes_problem(expr: Expr) -> str | None:
+    match expr:
         case Permute(source, result, order):
             fits = sorted(order) == list(range(source.ndim))
             fits &= result.shape == tuple(source.shape[k] for k in order)
@@ -70,15 +86,36 @@ def _problem(expr: Expr) -> str | None:
         case Slice(source, result, starts, steps):
             ranks = {source.ndim, result.ndim, len(starts), len(steps)}
             return None if len(ranks) == 1 else "ranks differ"
+        case Reshape():
+            return None if _fits(expr) else "the groups do not cover the axes"
+        case Remap(source, _, index):
+            return None if len(index) == source.ndim else "an index for each axis"
+        case Pad(source, fill, result, lefts):
+            ranks = {source.ndim, result.ndim, len(lefts)}
+            return None if len(ranks) == 1 and not fill.ndim else "ranks differ"
+        case Concatenate(parts, result):
+            ranks = {result.ndim, *(t.ndim for t in parts)}
+            return None if len(ranks) == 1 else "ranks differ"
+        case Take(source, index, result, _, along):
+            rank = source.ndim if along else source.ndim - 1 + index.ndim
+            fits = result.ndim == rank and index.dtype.is_integer
+            return None if fits else "an integer index for one axis"
         case Expand(source, result):
             return None if source.ndim <= result.ndim else "drops axes"
-        case Reduce(op, source, _, axes):
-            kept = [e for k, e in enumerate(source.shape) if k not in axes]
-            fits = all(t.shape == tuple(kept) for t in expr.results)
-            fits &= len(expr.results) == (2 if op is ReduceOp.MOMENTS else 1)
-            return None if fits else "the results' axes do not fit"
         case _:
             return None
+
+
+def _fits(expr: Reshape) -> bool:
+    """Tell whether each axis that is not of extent 1 lies in one group."""
+    if expr.groups is None:
+        return True
+    for side, tensor in enumerate((expr.source, expr.result)):
+        listed = [k for group in expr.groups for k in group[side]]
+        wide = [k for k, axis in enumerate(tensor.axes) if not axis.is_broadcast]
+        if listed != wide and expr.groups:
+            return False
+    return True
 
 
 def _pointwise_problem(expr: Pointwise) -> str | None:

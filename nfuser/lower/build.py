@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.maps import loops_of
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp, results, sources
 from nfuser.lower import fold
@@ -113,17 +114,14 @@ class _Builder:
             buffers,
             tuple(self.values.parameters.values()),
             tuple((var, x) for (x, _), var in self.values.integers.items()),
-            host_scalars(body, prepare_divisions=is_cuda and not self._is_wide()),
+            host_scalars(
+                body, prepare_divisions=is_cuda and not self.scheduled.is_wide
+            ),
             bound,
             body,
             tuple(scratch),
             launch,
-            self._is_wide(),
-        )
-
-    def _is_wide(self) -> bool:
-        return (
-            self.scheduled.heuristic.wide_index or self.scheduled.target.kind == "cpu"
+            self.scheduled.is_wide,
         )
 
     def _launch(self) -> Launch:
@@ -182,7 +180,7 @@ class _Builder:
 
     def _is_full(self, output: TensorView) -> bool:
         point = self.space.points[output]
-        return any(loop in self.space.reduced for loop in point)
+        return any(loop in self.space.reduced for loop in loops_of(point))
 
     def _full_outputs(self, level: int) -> list[TensorView]:
         unique = dict.fromkeys(self.fusion.outputs)
@@ -298,22 +296,29 @@ class _Builder:
         address = values.address(output, point)
         for slot, tensor in enumerate(self.fusion.outputs):
             if tensor is output:
-                self._write(self._output_buffer(slot), address, value, after)
+                buffer = self._output_buffer(slot)
+                self._write(buffer, output, address, value, after)
 
     def _output_buffer(self, slot: int) -> Buffer:
         outputs = [b for b in self.buffers if b.role == "out"]
         return outputs[slot]
 
     def _write(
-        self, buffer: Buffer, address: Scalar, value: Value, after: list[Stmt]
+        self,
+        buffer: Buffer,
+        output: TensorView,
+        address: Scalar,
+        value: Value,
+        after: list[Stmt],
     ) -> None:
         values = self.values
+        point = self.space.points[output]
         lane = self.nest.lane
         is_packet = (
             lane is not None
             and values.lane is not None
             and lane.binding is Binding.PACKET
-            and values.is_packet(address)
+            and values.is_packet(output, point, address)
         )
         full = self.levels > 0 and values.tile is not None
         if not is_packet:

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import source_points
 from nfuser.domains.space import reads
-from nfuser.ir.expr import Argument, Pointwise, Reduce, sources
+from nfuser.ir.expr import (
+    Argument,
+    Concatenate,
+    Pad,
+    Pointwise,
+    Reduce,
+    sources,
+)
 from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:
     from nfuser.lower.values import Key, Values
+
+
+_MADE = (Pointwise, Argument, Reduce, Pad, Concatenate)
 
 
 def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
@@ -28,8 +38,7 @@ def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
         needed = _closure(values, roots)
         fresh = set(needed) - seen
         for key in needed:
-            expr = values.definition[key[0]]
-            inner = source_points(expr, key[1]) if key in fresh else []
+            inner = values.needs(key) if key in fresh else []
             edges = [*inner, *([key] if key in roots and key not in fresh else [])]
             for read in edges:
                 if read in seen:
@@ -47,7 +56,7 @@ def _materialised(values: Values, key: Key) -> Key:
     """Follow views and copies to the value that is really computed or loaded."""
     while True:
         expr = values.definition[key[0]]
-        is_alias = not isinstance(expr, (Pointwise, Argument, Reduce)) or (
+        is_alias = not isinstance(expr, _MADE) or (
             isinstance(expr, Pointwise)
             and (
                 is_copy(expr.op)

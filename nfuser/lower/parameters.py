@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.ir.scalar import Binary, Op, Scalar, Select
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import Stmt, Value
 
@@ -24,17 +24,33 @@ def host_scalars(
 ) -> tuple[Scalar, ...]:
     """Return the symbols that ``body`` uses, in order of first use.
 
-    With ``prepare_divisions``, also what the host computes of each divisor that is not
-    a constant, so that kernels divide by multiplying.
+    Quotients and the like that no loop enters come from the host too. With
+    ``prepare_divisions``, also what the host computes of each divisor that is not a
+    constant, so that kernels divide by multiplying.
     """
     found: dict[Scalar, None] = {}
     for scalar in scalars_in(body):
-        for x in toposort([scalar], scalar_walk.children):
-            if isinstance(x, (sc.Size, sc.ScalarInput, sc.Stride)):
+        for x in toposort([scalar], computed_from):
+            if isinstance(x, (sc.Size, sc.ScalarInput, sc.Stride)) or is_host(x):
                 found[x] = None
             elif prepare_divisions and isinstance(x, Binary):
                 found.update(dict.fromkeys(_prepared(x)))
     return tuple(found)
+
+
+def is_host(x: Scalar) -> bool:
+    """Tell whether ``x`` is computed by the host, and more than a sum of products."""
+    return isinstance(x, (Binary, Select)) and not any(
+        isinstance(part, (sc.LoopIndex, sc.Datum)) for part in scalar_walk.every([x])
+    )
+
+
+def computed_from(x: Scalar) -> tuple[Scalar, ...]:
+    """Return what the kernel computes ``x`` of."""
+    if is_host(x) or isinstance(x, sc.LoopIndex):
+        return ()
+    # What an index tensor says is in a variable, however it was computed.
+    return () if isinstance(x, sc.Datum) else scalar_walk.children(x)
 
 
 def _prepared(x: Binary) -> tuple[Scalar, ...]:

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.domains.maps import Point, source_points
+from nfuser.domains.maps import Point, data_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
+    Concatenate,
     Constant,
     Expr,
     FromScalar,
     Iota,
+    Pad,
     Pointwise,
     Reduce,
 )
 from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
     Allocate,
@@ -43,15 +47,16 @@ from nfuser.lower.kernel_ir import (
     Stmt,
     Value,
     Var,
+    guarded,
 )
+from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from nfuser.ir.scalar import LoopIndex, Scalar
-    from nfuser.ir.tensor import TensorView
+    from nfuser.ir.scalar import Datum, LoopIndex, Scalar
     from nfuser.schedule.scheduled import Scheduled
 
 Key: TypeAlias = "tuple[TensorView, Point]"
@@ -63,6 +68,7 @@ class Scope:
 
     stmts: list[Stmt] = field(default_factory=list[Stmt])
     values: dict[Key, Value] = field(default_factory=dict[Key, Value])
+    indices: dict[tuple[Key, Scalar], Datum] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class Values:
 
     def __init__(self, scheduled: Scheduled) -> None:
         self.scheduled = scheduled
+        self.fusion = scheduled.fusion
         self.definition = scheduled.fusion.definition
         self.nest = scheduled.nest
         self.row = Scope()
@@ -89,6 +96,9 @@ class Values:
         self.buffers: dict[TensorView, Buffer] = {}
         self.parameters: dict[TensorView, Var] = {}
         self.integers: dict[tuple[Scalar, DType], Var] = {}
+        self._numbers = {
+            t: k for k, t in reversed(list(enumerate(memory_tensors(self.fusion))))
+        }
         self._places: dict[Key, Place] = {}
         self._loop_places = {
             loop: self._loop_place(loop) for loop in scheduled.space.loops
@@ -113,11 +123,20 @@ class Values:
     def _unplaced(self, key: Key) -> list[Key]:
         if key in self._places:
             return []
-        return source_points(self.definition[key[0]], key[1])
+        return self.needs(key)
+
+    def needs(self, key: Key) -> list[Key]:
+        """Return the values that ``key`` is computed from, or found with."""
+        tensor, point = key
+        found = source_points(self.definition[tensor], point)
+        for chosen in data_of(point):
+            assert isinstance(chosen.tensor, TensorView)
+            found.append((chosen.tensor, Point(chosen.index, point.guard)))
+        return found
 
     def _own_place(self, key: Key) -> Place:
         tensor, point = key
-        expr = self.definition[tensor]
+        expr, inner = self.definition[tensor], self.needs(key)
         match expr:
             case Constant() | FromScalar():
                 places = []
@@ -132,11 +151,14 @@ class Values:
                     if not expr.by_value
                     else []
                 )
-                places = self._places_of(moving)
+                places = self._places_of([*moving, *point.guard])
             case Iota() | Reduce():
                 places = self._places_of(list(point))
+            case Pad() | Concatenate():
+                places = self._places_of([c for _, p in inner for c in p.guard])
             case _:
-                places = [self._places[k] for k in source_points(expr, point)]
+                places = []
+        places += [self._places[k] for k in inner]
         return Place(any(p.in_tile for p in places), any(p.in_lane for p in places))
 
     def _places_of(self, scalars: list[Scalar]) -> list[Place]:
@@ -240,23 +262,56 @@ class Values:
 
     # -- values --------------------------------------------------------------
 
-    def index(self, x: Scalar) -> Scalar:
-        """Return ``x``, written in loops of the space, in those of the nest."""
-        return scalar_walk.substitute([x], self.nest.index_of)[0]
+    def index(self, x: Scalar, point: Point | None = None) -> Scalar:
+        """Return ``x``, written in loops of the space, in those of the nest.
+
+        ``point`` is where ``x`` is part of: its guard says when the elements that
+        ``x`` names are read.
+        """
+        known: dict[Scalar, Scalar] = dict(self.nest.index_of)
+        if point is not None:
+            for chosen in data_of(point):
+                known[chosen] = self._chosen(chosen, point.guard)
+        return scalar_walk.substitute([x], known)[0]
 
     def address(self, tensor: TensorView, point: Point) -> Scalar:
         """Return the offset, in elements, of ``tensor`` at ``point``."""
         total: Scalar = sc.const(0)
         strides = self.scheduled.strides[tensor]
         for p, stride in zip(point, strides, strict=True):
-            total = total + self.index(p) * stride
+            total = total + self.index(p, point) * stride
         return total
+
+    def _chosen(self, chosen: Datum, guard: tuple[Scalar, ...]) -> Scalar:
+        """Return the index that an element of an index tensor names, as a scalar."""
+        assert isinstance(chosen.tensor, TensorView)
+        key = (chosen.tensor, Point(chosen.index, guard))
+        value = self.find(key)
+        assert value is not None
+        scope = self._scope_of(self.place(key))
+        if (key, chosen.extent) not in scope.indices:
+            var = Var(self.index_dtype)
+            extent = IndexValue(self.index(chosen.extent), DType.I64)
+            steps, wrapped = wrap_index(value, extent)
+            narrow = Call(f"to_{var.dtype}", (wrapped,), var.dtype)
+            scope.stmts += [*steps, Let(var, narrow)]
+            scope.indices[key, chosen.extent] = sc.datum(var, (), chosen.extent)
+        return scope.indices[key, chosen.extent]
+
+    @property
+    def index_dtype(self) -> DType:
+        """The type in which the kernel computes addresses."""
+        return DType.I64 if self.scheduled.is_wide else DType.I32
 
     def find(self, key: Key) -> Value | None:
         """Return the value of ``key`` if an open scope has it."""
+        always = (key[0], Point(key[1].index))
         for scope in (self.lane, self.tile, self.row):
-            if scope is not None and key in scope.values:
-                return scope.values[key]
+            if scope is None:
+                continue
+            for wanted in (key, always) if key[1].guard else (key,):
+                if wanted in scope.values:
+                    return scope.values[wanted]
         return None
 
     def value(self, tensor: TensorView, point: Point) -> Value:
@@ -272,7 +327,7 @@ class Values:
     def _missing(self, key: Key) -> list[Key]:
         if self.find(key) is not None or self._is_row_lane(key) or self._is_kept(key):
             return []
-        return source_points(self.definition[key[0]], key[1])
+        return self.needs(key)
 
     def _is_row_lane(self, key: Key) -> bool:
         """Tell whether ``key`` varies by lane only, yet is wanted inside a tile."""
@@ -358,7 +413,9 @@ class Values:
             case FromScalar(scalar):
                 return self._from_scalar(scalar, expr.result.dtype)
             case Iota():
-                return IndexValue(self.index(point[0]), expr.result.dtype)
+                return IndexValue(self.index(point[0], point), expr.result.dtype)
+            case Pad() | Concatenate():
+                return self._pieced(sources, point, place)
             case Argument():
                 return self.parameters[expr.result]
             case Pointwise():
@@ -380,6 +437,22 @@ class Values:
         wide = DType.U64 if dtype is DType.U64 else wide
         var = self.integers.setdefault((scalar, wide), Var(wide))
         return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
+
+    def _pieced(self, sources: list[Key], point: Point, place: Place) -> Value:
+        """Return the first source whose guard holds, or else the last."""
+        found = self._operand(sources[-1])
+        for tensor, where in sources[-2::-1]:
+            own = [c for c in where.guard if c not in point.guard]
+            taken = self._operand((tensor, where))
+            if not own:
+                found = taken
+                continue
+            holds = (IndexValue(self.index(c, where), DType.BOOL) for c in own)
+            operands = (reduce(_both, holds), taken, found)
+            found = Var(taken.dtype, tensor)
+            call = Call("select", operands, found.dtype)
+            self._scope_of(place).stmts.append(Let(found, call))
+        return found
 
     def _operand(self, key: Key) -> Value:
         found = self.find(key)
@@ -409,19 +482,29 @@ class Values:
         tensor, point = key
         buffer = self.buffers[tensor]
         address = self.address(tensor, point)
-        if self.place(key).in_lane and self.is_packet(address):
+        if self.place(key).in_lane and self.is_packet(tensor, point, address):
             self._load_packet(key, address)
             return
         scope = self._scope_of(self.place(key))
         var = Var(tensor.dtype.compute, tensor)
-        scope.stmts.append(Let(var, Load(buffer, address)))
+        if point.guard:
+            scope.stmts.append(Let(var, Number(0, var.dtype)))
+        load = Let(var, Load(buffer, address))
+        scope.stmts.extend(self._guarded(point, (load,)))
         scope.values[key] = var
         self.keep(key, var)
 
-    def is_packet(self, address: Scalar) -> bool:
-        """Tell whether ``address`` moves with the lane, element by element."""
+    def _guarded(self, point: Point, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        for condition in reversed(point.guard):
+            body = guarded(self.index(condition, point), body)
+        return body
+
+    def is_packet(self, tensor: TensorView, point: Point, address: Scalar) -> bool:
+        """Tell whether ``address`` moves with the lane, in packets that are whole."""
         lane = self.nest.lane
         if lane is None or lane.binding is not Binding.PACKET:
+            return False
+        if (self._numbers[tensor], point) in self.scheduled.heuristic.scattered:
             return False
         base = address - lane.index
         return lane.index not in scalar_walk.loops_in(base)
@@ -435,10 +518,22 @@ class Values:
         else:
             array = self.array(tensor.dtype.compute, width)
         base = address - self.lane_index
-        for start, chunk in packets(tensor.dtype, width):
+        loads = tuple(
+            LoadPacket(array, at + start, buffer, base + start, chunk)
+            for start, chunk in packets(tensor.dtype, width)
+        )
+        if key[1].guard and self.nest.lane:
+            # One condition holds for all of the packet: that of its first element.
+            zero = Number(0, array.dtype)
+            each = SetElement(array, at + self.lane_index, zero)
             self.outside_lane.stmts.append(
-                LoadPacket(array, at + start, buffer, base + start, chunk)
+                For(self.nest.lane.index, self.nest.lane.extent, (each,))
             )
+            first = [self.index(c, key[1]) for c in key[1].guard]
+            lane = {self.lane_index: sc.const(0)}
+            for condition in scalar_walk.substitute(first, lane):
+                loads = guarded(condition, loads)
+        self.outside_lane.stmts.extend(loads)
         element = Element(array, at + self.lane_index)
         assert self.lane is not None
         var = Var(element.dtype, tensor)
@@ -457,6 +552,28 @@ class Values:
         self.row.stmts.append(loop)
         self.tile, self.lane = outer
         self.row.values[key] = Element(array, self.lane_index)
+
+
+def _both(a: Value, b: Value) -> Value:
+    return Call("bit_and", (a, b), DType.BOOL)
+
+
+def wrap_index(value: Value, extent: Value) -> tuple[list[Stmt], Value]:
+    """Return the index that ``value`` names, counted from the end if negative.
+
+    What names no element is moved to the nearest, so that nothing else is read.
+    """
+    zero, one = Number(0, DType.I64), Number(1, DType.I64)
+    given, last = Var(DType.I64), Var(DType.I64)
+    steps: list[Stmt] = [
+        Let(given, Call("to_i64", (value,), DType.I64)),
+        Let(last, Call("subtract", (extent, one), DType.I64)),
+    ]
+    behind = Call("less", (given, zero), DType.BOOL)
+    from_end = Call("add", (given, extent), DType.I64)
+    wrapped = Call("select", (behind, from_end, given), DType.I64)
+    low = Call("maximum", (wrapped, zero), DType.I64)
+    return steps, Call("minimum", (low, last), DType.I64)
 
 
 def packets(dtype: DType, width: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar_walk
+from nfuser.ir.scalar import Datum
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
@@ -107,6 +108,9 @@ class _Verifier:
         for scalar in scalars_in(items):
             for loop in scalar_walk.loops_in(scalar):
                 self._require(loop in self.known, f"loop {loop.number} is not open")
+            for x in scalar_walk.every([scalar]):
+                if isinstance(x, Datum):
+                    self._require(x.tensor in self.known, "an index before it is set")
 
 
 def _parts(item: object) -> Iterator[Value | Array | Buffer]:

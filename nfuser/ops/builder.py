@@ -125,14 +125,15 @@ class Builder:
         shape: list[Scalar] = []
         for back in range(rank, 0, -1):
             extents = [t.shape[-back] for t in operands if t.ndim >= back]
-            meet = self._meet(extents)
+            meet = self.meet(extents)
             if meet is None:
                 shapes = [[self.today(s) for s in t.shape] for t in operands]
                 raise ShapeError(no_common_shape(name, shapes))
             shape.append(meet)
         return tuple(shape)
 
-    def _meet(self, extents: Sequence[Scalar]) -> Scalar | None:
+    def meet(self, extents: Sequence[Scalar]) -> Scalar | None:
+        """Return the extent in which others meet when they stretch, if they do."""
         known = {self.today(e) for e in extents} - {1, None}
         if len(known) > 1:
             return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -49,6 +50,59 @@ def no_stretch(name: str, given: Shape, wanted: Shape) -> str:
         f"not stretch to {shape_text(wanted)}; counted from the last axis, expected "
         "each size to be 1 or the one asked for; ask for another shape, or insert "
         "axes of size 1 with x[:, None]"
+    )
+
+
+def no_reshape(
+    given: Sequence[int], wanted: Sequence[int], inferred: int | None
+) -> str | None:
+    """Return why an array does not reshape, or None.
+
+    >>> no_reshape((4, 6), (5, 4), 0).split(";")[0]
+    'reshape: cannot reshape array of size 24 into shape (-1,4)'
+    >>> no_reshape((4, 6), (3, 8), None) is None
+    True
+    """
+    total = math.prod(given)
+    spelled = [-1 if k == inferred else n for k, n in enumerate(wanted)]
+    rest = math.prod(n for n in spelled if n != -1)
+    negative = any(n < 0 for k, n in enumerate(wanted) if k != inferred)
+    fits = math.prod(wanted) == total and not (inferred is not None and rest == 0)
+    if fits and not negative:
+        return None
+    remedy = "the sizes multiply up to another number"
+    if inferred is not None:
+        remedy = f"the other sizes multiply up to {rest}, which does not divide {total}"
+    if negative:
+        remedy = "a size is negative, and -1 stands for one size only"
+    return (
+        f"reshape: cannot reshape array of size {total} into shape "
+        f"{shape_text(spelled)}; its shape is {shape_text(given)}; {remedy}"
+    )
+
+
+def no_join(shapes: Sequence[Sequence[int]], axis: int) -> str | None:
+    """Return why arrays do not concatenate along ``axis``, or None."""
+    first = shapes[0]
+    for number, shape in enumerate(shapes):
+        for k, (a, b) in enumerate(zip(first, shape, strict=True)):
+            if k != axis and a != b:
+                return (
+                    f"concatenate: along axis {axis}, all other sizes must match; "
+                    f"along axis {k}, the array at 0 has size {a} and the array at "
+                    f"{number} has size {b}; the shapes are "
+                    f"{' '.join(map(shape_text, shapes))}"
+                )
+    return None
+
+
+def no_pad(given: Sequence[int], wanted: Sequence[int]) -> str | None:
+    """Return why an array does not pad to the sizes ``wanted``, or None."""
+    if min(wanted, default=0) >= 0:
+        return None
+    return (
+        f"pad: negative widths drop more than there is: an array of shape "
+        f"{shape_text(given)} would get the sizes {shape_text(wanted)}"
     )
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.errors import ArgumentError, AxisError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
-from nfuser.ir.scalar import Binary, Const, Op, Poly, Select, Size
-from nfuser.ir.scalar_walk import children
-from nfuser.ir.walk import toposort
+from nfuser.ir.scalar import Binary, Const, Op
 from nfuser.ops.mismatch import no_stretch
 
 if TYPE_CHECKING:
@@ -224,7 +222,7 @@ def _bound(
     bound = sc.as_scalar(x)
     if _is_part(bound, extent):
         return bound
-    if not is_natural(bound) and b.ask(sc.less(bound, 0)):
+    if not sc.is_natural(bound) and b.ask(sc.less(bound, 0)):
         bound = bound + extent
         return low if b.ask(sc.less(bound, low)) else bound
     return high if b.ask(sc.less(high, bound)) else bound
@@ -234,28 +232,9 @@ def _is_part(x: Scalar, whole: Scalar) -> bool:
     """Tell whether ``0 <= x <= whole`` can be seen: x is the whole over a constant."""
     match x:
         case Binary(Op.FLOORDIV, lhs, Const()):
-            return lhs is whole and is_natural(whole)
+            return lhs is whole and sc.is_natural(whole)
         case _:
             return False
-
-
-def is_natural(root: Scalar) -> bool:
-    """Tell whether the form of a scalar shows that it is not negative."""
-    for x in toposort([root], children):
-        match x:
-            case Const(number):
-                if number < 0:
-                    return False
-            case Poly(terms):
-                if any(coefficient < 0 for _, coefficient in terms):
-                    return False
-            case Size() | Select():
-                pass
-            case Binary(Op.FLOORDIV | Op.MOD | Op.MIN | Op.MAX | Op.LT | Op.EQ):
-                pass
-            case _:
-                return False
-    return True
 
 
 def take_index(

@@ -7,28 +7,36 @@ order matters, so inner tensors need no memory.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.domains.reshape import reshape_groups
 from nfuser.ir.expr import (
     Argument,
+    Concatenate,
     Constant,
     Expand,
     ExpandDims,
     Expr,
     FromScalar,
     Iota,
+    Pad,
     Permute,
     Pointwise,
     Reduce,
     ReduceOp,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
+    Take,
     results,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nfuser.ir.expr import View
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.point_op import MemoryOrder
     from nfuser.ir.tensor import TensorView
@@ -66,27 +74,50 @@ def _strides(
             shape = shapes[result]
             stretched = [_stretch(t, found[t], shapes, shape) for t in operands]
             return dense(shape, _ordered(op.order, shape, stretched))
-        case Expand(source, result):
-            return _stretch(source, found[source], shapes, shapes[result])
-        case ExpandDims(source, result, axes):
-            rest = iter(found[source])
-            return tuple(0 if k in axes else next(rest) for k in range(result.ndim))
-        case Squeeze(source, _, axes):
-            return tuple(s for k, s in enumerate(found[source]) if k not in axes)
-        case Permute(source, _, order):
-            return tuple(found[source][k] for k in order)
-        case Slice(source, _, _, steps):
-            pairs = zip(found[source], steps, strict=True)
-            return tuple(s * step for s, step in pairs)
         case Reduce(ReduceOp.ARGMAX | ReduceOp.ARGMIN, _, made, _):
             # NumPy moves the axis to the end and copies: these come in C order.
             shape = shapes[made[0]]
             return dense(shape, range(len(shape) - 1, -1, -1))
+        case Pad(source, _, result):
+            return _like(shapes[result], shapes[source], found[source])
+        case Concatenate(parts, result):
+            shape = shapes[result]
+            own = [_stretch(t, found[t], shapes, shapes[t]) for t in parts]
+            return dense(shape, axis_order(len(shape), own))
+        case Take(_, _, result):
+            return dense(shapes[result], range(result.ndim - 1, -1, -1))
         case Reduce(_, source, made, axes):
             whole = _stretch(source, found[source], shapes, shapes[source])
             order = axis_order(source.ndim, [whole])
             kept = [k for k in range(source.ndim) if k not in axes]
             return dense(shapes[made[0]], [kept.index(k) for k in order if k in kept])
+        case _:
+            return _view_strides(expr, shapes, found)
+
+
+def _view_strides(
+    expr: View,
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    found: Mapping[TensorView, Strides],
+) -> Strides:
+    source, result = expr.source, expr.result
+    own = found[source]
+    match expr:
+        case Expand():
+            return _stretch(source, own, shapes, shapes[result])
+        case ExpandDims(_, _, axes):
+            rest = iter(own)
+            return tuple(0 if k in axes else next(rest) for k in range(result.ndim))
+        case Squeeze(_, _, axes):
+            return tuple(s for k, s in enumerate(own) if k not in axes)
+        case Permute(_, _, order):
+            return tuple(own[k] for k in order)
+        case Slice(_, _, _, steps):
+            return tuple(s * step for s, step in zip(own, steps, strict=True))
+        case Reshape():
+            return _reshaped(own, shapes[source], shapes[result])
+        case Remap():
+            return _like(shapes[result], shapes[source], own)
 
 
 def _ordered(
@@ -120,6 +151,32 @@ def _stretch(
     own = shapes[tensor]
     added = (0,) * (len(target) - len(own))
     return added + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+
+
+def _like(shape: tuple[int, ...], own: tuple[int, ...], strides: Strides) -> Strides:
+    """Return C order, or Fortran order where the source has it and C order not."""
+    order = range(len(shape))
+    c_order = dense(own, order[::-1])
+    is_fortran = strides == dense(own, order) and strides != c_order
+    return dense(shape, order if is_fortran else order[::-1])
+
+
+def _reshaped(strides: Strides, old: tuple[int, ...], new: tuple[int, ...]) -> Strides:
+    """Return the strides of a view with the ``new`` sizes, or C order without one."""
+    fresh = dense(new, range(len(new) - 1, -1, -1))
+    if 0 in old:
+        return fresh
+    wide = [k for k, n in enumerate(old) if n != 1]
+    found = [0] * len(new)
+    for left, right in reshape_groups([old[k] for k in wide], new):
+        own = [wide[k] for k in left]
+        if any(strides[a] != strides[b] * old[b] for a, b in pairwise(own)):
+            return fresh
+        step = strides[own[-1]] if own else 0
+        for axis in reversed(right):
+            found[axis] = step
+            step *= new[axis]
+    return tuple(found)
 
 
 def axis_order(rank: int, operands: Sequence[Strides]) -> list[int]:

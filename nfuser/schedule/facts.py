@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import Space, reads
+from nfuser.domains.space import Space, reads, roots
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node, value
@@ -13,7 +14,7 @@ from nfuser.ir.expr import Argument
 from nfuser.ir.scalar import LoopIndex, Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nfuser.domains.maps import Point
     from nfuser.ir.fusion import Fusion
@@ -39,18 +40,49 @@ class Layout:
 
 
 @node
-class Access:
-    """A memory tensor at one point: where it starts, its step along each loop.
+class Linear:
+    """An integer that starts somewhere and steps along loops.
 
-    Both count elements; ``irregular`` loops enter the address in a way that is not a
-    step.
+    ``irregular`` loops move it otherwise, by multiples of ``unit``.
+    """
+
+    start: int
+    steps: Mapping[LoopIndex, int]
+    irregular: frozenset[LoopIndex]
+    unit: int
+
+    def is_aligned(self, chunk: int, lanes: Sequence[LoopIndex]) -> bool:
+        """Tell whether all but its way along ``lanes`` is a multiple of ``chunk``."""
+        others = (step for loop, step in self.steps.items() if loop not in lanes)
+        return (
+            self.start % chunk == 0
+            and self.unit % chunk == 0
+            and self.irregular.isdisjoint(lanes)
+            and all(step % chunk == 0 for step in others)
+        )
+
+
+@node
+class Access:
+    """A memory tensor at one point: its address, in elements.
+
+    ``guards`` are the differences that the point's guard compares with 0.
     """
 
     tensor: TensorView
     point: Point
-    start: int
-    steps: Mapping[LoopIndex, int]
-    irregular: frozenset[LoopIndex]
+    address: Linear
+    guards: tuple[Linear, ...]
+
+    @property
+    def steps(self) -> Mapping[LoopIndex, int]:
+        """The step of the address along each loop."""
+        return self.address.steps
+
+    @property
+    def irregular(self) -> frozenset[LoopIndex]:
+        """The loops along which the address does not step."""
+        return self.address.irregular
 
 
 @node
@@ -66,35 +98,73 @@ class Facts:
         return scalar_walk.evaluate(x, self.sizes)
 
 
-def accesses(fusion: Fusion, space: Space, facts: Facts) -> list[Access]:
-    """Return every read of an argument and every write of an output."""
+def accesses(
+    fusion: Fusion,
+    space: Space,
+    facts: Facts,
+    strides: Mapping[TensorView, tuple[Scalar, ...]],
+) -> list[Access]:
+    """Return every write of an output, then every read of an argument."""
     found = [
-        _access(tensor, space.points[tensor], facts)
+        _access(tensor, space.points[tensor], facts, strides[tensor])
         for tensor in dict.fromkeys(fusion.outputs)
     ]
-    roots = [(t, space.points[t]) for t in fusion.outputs]
-    roots += [(r.source, space.source_point(r)) for r in fusion.reductions]
-    for tensor, point in reads(fusion, list(dict.fromkeys(roots))):
+    for tensor, point in reads(fusion, roots(fusion, space)):
         expr = fusion.definition[tensor]
         if isinstance(expr, Argument) and not expr.by_value:
-            found.append(_access(tensor, point, facts))
+            found.append(_access(tensor, point, facts, strides[tensor]))
     return found
 
 
-def _access(tensor: TensorView, point: Point, facts: Facts) -> Access:
+def address(point: Point, strides: tuple[Scalar, ...]) -> Scalar:
+    """Return the offset, in elements, of ``point``."""
+    total: Scalar = sc.const(0)
+    for index, stride in zip(point, strides, strict=True):
+        total = total + index * stride
+    return total
+
+
+def _access(
+    tensor: TensorView, point: Point, facts: Facts, strides: tuple[Scalar, ...]
+) -> Access:
+    """Return the access; numbers replace the strides that are kernel parameters."""
+    numbers: dict[Scalar, Scalar] = {
+        symbol: sc.const(step)
+        for symbol, step in zip(strides, facts.layouts[tensor].strides, strict=True)
+        if isinstance(symbol, sc.Stride)
+    }
+    where = scalar_walk.substitute([address(point, strides)], numbers)[0]
+    guards = tuple(linear_form(_gap(c), facts) for c in point.guard)
+    return Access(tensor, point, linear_form(where, facts), guards)
+
+
+def _gap(condition: Scalar) -> Scalar:
+    """Return what a condition compares with 0; anything else moves irregularly."""
+    if isinstance(condition, sc.Binary) and condition.op is sc.Op.LT:
+        return condition.rhs - condition.lhs
+    return condition
+
+
+def linear_form(x: Scalar, facts: Facts) -> Linear:
+    """Return how ``x`` moves; it starts where all loops stand at 0."""
+    start = unit = 0
     steps: dict[LoopIndex, int] = {}
     irregular: set[LoopIndex] = set()
-    strides = facts.layouts[tensor].strides
-    zeros = {loop: 0 for index in point for loop in scalar_walk.loops_in(index)}
-    starts = scalar_walk.evaluate_all(point, {**facts.sizes, **zeros})
-    start = sum(s * stride for s, stride in zip(starts, strides, strict=True))
-    for index, stride in zip(point, strides, strict=True):
-        for monomial, coefficient in sc.terms_of(index).items():
-            loops = [a for atom in monomial for a in scalar_walk.loops_in(atom)]
-            if len(monomial) == 1 and monomial[0] in loops:
-                loop = monomial[0]
-                assert isinstance(loop, LoopIndex)
-                steps[loop] = steps.get(loop, 0) + coefficient * stride
-            else:
-                irregular.update(loops)
-    return Access(tensor, point, start, steps, frozenset(irregular))
+    for monomial, coefficient in sc.terms_of(x).items():
+        moving = [a for a in monomial if _moves(a)]
+        fixed = [a for a in monomial if a not in moving]
+        for number in scalar_walk.evaluate_all(fixed, facts.sizes):
+            coefficient *= number
+        if not moving:
+            start += coefficient
+        elif len(moving) == 1 and isinstance(moving[0], LoopIndex):
+            steps[moving[0]] = steps.get(moving[0], 0) + coefficient
+        else:
+            unit = math.gcd(unit, coefficient)
+            irregular.update(loop for a in moving for loop in scalar_walk.loops_in(a))
+    return Linear(start, steps, frozenset(irregular), unit)
+
+
+def _moves(x: Scalar) -> bool:
+    parts = scalar_walk.every([x])
+    return any(isinstance(part, (LoopIndex, sc.Datum)) for part in parts)

@@ -15,11 +15,13 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.domains.maps import Point
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Access, Facts
 
 Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
+Scattered: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 
 
 @value
@@ -114,10 +116,11 @@ def grouped(
 
 
 def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
-    if {outer, inner} & access.irregular:
-        return False
-    step = access.steps.get(inner, 0)
-    return access.steps.get(outer, 0) == step * facts.size(inner.extent)
+    for moved in (access.address, *access.guards):
+        step = moved.steps.get(inner, 0) * facts.size(inner.extent)
+        if {outer, inner} & moved.irregular or moved.steps.get(outer, 0) != step:
+            return False
+    return True
 
 
 def packet_width(
@@ -129,7 +132,8 @@ def packet_width(
     """Return how many elements along ``group`` one thread moves at once.
 
     The narrowest element that is read or written in unit steps fills ``largest``
-    bytes; every such access must start aligned, whatever the other loops do.
+    bytes where packets start aligned, whatever the other loops do. What does not goes
+    element by element (``scattered``), unless narrower packets suit all better.
     """
     lane = group[-1]
     unit = [a for a in found if is_unit(a, lane)]
@@ -139,11 +143,27 @@ def packet_width(
     for loop in group:
         size *= facts.size(loop.extent)
     width = min(largest // min(a.tensor.dtype.itemsize for a in unit), 8)
-    while width > 1 and not (
-        size % width == 0 and all(_aligned(a, group, width, facts) for a in unit)
-    ):
+    widths: list[int] = []
+    while width >= 1:
+        if size % width == 0:
+            widths.append(width)
         width //= 2
-    return width
+    return max(widths, key=lambda n: sum(_worth(a, group, n, facts) for a in unit))
+
+
+# Share of the memory's speed that accesses of so many bytes reach, roughly.
+_SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
+
+
+def _worth(
+    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+) -> float:
+    """Return the speed at which ``access`` moves its bytes, times their number."""
+    size = access.tensor.dtype.itemsize
+    if is_packed(access, group, width, facts):
+        return size * _SPEED[min(width * size, 16)]
+    # A thread's neighbours lie ``width`` elements away: the cache has to help.
+    return size * _SPEED[size] * 0.9
 
 
 def is_unit(access: Access, lane: LoopIndex) -> bool:
@@ -151,15 +171,31 @@ def is_unit(access: Access, lane: LoopIndex) -> bool:
     return access.steps.get(lane, 0) == 1 and lane not in access.irregular
 
 
-def _aligned(
+def is_packed(
     access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
 ) -> bool:
+    """Tell whether packets of ``access`` are aligned, each wholly under its guard."""
     itemsize = access.tensor.dtype.itemsize
     chunk = min(width, 16 // itemsize)
-    others = [step for loop, step in access.steps.items() if loop not in group]
     return (
-        not access.irregular
-        and facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
-        and access.start % chunk == 0
-        and all(step % chunk == 0 for step in others)
+        facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
+        and access.address.is_aligned(chunk, group)
+        and all(guard.is_aligned(width, group) for guard in access.guards)
+    )
+
+
+def scattered(
+    group: Sequence[LoopIndex],
+    found: Sequence[Access],
+    width: int,
+    facts: Facts,
+    tensors: Sequence[TensorView],
+) -> Scattered:
+    """Return the accesses along ``group`` that do not go in packets of ``width``."""
+    if width == 1:
+        return frozenset()
+    return frozenset(
+        (tensors.index(a.tensor), a.point)
+        for a in found
+        if is_unit(a, group[-1]) and not is_packed(a, group, width, facts)
     )

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.schedule.facts import accesses
-from nfuser.schedule.layout import grouped, ordered, packet_width
-from nfuser.schedule.memory import needs_wide_index, patterns, strides
+from nfuser.schedule.layout import grouped, ordered, packet_width, scattered
+from nfuser.schedule.memory import (
+    memory_tensors,
+    needs_wide_index,
+    patterns,
+    strides,
+)
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
 from nfuser.schedule.scheduled import (
     Heuristic,
@@ -45,20 +50,17 @@ class Pointwise:
     def heuristic(self, fusion: Fusion, facts: Facts) -> PointwiseHeuristic:
         """Group loops that run as one, and widen packets as far as all accesses go."""
         space = _space(fusion)
-        found = accesses(fusion, space, facts)
+        steps = patterns(fusion, facts)
+        found = accesses(fusion, space, facts, strides(fusion, steps))
         loops = ordered(space.kept, found, facts)
         groups = grouped(loops, found, facts)
-        width = 1
+        width, apart = 1, frozenset[Any]()
         if facts.target.kind == "cuda" and groups:
             group = [space.kept[k] for k in groups[-1]]
             width = limited(packet_width(group, found, facts), fusion)
-        return PointwiseHeuristic(
-            groups,
-            patterns(fusion, facts),
-            width,
-            CUDA_THREADS,
-            needs_wide_index(fusion, facts),
-        )
+            apart = scattered(group, found, width, facts, memory_tensors(fusion))
+        wide = needs_wide_index(fusion, facts)
+        return PointwiseHeuristic(groups, steps, width, CUDA_THREADS, wide, apart)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.dtypes import DType
 from nfuser.ir.expr import ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, takes_one_pass, widen_sums
 from nfuser.schedule.facts import Access, accesses
-from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width
-from nfuser.schedule.memory import needs_wide_index, patterns, strides
+from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width, scattered
+from nfuser.schedule.memory import (
+    memory_tensors,
+    needs_wide_index,
+    patterns,
+    strides,
+)
 from nfuser.schedule.reduction_nest import CPU_TILE, cpu_nest, cuda_nest
 from nfuser.schedule.scheduled import (
     Heuristic,
@@ -23,10 +29,13 @@ from nfuser.schedule.scheduled import (
 from nfuser.schedule.weight import ROW_LIMIT, limited, weight
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
+    from nfuser.schedule.layout import Scattered
 
 WARP = 32
 MAX_THREADS = 1024
@@ -53,7 +62,8 @@ class Reduction:
     def heuristic(self, fusion: Fusion, facts: Facts) -> ReductionHeuristic:
         """Choose the way memory runs, the threads of a row, and whether to keep it."""
         space = _space(fusion)
-        found = accesses(fusion, space, facts)
+        steps = strides(fusion, patterns(fusion, facts))
+        found = accesses(fusion, space, facts, steps)
         kept = ordered(space.kept, found, facts)
         reduced = ordered(space.reduced, found, facts)
         inner = _runs_inside(kept, reduced, found, facts)
@@ -135,6 +145,10 @@ class _Shape:
         group = self.lane_group()
         return packet_width(group, self.found, self.facts) if group else 1
 
+    def scattered(self, width: int, tensors: Sequence[TensorView]) -> Scattered:
+        """Return what does not go in packets of ``width``."""
+        return scattered(self.lane_group(), self.found, width, self.facts, tensors)
+
 
 def _space(fusion: Fusion) -> Space:
     found = find_space(fusion)
@@ -169,8 +183,7 @@ def is_single_pass(fusion: Fusion) -> bool:
     """Tell whether one pass over the rows is enough: one level, row outputs only."""
     space = _space(fusion)
     rows_only = all(
-        not any(loop in space.points[t] for loop in space.reduced)
-        for t in fusion.outputs
+        not set(space.reduced) & set(loops_of(space.points[t])) for t in fusion.outputs
     )
     in_two = any(
         r.op is ReduceOp.MOMENTS and not takes_one_pass(r) for r in fusion.reductions
@@ -222,6 +235,7 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         shape.steps(fold, width) if keeps else 0,
         splits,
         needs_wide_index(fusion, shape.facts),
+        scattered=shape.scattered(width, memory_tensors(fusion)),
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.layout import Groups, Step
+    from nfuser.schedule.layout import Groups, Scattered, Step
     from nfuser.schedule.nest import Nest
 
 Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"
@@ -31,6 +31,7 @@ class PointwiseHeuristic:
     width: int
     threads: int
     wide_index: bool
+    scattered: Scattered = frozenset()
 
     def __str__(self) -> str:
         return f"pointwise(width={self.width}, threads={self.threads})"
@@ -46,6 +47,7 @@ class ReductionHeuristic:
     kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once); across
     memory, where each lane adds up a column, it keeps what rounding takes away instead.
+    ``scattered`` accesses go element by element where others go in packets.
     """
 
     kept: Groups
@@ -59,6 +61,7 @@ class ReductionHeuristic:
     splits: int
     wide_index: bool
     chunk: int = 0
+    scattered: Scattered = frozenset()
 
     @property
     def is_persistent(self) -> bool:
@@ -87,6 +90,11 @@ class Scheduled:
     strides: Mapping[TensorView, tuple[Scalar, ...]]
     heuristic: Heuristic
     target: Target
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether indices have 64 bits."""
+        return self.heuristic.wide_index or self.target.kind == "cpu"
 
 
 class Scheduler(Protocol):

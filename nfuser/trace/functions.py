@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.moves as moves
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
@@ -432,7 +433,7 @@ def _table() -> dict[str, Any]:
     table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= _OTHERS
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
-    return table | {n: _refused(n) for n in ("matmul", "concat", "stack", "reshape")}
+    return table | moves.HANDLERS | {"matmul": _refused("matmul")}
 
 
 HANDLERS = _table()

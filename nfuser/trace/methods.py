@@ -14,6 +14,7 @@ import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
+from nfuser.trace.moves import reshape_method
 from nfuser.trace.operators import Operators
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Methods(Operators):
     argmax, argmin = _method("argmax"), _method("argmin")
     clip, round = _method("clip"), _method("round")
     conj = conjugate = _method("conj")
+    ravel, take, repeat = _method("ravel"), _method("take"), _method("repeat")
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
 
     def astype(
@@ -68,6 +70,14 @@ class Methods(Operators):
 
     def __deepcopy__(self, _: Any) -> Any:
         return self.copy("K")
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """Return the elements in C order with other sizes."""
+        return reshape_method(self._tracer, self, *shape, **options)
+
+    def flatten(self, order: str = "C") -> Any:
+        """Return the elements along one axis."""
+        return self._tracer.handlers["ravel"](self._tracer, self, order)
 
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""

@@ -105,6 +105,11 @@ class Tracer:
         self.builder.source = current_line()
         return self.wrap(verb(self.builder, self.tensor(x), *args, **options))
 
+    def apply(self, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Apply ``verb`` to what verbs take already."""
+        self.builder.source = current_line()
+        return self.wrap(verb(self.builder, *args, **options))
+
     def operate(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply an operator: of Python numbers alone the result is one, too."""
         self.builder.source = current_line()

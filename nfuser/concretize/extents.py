@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extents after the answers, with those that must be equal made one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.expr import Concatenate, Expand, Pointwise, Reshape, sources
+from nfuser.ir.scalar import Const
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nfuser.domains.reshape import ReshapePattern
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.scalar import Scalar
+
+
+class Extents:
+    """What each extent is in terms of constants and one symbol for equal ones."""
+
+    def __init__(self, asked: Questions, answers: Answers) -> None:
+        self._facts: dict[Scalar, Scalar] = {}
+        self._parent: dict[Scalar, Scalar] = {}
+        for extent, size in zip(asked.extents, answers.classes, strict=True):
+            is_one = sc.equal(extent, 1)
+            self._facts[is_one] = sc.const(int(size == 1))
+            if size < MANY:
+                self._facts[extent] = sc.const(size)
+        for one, triple in zip(asked.resized, answers.resized, strict=True):
+            if triple == TRIVIAL:
+                self._know(one.left, 0)
+                self._same(one.extent, one.extent + one.left + one.right)
+            elif triple[0] >= 0:
+                extent, left, right = triple
+                self._know(one.left, left)
+                self._know(one.extent, extent)
+                whole = one.extent + one.left + one.right
+                self._know(whole, extent + left + right)
+
+    def _know(self, x: Scalar, number: int) -> None:
+        if not isinstance(x, Const):
+            self._facts.setdefault(x, sc.const(number))
+            self._facts.setdefault(-x, sc.const(-number))
+
+    def _same(self, x: Scalar, y: Scalar) -> None:
+        first, second = self.settled([x, y])
+        if first is second or {x, y} & {sc.const(0), sc.const(1)}:
+            return
+        if isinstance(second, Const):
+            first, second = second, first
+        self._parent[second] = first
+
+    def settled(
+        self, scalars: Iterable[Scalar], places: Mapping[Scalar, Scalar] | None = None
+    ) -> list[Scalar]:
+        """Return ``scalars`` in terms of representatives and constants.
+
+        ``places`` says what else is replaced on the way.
+        """
+        known = self._facts | {x: self._find(x) for x in self._parent}
+        first = scalar_walk.substitute(scalars, self._facts | dict(places or {}))
+        return [self._find(x) for x in scalar_walk.substitute(first, known)]
+
+    def _find(self, x: Scalar) -> Scalar:
+        while (parent := self._parent.get(x, x)) is not x:
+            x = parent
+        return x
+
+    def unify(self, expr: Expr, pattern: ReshapePattern | None) -> None:
+        """Note which extents ``expr`` requires to be equal."""
+        match expr:
+            case Pointwise() | Expand():
+                self._unify_stretched(expr)
+            case Reshape(source, result) if pattern is not None:
+                for old, new in pattern.groups:
+                    if len(old) == len(new) == 1:
+                        self._meet([source.shape[old[0]], result.shape[new[0]]])
+            case Concatenate(parts, result, axis):
+                for k in range(result.ndim):
+                    if k != axis:
+                        self._meet([t.shape[k] for t in (*parts, result)])
+            case _:
+                pass
+
+    def _unify_stretched(self, expr: Pointwise | Expand) -> None:
+        operands = (
+            *sources(expr),
+            *([expr.result] if isinstance(expr, Expand) else []),
+        )
+        rank = expr.result.ndim
+        for k in range(rank):
+            own = [
+                t.axes[k - rank + t.ndim].extent
+                for t in operands
+                if t.ndim > rank - 1 - k
+            ]
+            self._meet(own)
+
+    def _meet(self, extents: Iterable[Scalar]) -> None:
+        """Give extents one representative; those of 1 stretch, and constants stay."""
+        real = [x for x in self.settled(extents) if not isinstance(x, Const)]
+        real.sort(key=lambda x: x.key)
+        for other in real[1:]:
+            if other is not real[0]:
+                self._parent[other] = real[0]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The concrete forms of what rearranges elements: reshapes and resizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Concatenate, ExpandDims, Expr, Pad, Reshape, Slice, Squeeze
+from nfuser.ir.tensor import IterDomain, IterType, TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.domains.reshape import ReshapePattern
+    from nfuser.ir.scalar import Scalar
+
+Made: TypeAlias = tuple[list[Expr], tuple[TensorView, ...]]
+
+
+def concrete(shape: Sequence[Scalar], like: TensorView) -> TensorView:
+    """Return a tensor of known axes, of the dtype and at the line of ``like``."""
+    one = sc.const(1)
+    axes = tuple(
+        IterDomain(x, IterType.BROADCAST if x is one else IterType.ITERATION)
+        for x in shape
+    )
+    return TensorView(axes, like.dtype, like.source)
+
+
+def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) -> Made:
+    """Return a reshape to ``shape`` as squeeze, merges and splits, and broadcast."""
+    source, result = expr.source, concrete(shape, expr.result)
+    if 0 in (getattr(x, "value", 1) for x in shape):
+        # Nothing is read; which axes meet does not matter.
+        return [replace(expr, result=result, groups=())], (result,)
+    made: list[Expr] = []
+    if pattern.squeezed:
+        kept = [x for k, x in enumerate(source.shape) if k not in pattern.squeezed]
+        squeezed = concrete(kept, result)
+        made.append(Squeeze(source, squeezed, pattern.squeezed))
+        source = squeezed
+    if any(len(old) > 1 or len(new) > 1 for old, new in pattern.groups):
+        wide = [x for k, x in enumerate(shape) if k not in pattern.broadcast]
+        merged = concrete(wide, result)
+        groups = _renumbered(pattern)
+        made.append(Reshape(source, merged, groups, expr.inferred))
+        source = merged
+    if pattern.broadcast:
+        made.append(ExpandDims(source, result, pattern.broadcast))
+        source = result
+    return made, (source,)
+
+
+def _renumbered(
+    pattern: ReshapePattern,
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Return the groups, axes counted without those of extent 1."""
+    old = [k for left, _ in pattern.groups for k in left]
+    new = [k for _, right in pattern.groups for k in right]
+    return tuple(
+        (tuple(map(old.index, left)), tuple(map(new.index, right)))
+        for left, right in pattern.groups
+    )
+
+
+def without_trivial_resize(expr: Expr) -> Made:
+    """Forward the source of what resizes nothing; leave out parts that are empty."""
+    zero = sc.const(0)
+    match expr:
+        case Slice(source, result, starts, steps):
+            same = source.shape == result.shape and set(steps) <= {1}
+            if same and all(s is zero for s in starts):
+                return [], (source,)
+        case Pad(source, _, result, lefts):
+            if source.shape == result.shape and all(s is zero for s in lefts):
+                return [], (source,)
+        case Concatenate(parts, result, axis):
+            full = [t for t in parts if t.shape[axis] is not zero] or [parts[0]]
+            if len(full) == 1 and full[0].shape == result.shape:
+                return [], (full[0],)
+            if len(full) < len(parts):
+                expr = replace(expr, parts=tuple(full))
+        case _:
+            pass
+    return [expr], (getattr(expr, "result"),)  # noqa: B009

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which axes of a fusion one loop drives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import (
+    Argument,
+    Concatenate,
+    Constant,
+    Expand,
+    ExpandDims,
+    Expr,
+    FromScalar,
+    Iota,
+    Pad,
+    Permute,
+    Pointwise,
+    Reduce,
+    Remap,
+    Reshape,
+    Slice,
+    Squeeze,
+    Take,
+    results,
+    sources,
+)
+
+if TYPE_CHECKING:
+    from nfuser.ir.expr import Group
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+AxisKey: TypeAlias = "tuple[TensorView, int]"
+Keys: TypeAlias = "tuple[AxisKey, ...]"
+
+
+class Classes:
+    """Union of axes that one loop drives, or several where a reshape splits them."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self._parent: dict[AxisKey, Keys] = {}
+        for expr in fusion.exprs:
+            for result in results(expr):
+                for source in dict.fromkeys(sources(expr)):
+                    self._relate(expr, source, result)
+
+    def of(self, tensor: TensorView, single: bool) -> list[Keys]:
+        """Return the classes of each axis, outermost first; broadcast axes have none.
+
+        A fusion with a single root needs no classes: each axis is its own loop.
+        """
+        own = (((tensor, k),) for k in range(tensor.ndim))
+        return [
+            () if axis.is_broadcast else keys if single else self._found(keys)
+            for axis, keys in zip(tensor.axes, own, strict=True)
+        ]
+
+    def _found(self, keys: Keys) -> Keys:
+        found: list[AxisKey] = []
+        stack = list(reversed(keys))
+        while stack:
+            key = stack.pop()
+            if (parent := self._parent.get(key)) is None:
+                found.append(key)
+            else:
+                stack.extend(reversed(parent))
+        return tuple(found)
+
+    def _join(self, a: Keys, b: Keys) -> None:
+        if any(t.axes[k].is_broadcast for t, k in (*a, *b)):
+            return
+        first, second = self._found(a), self._found(b)
+        if first == second:
+            return
+        if len(second) == 1:
+            first, second = second, first
+        if len(first) == 1 and first[0] not in second:
+            self._parent[first[0]] = second
+        elif len(first) == len(second):
+            pairs = list(zip(first, second, strict=True))
+            if all(_extent(x) is _extent(y) for x, y in pairs):
+                self._parent.update({x: (y,) for x, y in pairs if x != y})
+
+    def _relate(self, expr: Expr, source: TensorView, result: TensorView) -> None:
+        """Join axes of a source with the axes of a result that they run along."""
+        for old, new in _groups(expr, source, result):
+            left = tuple((source, k) for k in old)
+            right = tuple((result, k) for k in new)
+            self._join(right, left)
+
+
+def _extent(key: AxisKey) -> sc.Scalar:
+    return key[0].axes[key[1]].extent
+
+
+def _groups(expr: Expr, source: TensorView, result: TensorView) -> list[Group]:
+    """Return the axes of ``source`` and ``result`` that the same loops may drive."""
+    if isinstance(expr, Reshape):
+        groups: tuple[Group, ...] = expr.groups or ()
+        return [g for g in groups if min(map(len, g)) == 1]
+    return [((a,), (b,)) for a, b in _pairs(expr, source, result)]
+
+
+def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int, int]]:
+    match expr:
+        case Pointwise() | Expand():
+            shift = result.ndim - source.ndim
+            return [(k, k + shift) for k in range(source.ndim)]
+        case Permute(_, _, order):
+            return [(axis, k) for k, axis in enumerate(order)]
+        case Slice() | Concatenate() | Pad():
+            pairs = zip(source.shape, result.shape, strict=source.ndim > 0)
+            return [(k, k) for k, (a, b) in enumerate(pairs) if a is b]
+        case Remap(_, _, index):
+            places = {sc.place(k, x): k for k, x in enumerate(result.shape)}
+            return [(k, places[i]) for k, i in enumerate(index) if i in places]
+        case ExpandDims(_, _, axes):
+            own = (k for k in range(result.ndim) if k not in axes)
+            return list(enumerate(own))
+        case Squeeze(_, _, axes) | Reduce(_, _, _, axes):
+            own = (k for k in range(source.ndim) if k not in axes)
+            return [(axis, k) for k, axis in enumerate(own)]
+        case Take():
+            return _taken(expr, source)
+        case Reshape() | Argument() | Constant() | FromScalar() | Iota():
+            return []
+        case _:
+            assert_never(expr)
+
+
+def _taken(expr: Take, source: TensorView) -> list[tuple[int, int]]:
+    added = 0 if expr.along else expr.index.ndim - 1
+    found: list[tuple[int, int]] = []
+    if source is expr.index:
+        shift = 0 if expr.along else expr.axis
+        found += [(k, k + shift) for k in range(source.ndim)]
+    if source is expr.source:
+        kept = (k for k in range(source.ndim) if k != expr.axis)
+        found += [(k, k if k < expr.axis else k + added) for k in kept]
+    return found
