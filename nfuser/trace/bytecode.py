@@ -12,6 +12,8 @@ attribute ``weights``, item 0.
 from __future__ import annotations
 
 import dis
+from contextvars import ContextVar
+from enum import Enum
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -24,6 +26,18 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["global", "cell", "local", "import"]
 
 
+class _Referent(Enum):
+    REFERENT = "what it refers to"
+
+
+REFERENT = _Referent.REFERENT
+
+
+def _referent(whole: Any) -> Any:
+    """Return what a weak reference, or a context variable, stands for now."""
+    return whole.get(None) if isinstance(whole, ContextVar) else whole()
+
+
 @value
 class Step:
     """One step from a value to a part of it: an attribute, or an item."""
@@ -33,9 +47,13 @@ class Step:
 
     def apply(self, whole: Any) -> Any:
         """Return the part."""
-        return getattr(whole, self.key) if self.is_attribute else whole[self.key]
+        if self.is_attribute:
+            return getattr(whole, self.key)
+        return whole[self.key] if self.key is not REFERENT else _referent(whole)
 
     def __str__(self) -> str:
+        if self.key is REFERENT:
+            return "()"
         return f".{self.key}" if self.is_attribute else f"[{self.key!r}]"
 
 
@@ -67,16 +85,24 @@ _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 def paths(code: CodeType) -> tuple[NamedPath, ...]:
     """Return every read of a name in ``code``, in order, functions inside included."""
     found = list(_paths(code))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found += [
-                path
-                for path in paths(constant)
-                # A local of the inner function is not one of ours; a cell may be.
-                if path.kind != "local"
-                and not (path.kind == "cell" and path.name in constant.co_cellvars)
-            ]
+    modules = _imports(code)
+    for inner in inner_codes(code):
+        for path in paths(inner):
+            # A local of the inner function is not one of ours; a cell may be.
+            is_cell = path.kind == "cell"
+            if path.kind == "local" or (is_cell and path.name in inner.co_cellvars):
+                continue
+            if is_cell and (module := modules.get(path.name)) is not None:
+                steps = (*module.steps, *path.steps)
+                found.append(NamedPath(module.kind, module.name, steps))
+            else:
+                found.append(path)
     return tuple(found)
+
+
+def inner_codes(code: CodeType) -> list[CodeType]:
+    """Return the functions that ``code`` defines."""
+    return [x for x in code.co_consts if isinstance(x, CodeType)]
 
 
 def _paths(code: CodeType) -> Iterator[NamedPath]:

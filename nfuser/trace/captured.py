@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import weakref
 from array import array
-from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,8 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
 from nfuser.trace.bytecode import Step
+from nfuser.trace.elements import Elements
+from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
 from nfuser.trace.parts import PLAIN, is_array
 from nfuser.trace.standin import Standin
@@ -119,12 +121,20 @@ class Snapshot:
         self._defaults = _default_objects(function)
         self._first_slot = first_slot
         self._origins: dict[Any, list[Origin]] = {}
-        for origin, found in self._finder.values.items():
-            if is_array(found):
-                self._origins.setdefault(_memory(found), []).append(origin)
+        self._indexed = 0
+        self._index()
+        self.elements = Elements(_memory, self._finder.values.values())
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
         self._random = clocks.state(self._generators())
+
+    def _index(self) -> None:
+        """List by their memory the arrays that were found since last time."""
+        values = self._finder.values
+        for origin, found in islice(values.items(), self._indexed, None):
+            if is_array(found):
+                self._origins.setdefault(_memory(found), []).append(origin)
+        self._indexed = len(values)
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
         """Add the objects inside an argument, which no name stands for."""
@@ -143,8 +153,13 @@ class Snapshot:
     def _generators(self) -> list[Any]:
         return [v for v in self._finder.values.values() if clocks.is_generator(v)]
 
+    def observe(self, step: Callable[[], Any]) -> Any:
+        """Run ``step`` of the trace; what it does adds to what is watched."""
+        return Observer(self._finder, self.elements).run(step)
+
     def meet(self, item: Any) -> CapturedArray:
         """Return the input that the captured array ``item`` becomes."""
+        self._index()
         origin = next(iter(self._origins.get(_memory(item), ())), None)
         if origin is None:
             message = (
@@ -172,13 +187,14 @@ class Snapshot:
         """Return what the trace depends on."""
         clocks.check(self._random, clocks.state(self._generators()))
         constants = [
-            Constant(origin, _same_keys(kind, keys), origin.reader())
-            for origin, (kind, keys) in self._finder.containers.items()
+            Constant(origin, test(), origin.reader())
+            for origin, test in self._finder.containers.items()
         ]
         constants += self._defaults
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
-            if origin not in inputs and not clocks.is_generator(found):
+            is_input = origin in inputs and not self.elements.was_seen(found)
+            if not is_input and not clocks.is_generator(found):
                 constants.append(Constant(origin, _same(found), origin.reader()))
         return Captured(tuple(self._slots.values()), tuple(constants), aliases)
 
@@ -187,6 +203,7 @@ class Snapshot:
 
         Their elements are inputs. Elements that Python may have seen are constants.
         """
+        self._index()
         inputs: set[Origin] = set()
         aliases: list[tuple[Origin, Origin]] = []
         for first, *others in self._origins.values():
@@ -267,14 +284,6 @@ def _memory(item: Any) -> Any:
     if hasattr(item, "data_ptr"):
         return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
     return id(item)
-
-
-def _same_keys(kind: type, keys: tuple[Any, ...]) -> Callable[[Any], bool]:
-    if issubclass(kind, (list, tuple, deque)):
-        return lambda found: type(found) is kind and len(found) == len(keys)
-    if issubclass(kind, dict):
-        return lambda found: type(found) is kind and tuple(found) == keys
-    return lambda found: type(found) is kind
 
 
 def _same(expected: Any) -> Callable[[Any], bool]:

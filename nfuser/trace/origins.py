@@ -10,11 +10,18 @@ from __future__ import annotations
 import builtins
 import sys
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec, resolve_name
 from operator import attrgetter
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +38,7 @@ from nfuser.trace.parts import (
     is_users_file,
     is_users_module,
     parts_of,
+    same_names,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +48,8 @@ if TYPE_CHECKING:
 # change.
 _FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
 _UNFOLLOWED = {"globals", "eval", "exec", "input", "__import__"}
+# Methods that tell nothing of what they change.
+_WRITES = {"add", "append", "appendleft", "clear", "discard", "extend", "insert"}
 _DEEPEST, _MOST = 16, 2000
 
 
@@ -113,28 +123,63 @@ class Finder:
 
     reads: dict[Origin, int] = field(default_factory=dict[Origin, int])
     values: dict[Origin, Any] = field(default_factory=dict[Origin, Any])
-    containers: dict[Origin, tuple[type, tuple[Any, ...]]] = field(
-        default_factory=dict[Origin, "tuple[type, tuple[Any, ...]]"]
+    containers: dict[Origin, Callable[[], Callable[[Any], bool]]] = field(
+        default_factory=dict[Origin, "Callable[[], Callable[[Any], bool]]"]
     )
-    _visited: set[tuple[CodeType, Origin | None]] = field(
-        default_factory=set["tuple[CodeType, Origin | None]"]
+    _visited: set[tuple[Any, ...]] = field(default_factory=set["tuple[Any, ...]"])
+    _known: dict[int, tuple[Origin, Any]] = field(
+        default_factory=dict[int, "tuple[Origin, Any]"]
     )
+    _objects: dict[int, Any] = field(default_factory=dict[int, Any])
+    _whole: set[Origin] = field(default_factory=set[Origin])
+    _inner: set[CodeType] = field(default_factory=set[CodeType])
+    _functions: dict[CodeType, list[Any]] = field(
+        default_factory=dict[CodeType, "list[Any]"]
+    )
+
+    def is_inside(self, code: CodeType) -> bool:
+        """Tell whether a function that was visited defines ``code``."""
+        return code in self._inner
+
+    def has_visited(
+        self, code: CodeType, names: Mapping[str, Any], cells: Mapping[str, Any]
+    ) -> bool:
+        """Tell whether a function of this code, globals and closure was visited."""
+        return any(
+            function.__globals__ is names and _holds(function, cells)
+            for function in self._functions.get(code, ())
+        )
+
+    def known(self, items: Mapping[str, Any]) -> dict[str, tuple[Origin, Any]]:
+        """Return the objects among ``items`` that are known, but not as a whole."""
+        pairs = {name: self._known.get(id(item)) for name, item in items.items()}
+        return {
+            name: pair
+            for name, pair in pairs.items()
+            if pair is not None and pair[0] not in self._whole
+        }
 
     def visit(self, function: Any, arguments: Mapping[str, tuple[Origin, Any]]) -> None:
         """Add what ``function`` reads; ``arguments`` are the ones known by origin."""
-        if isinstance(function, partial):
-            self.add(
-                Origin(Root({"partial": function}, "partial"), "partial"), function
-            )
+        if isinstance(function, partial) or _call_method(function) is not None:
+            root = Root({"function": function}, "function")
+            self.add(Origin(root, "function"), function)
             return
         function, arguments = _unbound(function, arguments)
         code = getattr(function, "__code__", None)
         if code is None:
             return
         owner = next((origin for origin, _ in arguments.values()), None)
-        if (code, owner) in self._visited:
+        pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        cells = tuple(id(cell) for name, cell in pairs if name != "__class__")
+        if (code, owner, cells) in self._visited:
             return
-        self._visited.add((code, owner))
+        self._visited.add((code, owner, cells))
+        for origin, item in arguments.values():
+            if not isinstance(item, PLAIN):
+                self._known.setdefault(id(item), (origin, item))
+        self._functions.setdefault(code, []).append(function)
+        self._inner.update(_codes_inside(code))
         for path in bytecode.paths(code):
             begin = _begin(function, path, arguments)
             if begin is not None:
@@ -147,13 +192,16 @@ class Finder:
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 break
-            if isinstance(found, ModuleType) and not is_users_module(found):
-                _check_library(str(origin), found, steps[len(origin.steps) :])
-                return
             try:
                 part = step.apply(found)
             except Exception:  # noqa: BLE001 (a path that fails here fails for the user)
                 return
+            if isinstance(found, ModuleType) and not is_users_module(found):
+                if not isinstance(part, ModuleType):
+                    clocks.refuse(f"{found.__name__}{step}", part)
+                # A library stays as it is, but for lists and tables that it shows.
+                if not isinstance(part, (ModuleType, dict, list)):
+                    return
             owner = (origin, found)
             origin, found = origin.then(step), part
         clocks.refuse(str(origin), found)
@@ -164,7 +212,10 @@ class Finder:
     ) -> None:
         """Add a value that the function names, and what is read when it is called."""
         self.reads[origin] = self.reads.get(origin, 0) + 1
-        if isinstance(found, (ModuleType, BuiltinFunctionType, np.ufunc)):
+        if isinstance(found, (ModuleType, np.ufunc)):
+            return
+        if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
+            self._add_bound(origin, found, owner)
             return
         if is_spent_by_reading(found):
             message = (
@@ -185,7 +236,7 @@ class Finder:
             self._enter(origin, found, inner, owner)
         elif method := _call_method(found):
             name = next(iter(method.__code__.co_varnames))
-            self.containers[origin] = (type(found), ())
+            self.containers[origin] = same_names(found)
             self.visit(method, {name: (origin, found)})
             self._add_defaults(origin.then(Step(method.__name__, True)), method)
         else:
@@ -204,9 +255,11 @@ class Finder:
             self.values[origin] = found
         code = getattr(plain, "__code__", None)
         if code is None or not is_users_file(code.co_filename):
+            if isinstance(found, MethodType):
+                self._add_bound(origin, found, owner)
             return
         known: dict[str, tuple[Origin, Any]] = {}
-        bound = getattr(function, "__self__", None)
+        bound = getattr(found, "__self__", None)
         if owner is not None and bound is not None and code.co_argcount:
             if bound is owner[1]:
                 known[code.co_varnames[0]] = owner
@@ -221,6 +274,30 @@ class Finder:
             origin = origin.then(Step("__nfuser_wrapped__", True))
         self._add_defaults(origin, plain)
 
+    def _is_shared(self, found: Any) -> bool:
+        """Tell whether an object is watched in another place, so that its name is left.
+
+        Lists and the like are watched in each place: to know one is to keep it alive.
+        """
+        if not hasattr(type(found), "__weakref__"):
+            return False
+        is_shared = id(found) in self._objects
+        self._objects[id(found)] = found
+        return is_shared
+
+    def _add_bound(
+        self, origin: Origin, method: Any, owner: tuple[Origin, Any] | None
+    ) -> None:
+        """Add the object whose ``method`` of a library the function names."""
+        bound = method.__self__
+        if bound is None or isinstance(bound, (ModuleType, type)):
+            return
+        if method.__name__ in _WRITES:
+            return
+        if owner is None or bound is not owner[1]:
+            owner = origin.then(Step("__self__", True)), bound
+        self._expand(*owner, ())
+
     def _add_defaults(self, origin: Origin, function: Any) -> None:
         for name in ("__defaults__", "__kwdefaults__"):
             if values := getattr(function, name, None):
@@ -228,22 +305,41 @@ class Finder:
 
     def _expand(self, origin: Origin, found: Any, above: tuple[Any, ...]) -> None:
         """Add the parts of a container or of an object; ``above`` are what holds it."""
-        if origin in self.values:
+        if origin in self.values or origin in self._whole:
             return
         # What holds itself is followed where it was met first.
         is_leaf = isinstance(found, PLAIN) or is_array(found)
+        is_leaf = is_leaf or clocks.is_generator(found)
         is_leaf = is_leaf or any(found is whole for whole in above)
         if above and not is_leaf:
             self._called(origin, found, None)
+        is_leaf = is_leaf or self._is_shared(found)
         parts = None if is_leaf else parts_of(found)
         if parts is None:
             self.values[origin] = found
             return
         if len(above) >= _DEEPEST or len(self.values) + len(parts) > _MOST:
             raise _too_large(origin)
-        self.containers[origin] = (type(found), tuple(s.key for s, _ in parts))
+        self.containers[origin] = same_names(found)
+        self._whole.add(origin)
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
+
+
+def _holds(function: Any, cells: Mapping[str, Any]) -> bool:
+    """Tell whether the closure of ``function`` holds the very values in ``cells``."""
+    names = function.__code__.co_freevars
+    pairs = zip(names, function.__closure__ or (), strict=True)
+    try:
+        return all(c.cell_contents is cells[n] for n, c in pairs if n in cells)
+    except ValueError:
+        return False
+
+
+@lru_cache(1024)
+def _codes_inside(code: CodeType) -> frozenset[CodeType]:
+    inner = bytecode.inner_codes(code)
+    return frozenset(inner).union(*(_codes_inside(c) for c in inner))
 
 
 def _too_large(origin: Origin) -> TraceError:
@@ -253,17 +349,6 @@ def _too_large(origin: Origin) -> TraceError:
         "as one array"
     )
     return TraceError(message)
-
-
-def _check_library(name: str, module: ModuleType, steps: tuple[Step, ...]) -> None:
-    """Refuse what a library names that differs from call to call."""
-    found: Any = module
-    name = module.__name__
-    for step in steps:
-        found = getattr(found, str(step.key), None)
-        name += str(step)
-        if not isinstance(found, ModuleType):
-            clocks.refuse(name, found)
 
 
 def _unbound(
@@ -283,7 +368,7 @@ def _begin(
 ) -> tuple[Origin, Any] | None:
     """Return where the name of ``path`` is read, and its value."""
     if path.kind == "import":
-        return _imported(function, path.name)
+        return imported(function.__globals__.get("__package__") or "", path.name)
     if path.name in arguments and path.kind in ("local", "cell"):
         return arguments[path.name]
     if path.kind == "global":
@@ -310,10 +395,10 @@ def _begin(
     return None
 
 
-def _imported(function: Any, name: str) -> tuple[Origin, Any] | None:
-    """Return the user's module that ``function`` imports by ``name``."""
+def imported(package: str, name: str) -> tuple[Origin, Any] | None:
+    """Return the user's module that is imported by ``name`` in ``package``."""
     try:
-        name = resolve_name(name, function.__globals__.get("__package__") or "")
+        name = resolve_name(name, package)
         if name not in sys.modules:
             # A library stays as it is, and may take seconds to import.
             spec = find_spec(name.partition(".")[0])

@@ -8,40 +8,117 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import sysconfig
+import weakref
+from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, MappingView, Sequence
+from contextvars import ContextVar
+from enum import Enum
 from functools import lru_cache, partial
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.bytecode import Step
+from nfuser.trace.bytecode import REFERENT, Step
 from nfuser.trace.source_line import is_users
+from nfuser.trace.standin import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
+# What is known by identity or compared whole. The environment is watched as it is read.
+_WHOLE = (
+    *(*PLAIN, range, slice, bytearray, array, memoryview, Standin, type(os.environ)),
+    *(FunctionType, MethodType, ModuleType, Enum),
+)
+_INERT = frozenset(
+    {
+        *("concurrent", "importlib", "inspect", "io", "logging", "multiprocessing"),
+        *("nfuser", "numba", "pathlib", "threading", "typing", "typing_extensions"),
+    }
+)
+"""Libraries whose objects hold no values, or hold much of a process."""
 
 
 def parts_of(found: Any) -> list[tuple[Step, Any]] | None:
-    """Return the parts of ``found``; None when it is taken as a whole."""
-    if isinstance(found, dict):
-        return [(Step(k, False), v) for k, v in found.items()]
-    if isinstance(found, (list, tuple, deque)):
+    """Return the parts of ``found``; None when it is taken as a whole.
+
+    Anything with items has them as parts, whatever its class: views and wrappers too.
+    """
+    if isinstance(found, _WHOLE):
+        return None
+    items = _items(found)
+    names = _attributes(found, items is not None)
+    if items is None and not names and not _may_gain_names(found):
+        return None
+    return [*(items or ()), *((Step(k, True), v) for k, v in names.items())]
+
+
+def _items(found: Any) -> list[tuple[Step, Any]] | None:
+    if isinstance(found, Mapping):
+        return [(Step(k, False), found[k]) for k in found]
+    if isinstance(found, (Sequence, deque)):
         return [(Step(k, False), v) for k, v in enumerate(found)]
     if isinstance(found, partial):
         names = ("func", "args", "keywords")
         return [(Step(k, True), getattr(found, k)) for k in names]
-    if isinstance(found, (FunctionType, MethodType, ModuleType)):
-        return None
-    names = _class_data(found if isinstance(found, type) else type(found))
-    if not isinstance(found, type):
-        if not isinstance(found, SimpleNamespace) and not _is_users_class(type(found)):
-            return None
-        names |= getattr(found, "__dict__", {})
-        names |= _slot_values(found)
-    return [(Step(k, True), v) for k, v in names.items()] or None
+    if isinstance(found, MappingView):
+        mapping = getattr(found, "mapping", None)
+        return None if mapping is None else [(Step("mapping", True), mapping)]
+    if isinstance(found, (weakref.ref, ContextVar)):
+        step = Step(REFERENT, False)
+        return [(step, step.apply(found))]
+    return None
+
+
+def _attributes(found: Any, has_items: bool) -> dict[str, Any]:
+    """Return the attributes of an object, and of the user's classes behind it."""
+    if isinstance(found, type):
+        return _class_data(found)
+    if type(found).__module__.partition(".")[0] in _INERT:
+        return {}
+    names = {} if has_items else _class_data(type(found))
+    names |= {k: v for k, v in _own(found).items() if not k.startswith("__")}
+    return names | _slot_values(found)
+
+
+def _may_gain_names(found: Any) -> bool:
+    is_object = not isinstance(found, type) and hasattr(found, "__dict__")
+    return is_object and _is_users_class(type(found))
+
+
+def _own(found: Any) -> dict[str, Any]:
+    own = getattr(found, "__dict__", None)
+    return own if isinstance(own, dict) else {}
+
+
+def same_names(found: Any) -> Callable[[], Callable[[Any], bool]]:
+    """Return what makes the test that a whole has the parts that it has now.
+
+    A trace may give an object attributes, which it then sets in every call; items that
+    it adds to a container are seen by the next call only, so they are a change.
+    """
+    kind = type(found)
+    if isinstance(found, (Sequence, deque)):
+        count = len(found)
+        return lambda: lambda now: type(now) is kind and len(now) == count
+    if isinstance(found, Mapping):
+        keys = tuple(found)
+        return lambda: lambda now: type(now) is kind and tuple(now) == keys
+    if isinstance(found, type) or not hasattr(found, "__dict__"):
+        return lambda: lambda now: type(now) is kind
+    return lambda: _same_attributes(kind, tuple(_own(found)))
+
+
+def _same_attributes(kind: type, names: tuple[str, ...]) -> Callable[[Any], bool]:
+    if not names:
+        return lambda now: type(now) is kind and not _own(now)
+    return lambda now: type(now) is kind and tuple(now.__dict__) == names
 
 
 def _class_data(kind: type) -> dict[str, Any]:
@@ -110,6 +187,11 @@ def is_users_module(module: ModuleType) -> bool:
     return is_users_file(file)
 
 
-def _is_users_class(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
+def is_users_name(name: str | None) -> bool:
+    """Tell whether the module of this name is neither of a library nor installed."""
+    module = sys.modules.get(name or "")
     return module is not None and is_users_module(module)
+
+
+def _is_users_class(kind: type) -> bool:
+    return is_users_name(kind.__module__)

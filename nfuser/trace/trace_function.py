@@ -40,6 +40,7 @@ from nfuser.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from nfuser.ir.tensor import TensorView
 
@@ -53,8 +54,9 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     try:
         snapshot = Snapshot(function, args, kwargs, call.input_count)
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
+        tracer.meet_number = snapshot.elements.meet
         with tracer.running():
-            returned = _call(function, args, kwargs)
+            returned = snapshot.observe(lambda: _call(function, args, kwargs))
             tensors, leaves, shape = _outputs(tracer, returned)
         captured = snapshot.freeze()
     except NfuserError as error:
@@ -84,7 +86,7 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     except RecursionError as error:
         found = refusals.endless(name)
         # The innermost frames lie in nfuser as likely as in the user's function.
-        raise found.with_traceback(error.__traceback__) from None
+        raise found.with_traceback(_to_last_call(error.__traceback__)) from None
     except TypeError as error:
         trace = error.__traceback__
         if trace is None or trace.tb_next is not None:
@@ -96,6 +98,18 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             raise error from None
         line = current_line()
         raise ArgumentError(message + (line.note if line else "")) from None
+
+
+def _to_last_call(trace: TracebackType | None) -> TracebackType | None:
+    """Cut off the frames that had not begun to run: their line is that of ``def``."""
+    kept = last = trace
+    while trace is not None:
+        if trace.tb_lineno != trace.tb_frame.f_code.co_firstlineno:
+            last = trace
+        trace = trace.tb_next
+    if last is not None:
+        last.tb_next = None
+    return kept
 
 
 def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:

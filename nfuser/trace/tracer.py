@@ -55,6 +55,7 @@ class Tracer:
         self.handlers = handlers
         self._wrap = wrap
         self.capture: Callable[[Any], TensorView | None] = lambda _: None
+        self.meet_number: Callable[[Any], None] = lambda _: None
         self.captured: dict[int, TensorView] = {}
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
@@ -81,6 +82,7 @@ class Tracer:
                 raise TraceError(message)
             return item._operand()  # pyright: ignore[reportPrivateUsage]
         if isinstance(item, (bool, int, float, complex, np.generic)):
+            self.meet_number(item)
             return item
         captured = self.capture(item)
         if captured is not None:
