@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from nfuser import config as settings
+from nfuser.runtime.registry import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def clean_config(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Give each test default settings, an empty disk cache and full verification."""
+    """Give each test default settings, empty caches and full verification.
+
+    Kernels stay: to compile them takes time, and which test did so changes nothing.
+    """
+    forget_all(kernels=False)
     with _clean(pytestconfig.stash[CACHE] / str(next(_cache_numbers))):
         yield
 

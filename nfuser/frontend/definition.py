@@ -7,16 +7,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import nfuser.config as config
 from nfuser.debug import dump
 from nfuser.device.descriptor import describe
-from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
-from nfuser.frontend.definition_draft import Draft, place
+from nfuser.errors import ArgumentError, NfuserError, ShapeError, UnsupportedError
+from nfuser.frontend.definition_define import DEFINE
+from nfuser.frontend.definition_draft import Draft
 from nfuser.frontend.definition_inputs import (
-    NumberInput,
-    TensorInput,
     constant_of,
     default_dtype,
     tensor_descriptor,
@@ -24,6 +24,7 @@ from nfuser.frontend.definition_inputs import (
 from nfuser.frontend.definition_ops import TABLE, Ops
 from nfuser.frontend.definition_run import Runner, check_backend
 from nfuser.frontend.definition_text import definition_text
+from nfuser.frontend.definition_trie import Trie
 from nfuser.frontend.definition_types import (
     DataType,
     Scalar,
@@ -32,21 +33,23 @@ from nfuser.frontend.definition_types import (
     required_dtype,
 )
 from nfuser.frontend.kernels import KernelView
-from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Argument
-from nfuser.ir.tensor import tensor
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.locks import ForkSafeLock
+from nfuser.runtime import registry
 from nfuser.runtime.counters import Counters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from types import TracebackType
 
     from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.counters import CacheInfo
+
+_CALLS = {**{f"ops.{name}": verb for name, verb in TABLE.items()}, **DEFINE}
+DEFINITIONS: Trie[Runner] = Trie()
+registry.has_cache(DEFINITIONS.clear)
 
 
 class FusionDefinition:
@@ -66,11 +69,14 @@ class FusionDefinition:
 
     def __init__(self, *, backend: str | None = None) -> None:
         check_backend(backend)
-        self.ops = Ops(draft := Draft(TABLE))
+        # While something is dumped, each definition shows all its stages.
+        followed = None if config.current().dump else DEFINITIONS.root(backend)
+        self.ops = Ops(draft := Draft(_CALLS, followed))
         self._draft = draft
         self._backend = backend
         self._runner: Runner | None = None
         self._counters = Counters()
+        self._shares = False  # what it runs was built by an equal definition
         self._lock = ForkSafeLock()
 
     def __enter__(self) -> FusionDefinition:
@@ -135,35 +141,16 @@ class FusionDefinition:
         is_cpu: bool,
         stride_order: tuple[int, ...],
     ) -> Tensor:
-        draft = self._draft
-        _check_shape(shape, stride_order, is_cpu)
         listed = (
-            (contiguity,) * len(shape)
-            if isinstance(contiguity, bool)
-            else tuple(contiguity)
+            [contiguity] * len(shape) if isinstance(contiguity, bool) else contiguity
         )
-        if len(listed) != len(shape):
-            message = f"contiguity has {len(listed)} entries for {len(shape)} axes"
-            raise ShapeError(message)
-        slot, where = len(draft.inputs), place(draft.builder.source)
-        extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
-        view = tensor(extents, dtype)
-        draft.builder.emit(Argument(slot, view, by_value=is_cpu))
-        found: Tensor = draft.wrap(view)
-        if is_cpu:
-            draft.inputs.append(NumberInput(found.name, dtype, where, is_array=True))
-        else:
-            draft.inputs.append(
-                TensorInput(found.name, dtype, shape, listed, stride_order, where)
-            )
         options: dict[str, Any] = {"shape": list(shape), "contiguity": list(listed)}
         options["dtype"] = data_type(dtype)
         if is_cpu:
             options["is_cpu"] = True
         if stride_order:
             options["stride_order"] = list(stride_order)
-        draft.record("define_tensor", (), options, found)
-        return found
+        return self._draft.perform("define_tensor", (), options)
 
     def from_array(self, array: Any, static_sizes: bool = False) -> Tensor:
         """Add an input like ``array``: its dtype, rank, layout and axes of size 1."""
@@ -184,43 +171,21 @@ class FusionDefinition:
 
     def define_scalar(self, value: Any = None, dtype: Any = None) -> Scalar:
         """Return a constant, or add a number to the inputs if ``value`` is None."""
-        draft = self._draft
-        with draft.at_users_line():
+        with self._draft.at_users_line():
             if isinstance(value, DataType):
                 value, dtype = None, value
             if value is None:
                 given = required_dtype(DataType.Double if dtype is None else dtype)
-                found = self._scalar_input(given)
-                options: dict[str, Any] = {"dtype": data_type(given)}
-                draft.record("define_scalar", (), options, found)
-                return found
-            given = default_dtype(value) if dtype is None else required_dtype(dtype)
-            found = draft.wrap(constant_of(value, given))
-            options = {"dtype": data_type(given)}
-            draft.record("define_scalar", (found.value,), options, found)
-            return found
+            else:
+                given = default_dtype(value) if dtype is None else required_dtype(dtype)
+            constants = () if value is None else (constant_of(value, given),)
+            options: dict[str, Any] = {"dtype": data_type(given)}
+            return self._draft.perform("define_scalar", constants, options)
 
     def define_vector(self, size: int) -> list[Scalar]:
         """Add ``size`` integers to the inputs."""
-        draft = self._draft
-        with draft.at_users_line():
-            int_type = required_dtype(DataType.Int)
-            found = [self._scalar_input(int_type) for _ in range(size)]
-            draft.record("define_vector", (size,), {}, found)
-            return found
-
-    def _scalar_input(self, dtype: DType) -> Scalar:
-        draft = self._draft
-        slot, where = len(draft.inputs), place(draft.builder.source)
-        if dtype.is_integer:
-            found: Scalar = draft.wrap(sc.scalar_input(slot))
-        else:
-            # Python's floats are doubles; beside an f32 tensor they are rounded.
-            wide = dtype if dtype.is_bool else _WIDE[dtype.kind]
-            view = draft.builder.argument(slot, 0, required_dtype(wide), by_value=True)
-            found = draft.wrap(draft.same_kind(view, ()))
-        draft.inputs.append(NumberInput(found.name, dtype, where))
-        return found
+        with self._draft.at_users_line():
+            return self._draft.perform("define_vector", (size,), {})
 
     # -- outputs -------------------------------------------------------------
 
@@ -233,14 +198,13 @@ class FusionDefinition:
                     "never written; return the output and copy it"
                 )
                 raise UnsupportedError(message)
-            self._draft.add_output(output)
-            self._draft.record("add_output", (output,), {}, None)
+            self._draft.perform("add_output", (output,), {})
 
     def validate_definition(self) -> tuple[bool, str]:
         """Tell whether the definition can run, and why not."""
         if not self._draft.records:
             return False, "Fusion is empty!"
-        if not self._draft.outputs:
+        if not any(record.name == "add_output" for record in self._draft.records):
             return False, "Fusion has no output; call fd.add_output"
         return True, ""
 
@@ -248,12 +212,32 @@ class FusionDefinition:
 
     def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
         """Return the outputs for arrays and numbers, in the order of definition."""
-        return self._complete().run(inputs, self._counters)
+        runner = self._complete()
+        with self._at_own_lines(inputs):
+            return runner.run(inputs, self._counters)
 
     def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
         """Return the kernels that a call with ``inputs`` runs."""
-        plan = self._complete().plan(inputs, self._counters)
+        runner = self._complete()
+        with self._at_own_lines(inputs):
+            plan = runner.plan(inputs, self._counters)
         return [KernelView(launch) for launch in plan.program.launches]
+
+    @contextmanager
+    def _at_own_lines(self, inputs: Sequence[Any]) -> Generator[None]:
+        """Raise errors of a call that name lines of this definition.
+
+        One that follows another shares what that built, with its lines.
+        """
+        try:
+            yield
+        except NfuserError:
+            if self._shares:
+                with self._lock:
+                    self._draft.write()
+                    own = self._built()
+                own.plan(inputs, Counters())
+            raise
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""
@@ -271,13 +255,33 @@ class FusionDefinition:
     def _complete(self) -> Runner:
         with self._lock:
             if self._runner is None:
-                self._runner = self._closed()
+                self._runner = self._found() or self._recorded()
             return self._runner
 
-    def _closed(self) -> Runner:
+    def _found(self) -> Runner | None:
+        """Return what an equal definition left, if there was one."""
+        self._draft.is_open = False
+        node = self._draft.node
+        found = None if node is None else DEFINITIONS.leaf(node)
+        if found is not None:
+            self._counters.reason = "an equal definition had built what it needs"
+            self._shares = True
+        return found
+
+    def _recorded(self) -> Runner:
         is_valid, problem = self.validate_definition()
         if not is_valid:
             raise ArgumentError(problem)
+        self._draft.write()
+        made = self._built()
+        self._counters.add("traces")
+        if config.current().dump:
+            return made
+        found = DEFINITIONS.add(self._backend, self._draft.records, made)
+        self._shares = found is not made
+        return found
+
+    def _built(self) -> Runner:
         draft = self._draft
         fusion = draft.close()
         if config.current().verify:
@@ -289,25 +293,9 @@ class FusionDefinition:
         return Runner(fusion, draft.inputs, needed, fits, self._backend)
 
     def __str__(self) -> str:
-        return text(self._draft.builder.fusion(self._draft.outputs))
+        with self._lock:
+            self._draft.write()
+            return text(self._draft.builder.fusion(self._draft.outputs))
 
     def __repr__(self) -> str:
         return definition_text(self._draft.records, self._backend)
-
-
-_WIDE = {"f": DataType.Double, "c": DataType.ComplexDouble}
-
-
-def _check_shape(
-    shape: tuple[object, ...], stride_order: tuple[int, ...], is_cpu: bool
-) -> None:
-    for n in shape:
-        if isinstance(n, bool) or not isinstance(n, int) or n < -1:
-            message = f"a size is an integer, -1 where it is any; found {n!r}"
-            raise ShapeError(message)
-    if stride_order and sorted(stride_order) != list(range(len(shape))):
-        message = f"stride_order must rank {len(shape)} axes, not {stride_order}"
-        raise ShapeError(message)
-    if is_cpu and shape:
-        message = "is_cpu is for arrays without axes; define the tensor with shape=[]"
-        raise UnsupportedError(message)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, NfuserError, ShapeError
+from nfuser.frontend.definition_trie import handed, record_key
 from nfuser.frontend.definition_types import (
     DataType,
     Handle,
@@ -30,10 +32,11 @@ from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from nfuser.frontend.definition_inputs import Input
+    from nfuser.frontend.definition_trie import Node
     from nfuser.ir.fusion import Fusion
 
 INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
@@ -52,11 +55,14 @@ class Requirement:
 class Draft:
     """A definition in the making.
 
-    ``table`` maps names of operations to functions of the draft and the operands.
+    ``table`` maps what can be recorded (``ops.add``, ``define_tensor``) to functions of
+    the draft and the arguments. As long as the calls are those of an earlier
+    definition, the draft follows it at ``node`` of the tree and nothing is built.
     """
 
-    def __init__(self, table: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, table: Mapping[str, Callable[..., Any]], node: Node[Any] | None):
         self.table = table
+        self.node = node
         self.builder = ops.Builder(name="definition")
         self.inputs: list[Input] = []
         self.outputs: list[TensorView] = []
@@ -64,19 +70,55 @@ class Draft:
         self.requirements: dict[Requirement, None] = {}
         self.is_open = True
         self._handles = 0
+        self._own: dict[str, Any] = {}  # what handles mean that an earlier one gave
 
     def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Apply operation ``name``, record it, and return handles of its results."""
-        function = self.table[name]
         with self.at_users_line():
-            try:
-                inspect.signature(function).bind(self, *args, **options)
-            except TypeError as error:
-                message = f"fd.ops.{name}: {error}"
-                raise ArgumentError(message) from None
-            found = self.wrap(function(self, *args, **options))
-        self.record(f"ops.{name}", args, options, found)
-        return found
+            return self.perform(f"ops.{name}", args, options)
+
+    def perform(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Do what ``name`` does, or find it done; record it and return its handles."""
+        copied = tuple(_copied(x) for x in args)
+        named = {key: _copied(x) for key, x in options.items()}
+        asked = Record(name, copied, named, None, self.builder.source)
+        if (found := self._follow(asked)) is not None:
+            self.node = found
+            result = handed(found.result, self)
+            self._handles += len(list(handles(result)))
+        else:
+            self.write()
+            result = self._made(name, args, options)
+        self.records.append(replace(asked, result=result))
+        return result
+
+    def _follow(self, asked: Record) -> Node[Any] | None:
+        if self.node is None or any(x.draft is not self for x in handles(asked)):
+            return None
+        key = record_key(asked)
+        return None if key is None else self.node.children.get(key)
+
+    def _made(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        function = self.table[name]
+        try:
+            inspect.signature(function).bind(self, *args, **options)
+        except TypeError as error:
+            message = f"fd.{name}: {error}"
+            raise ArgumentError(message) from None
+        return self.wrap(function(self, *args, **options))
+
+    def write(self) -> None:
+        """Build what was followed so far; from now on nothing is followed."""
+        if self.node is None:
+            return
+        self.node, here = None, self.builder.source
+        self._handles = 0
+        for record in self.records:
+            self.builder.source = record.source
+            made = self._made(record.name, record.args, record.options)
+            for old, new in zip(handles(record.result), handles(made), strict=True):
+                self._own[old.name] = _meaning(new)
+        self.builder.source = here
 
     def at_users_line(self) -> AtLine:
         """Note the user's line for new tensors; name it in errors."""
@@ -91,19 +133,17 @@ class Draft:
             )
             raise ArgumentError(message)
 
-    def record(
-        self, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
-    ) -> None:
-        """Keep one call for ``repr``; lists are copied, they may change."""
-        copied = tuple(_copied(x) for x in args)
-        named = {key: _copied(x) for key, x in options.items()}
-        made = Record(name, copied, named, result, self.builder.source)
-        self.records.append(made)
+    @property
+    def place(self) -> str:
+        """The lines that name the user's line in a message."""
+        return place(self.builder.source)
 
     # -- between handles and the IR ------------------------------------------
 
     def wrap(self, found: Any) -> Any:
         """Return handles for what an operation gave."""
+        if found is None:
+            return None
         if isinstance(found, tuple | list):
             return type(found)(self.wrap(x) for x in found)
         if isinstance(found, TensorView) and found not in self.builder.weak:
@@ -113,6 +153,10 @@ class Draft:
     def _name(self, letter: str) -> str:
         self._handles += 1
         return f"{letter}{self._handles - 1}"
+
+    def next_name(self, letter: str) -> str:
+        """Return the name that the next handle gets."""
+        return f"{letter}{self._handles}"
 
     def taken(self, item: Any) -> Any:
         """Return what verbs take for an argument: handles opened, dtypes converted."""
@@ -128,7 +172,7 @@ class Draft:
         """Return what verbs take for a handle or a number."""
         if isinstance(item, Tensor | Scalar):
             self._check_own(item)
-            return item.view if isinstance(item, Tensor) else item.value
+            return self._own.get(item.name, _meaning(item))
         if isinstance(item, _NUMBERS):
             return item
         message = (
@@ -176,7 +220,7 @@ class Draft:
     def require_natural(self, number: sc.Scalar, message: str) -> None:
         """Refuse calls in which ``number`` is negative; ``{}`` is its value."""
         if not is_natural(number):
-            text = f"{message}{place(self.builder.source)}"
+            text = f"{message}{self.place}"
             self.requirements[Requirement(number, text)] = None
 
     # -- the end -------------------------------------------------------------
@@ -218,6 +262,21 @@ class AtLine:
     ) -> None:
         if isinstance(error, NfuserError):
             error.args = (f"{error}{place(self._line)}", *error.args[1:])
+
+
+def handles(item: Any) -> Iterator[Handle]:
+    """Yield the handles in a record, or in what a call took or gave."""
+    if isinstance(item, Tensor | Scalar):
+        yield item
+    elif isinstance(item, Record):
+        yield from handles((item.args, tuple(item.options.values())))
+    elif isinstance(item, list | tuple):
+        for x in item:
+            yield from handles(x)
+
+
+def _meaning(item: Handle) -> Any:
+    return item.view if isinstance(item, Tensor) else item.value
 
 
 def _copied(x: Any) -> Any:

@@ -87,7 +87,7 @@ class Owner(Protocol):
 class Tensor:
     """A tensor of a definition; ``fd.ops`` takes and gives it."""
 
-    draft: Owner
+    draft: Owner | None  # None: kept for definitions to come
     view: TensorView
     name: str
 
@@ -103,10 +103,12 @@ class Tensor:
 
     def size(self, dim: int) -> Scalar:
         """Return the extent along ``dim``, as ``fd.ops.size`` does."""
+        assert self.draft is not None
         return self.draft.call("size", (self, dim), {})
 
     def shape(self) -> list[Scalar]:
         """Return all extents, as ``fd.ops.shape`` does."""
+        assert self.draft is not None
         return self.draft.call("shape", (self,), {})
 
     def __repr__(self) -> str:
@@ -124,7 +126,7 @@ class Scalar:
     integer that is known before the kernels run may be an extent.
     """
 
-    draft: Owner
+    draft: Owner | None
     value: Value
     name: str
 

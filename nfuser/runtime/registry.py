@@ -13,10 +13,13 @@ from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.memo import Memo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.identity import Structure
 
 _SHARED: Memo[Structure, FusionExecutorCache] = Memo()
+_above: list[Callable[[], None]] = []
 
 
 def shared_cache(fusion: Fusion) -> FusionExecutorCache:
@@ -29,11 +32,18 @@ def shared_cache(fusion: Fusion) -> FusionExecutorCache:
     return _SHARED.get(structure(fusion), lambda: FusionExecutorCache(fusion))[0]
 
 
+def has_cache(clear: Callable[[], None]) -> None:
+    """Let ``forget_all`` call ``clear`` too: an upper layer has a cache of its own."""
+    _above.append(clear)
+
+
 def forget_all(*, kernels: bool = True) -> None:
     """Empty the caches of the process, as if nothing had been built yet.
 
     Functions and definitions keep what they use. ``kernels=False`` keeps machine code.
     """
+    for clear in _above:
+        clear()
     _SHARED.clear()
     LOWERED.clear()
     if kernels:
