@@ -5,5 +5,22 @@ from __future__ import annotations
 
 from nfuser.concretize.answers import Answers, Questions, answer, questions
 from nfuser.concretize.apply import Concrete, concretize
+from nfuser.concretize.policy import (
+    DEFAULT_RESIZE,
+    ResizePolicy,
+    check_policy,
+    policy_in_force,
+)
 
-__all__ = ["Answers", "Concrete", "Questions", "answer", "concretize", "questions"]
+__all__ = [
+    "DEFAULT_RESIZE",
+    "Answers",
+    "Concrete",
+    "Questions",
+    "ResizePolicy",
+    "answer",
+    "check_policy",
+    "concretize",
+    "policy_in_force",
+    "questions",
+]

@@ -50,6 +50,15 @@ class Questions:
     reshapes: tuple[int, ...]  # numbers of expressions
     resized: tuple[Resized, ...]
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """All that is evaluated to answer.
+
+        An integer of the call in one of them decides, as sizes do, what is built.
+        """
+        widths = (x for r in self.resized for x in (r.extent, r.left, r.right))
+        return tuple(dict.fromkeys((*self.extents, *widths)))
+
 
 @value
 class Answers:
@@ -128,7 +137,7 @@ def answer(
     return Answers(
         tuple(min(s, MANY) for s in sizes),
         tuple(patterns),
-        _triples(asked.resized, values, static),
+        _triples(fusion, asked.resized, values, static),
     )
 
 
@@ -141,15 +150,20 @@ def _pattern(
 
 
 def _triples(
-    resized: tuple[Resized, ...], values: Mapping[Scalar, int], static: bool
+    fusion: Fusion,
+    resized: tuple[Resized, ...],
+    values: Mapping[Scalar, int],
+    static: bool,
 ) -> tuple[Triple, ...]:
     numbers = (x for r in resized for x in (r.extent, r.left, r.right))
     flat = iter(scalar_walk.evaluate_all(numbers, values))
     found: list[Triple] = []
-    for extent, left, right in zip(flat, flat, flat, strict=True):
+    for one, extent, left, right in zip(resized, flat, flat, flat, strict=True):
+        # An empty part is left out; what it was beside may be all there is.
+        is_part = isinstance(fusion.exprs[one.number], Concatenate)
         if left == right == 0:
             found.append(TRIVIAL)
-        elif static:
+        elif static and not (is_part and extent == 0):
             found.append((extent, left, right))
         else:
             found.append(BROADCAST if extent + left + right == 1 else ITERATION)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import nfuser.config as config
+from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug import dump
 from nfuser.device.descriptor import describe
 from nfuser.errors import ArgumentError, NfuserError, ShapeError, UnsupportedError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from types import TracebackType
 
+    from nfuser.concretize import ResizePolicy
     from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.counters import CacheInfo
@@ -57,7 +59,8 @@ class FusionDefinition:
 
     ``fd.ops`` holds the operations; dtypes meet by NumPy's rules. ``repr`` is Python
     that makes the definition again. ``backend="interpret"`` runs the CUDA kernels of
-    NumPy arrays in the interpreter that checks them.
+    NumPy arrays in the interpreter that checks them; ``resize="static"`` compiles the
+    extents of slices, pads and concatenations in.
 
     >>> import numpy as np
     >>> with FusionDefinition() as fd:
@@ -67,13 +70,18 @@ class FusionDefinition:
     [array([6., 6.], dtype=float32)]
     """
 
-    def __init__(self, *, backend: str | None = None) -> None:
+    def __init__(
+        self, *, backend: str | None = None, resize: ResizePolicy = DEFAULT_RESIZE
+    ) -> None:
         check_backend(backend)
+        check_policy(resize)
         # While something is dumped, each definition shows all its stages.
-        followed = None if config.current().dump else DEFINITIONS.root(backend)
+        followed = (
+            None if config.current().dump else DEFINITIONS.root((backend, resize))
+        )
         self.ops = Ops(draft := Draft(_CALLS, followed))
         self._draft = draft
-        self._backend = backend
+        self._kind: tuple[str | None, ResizePolicy] = backend, resize
         self._runner: Runner | None = None
         self._counters = Counters()
         self._shares = False  # what it runs was built by an equal definition
@@ -277,7 +285,7 @@ class FusionDefinition:
         self._counters.add("traces")
         if config.current().dump:
             return made
-        found = DEFINITIONS.add(self._backend, self._draft.records, made)
+        found = DEFINITIONS.add(self._kind, self._draft.records, made)
         self._shares = found is not made
         return found
 
@@ -290,7 +298,7 @@ class FusionDefinition:
             dump.dump("fusion", text(fusion))
         fits = tuple(draft.builder.questions.checks)
         needed = tuple(draft.requirements)
-        return Runner(fusion, draft.inputs, needed, fits, self._backend)
+        return Runner(fusion, draft.inputs, needed, fits, *self._kind)
 
     def __str__(self) -> str:
         with self._lock:
@@ -298,4 +306,4 @@ class FusionDefinition:
             return text(self._draft.builder.fusion(self._draft.outputs))
 
     def __repr__(self) -> str:
-        return definition_text(self._draft.records, self._backend)
+        return definition_text(self._draft.records, *self._kind)

@@ -30,6 +30,7 @@ from nfuser.runtime.registry import shared_cache
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
+    from nfuser.concretize import ResizePolicy
     from nfuser.device.descriptor import Descriptor
     from nfuser.frontend.definition_draft import Requirement
     from nfuser.frontend.definition_inputs import Input
@@ -53,15 +54,16 @@ class Runner:
         requirements: Sequence[Requirement],
         fits: Sequence[ScalarFits],
         backend: str | None,
+        resize: ResizePolicy,
     ) -> None:
         self.fusion = fusion
         self._inputs = tuple(inputs)
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
         self._backend = backend
-        self._cache = shared_cache(fusion)
+        self._cache = shared_cache(fusion, resize)
         self._plans: Memo[tuple[Hashable, ...], Plan] = Memo()
-        asked = scalar_walk.symbols(self._cache.questions.extents)
+        asked = scalar_walk.symbols(self._cache.questions.scalars)
         self._shaping = tuple(s.slot for s in asked if isinstance(s, sc.ScalarInput))
         self._has_integers = any(
             isinstance(s, sc.ScalarInput)

@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.concretize import DEFAULT_RESIZE
 from nfuser.dtypes import DType, as_dtype
 from nfuser.frontend.definition_types import DataType, Scalar, Tensor, data_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.concretize import ResizePolicy
     from nfuser.frontend.definition_types import Record
 
 HEADER = "def nfuser_fusion(fd: FusionDefinition) -> None:"
 FOOTER = "with FusionDefinition({}) as fd:\n    nfuser_fusion(fd)\n"
 
 
-def definition_text(records: Sequence[Record], backend: str | None) -> str:
+def definition_text(
+    records: Sequence[Record], backend: str | None, resize: ResizePolicy
+) -> str:
     """Return a program after which ``fd`` is a definition like this one."""
     lines = [f"    {_line(record)}" for record in records] or ["    pass"]
     imports = ["from nfuser import DataType, FusionDefinition"]
@@ -33,8 +37,10 @@ def definition_text(records: Sequence[Record], backend: str | None) -> str:
         imports.insert(0, "import numpy as np\n")
     if any("ml_dtypes." in line for line in lines):
         imports.insert(0, "import ml_dtypes")
-    chosen = "" if backend is None else f"backend={backend!r}"
-    parts = ["\n".join(imports), "\n".join([HEADER, *lines]), FOOTER.format(chosen)]
+    chosen = [] if backend is None else [f"backend={backend!r}"]
+    chosen += [] if resize == DEFAULT_RESIZE else [f"resize={resize!r}"]
+    footer = FOOTER.format(", ".join(chosen))
+    parts = ["\n".join(imports), "\n".join([HEADER, *lines]), footer]
     return "\n\n\n".join(parts)
 
 

@@ -52,9 +52,9 @@ class Trie(Generic[L]):
         self._root: Node[L] = Node(None, None, None)
         self._leaves: OrderedDict[Node[L], None] = OrderedDict()
 
-    def root(self, backend: str | None) -> Node[L] | None:
-        """Return where definitions for ``backend`` begin; None before the first."""
-        return self._root.children.get(backend)
+    def root(self, kind: Hashable) -> Node[L] | None:
+        """Return where definitions of a kind begin; None before the first."""
+        return self._root.children.get(kind)
 
     def leaf(self, node: Node[L]) -> L | None:
         """Return what runs the definition that ends at ``node``, if one ended there."""
@@ -63,13 +63,13 @@ class Trie(Generic[L]):
                 self._leaves.move_to_end(node)
             return node.leaf
 
-    def add(self, backend: str | None, records: Sequence[Record], made: L) -> L:
+    def add(self, kind: Hashable, records: Sequence[Record], made: L) -> L:
         """Keep ``made`` for definitions with equal records; return the first such."""
         keys = [record_key(record) for record in records]
         if None in keys:
             return made
         with self._lock:
-            node = self._child(self._root, backend, None)
+            node = self._child(self._root, kind, None)
             for key, record in zip(keys, records, strict=True):
                 node = self._child(node, key, handed(record.result, None))
             node.leaf = node.leaf or made

@@ -14,6 +14,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import nfuser.config as config
+from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug import timing
 from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
@@ -37,6 +38,7 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nfuser.concretize import ResizePolicy
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.trace.outcomes import OutcomeGuard
@@ -95,11 +97,18 @@ class Fused(Generic[P, R]):
     __qualname__: str
     __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R], backend: str | None) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        backend: str | None,
+        resize: ResizePolicy = DEFAULT_RESIZE,
+    ) -> None:
+        check_policy(resize)
         functools.update_wrapper(self, function)
         self.__nfuser_wrapped__ = function
         self._function = function
         self._backend = backend
+        self._resize: ResizePolicy = resize
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
@@ -253,7 +262,7 @@ class Fused(Generic[P, R]):
                 "value as an argument and return the new one"
             )
             raise TraceError(message)
-        variant = Variant(trace, shared_cache(trace.fusion))
+        variant = Variant(trace, shared_cache(trace.fusion, self._resize))
         # The newest first, and not without bound: each call asks them in turn.
         self._variants[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         return variant, arrays
@@ -331,7 +340,7 @@ class Fused(Generic[P, R]):
         asked = {
             s.slot
             for e in (
-                *variant.cache.questions.extents,
+                *variant.cache.questions.scalars,
                 *(g.condition for g in trace.guards),
             )
             for s in scalar_walk.symbols([e])
@@ -522,16 +531,30 @@ def _values(
 @overload
 def fuse(function: Callable[P, R], /) -> Fused[P, R]: ...
 @overload
-def fuse(*, backend: str | None = None) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
-@overload
-def fuse(function: Callable[P, R], /, *, backend: str | None = None) -> Fused[P, R]: ...
 def fuse(
-    function: Callable[..., Any] | None = None, /, *, backend: str | None = None
+    *, backend: str | None = None, resize: ResizePolicy = DEFAULT_RESIZE
+) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
+@overload
+def fuse(
+    function: Callable[P, R],
+    /,
+    *,
+    backend: str | None = None,
+    resize: ResizePolicy = DEFAULT_RESIZE,
+) -> Fused[P, R]: ...
+def fuse(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    backend: str | None = None,
+    resize: ResizePolicy = DEFAULT_RESIZE,
 ) -> Any:
     """Return ``function`` compiled: traced once, few kernels a call.
 
     As a decorator, with or without arguments. ``backend="interpret"`` runs the CUDA
-    kernels of NumPy arrays in the interpreter that checks them.
+    kernels of NumPy arrays in the interpreter that checks them. ``resize="static"``
+    compiles the extents of slices, pads and concatenations in, once for each new one;
+    ``"dynamic"`` passes them to the kernel.
 
     >>> import numpy as np
     >>> @fuse
@@ -541,15 +564,15 @@ def fuse(
     array([1., 3., 5.], dtype=float32)
     """
     if function is None:
-        return functools.partial(fuse, backend=backend)
+        return functools.partial(fuse, backend=backend, resize=resize)
     if isinstance(function, _METHODS):
         method: Any = function
         kind = cast("type[Any]", type(function))
-        return kind(fuse(method.__func__, backend=backend))
+        return kind(fuse(method.__func__, backend=backend, resize=resize))
     if isinstance(function, Fused):
         plain: Callable[..., Any] = function.__wrapped__
-        return fuse(plain, backend=backend)
+        return fuse(plain, backend=backend, resize=resize)
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
-    return Fused(function, backend)
+    return Fused(function, backend, resize)

@@ -112,9 +112,9 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.name}({listed}{order})"
         case Reduce(op, source, _, axes):
             return f"{op.value}({names.tensor(source)}, axes={axes})"
-        case Pad(source, fill, _, lefts):
-            left = ", ".join(names.scalar(x) for x in lefts)
-            return f"pad({names.tensor(source)}, {names.tensor(fill)}, left=({left}))"
+        case Pad(source, fill):
+            operands = f"{names.tensor(source)}, {names.tensor(fill)}"
+            return f"pad({operands}, {_expansions(expr, names)})"
         case Concatenate(parts, _, axis):
             listed = ", ".join(names.tensor(t) for t in parts)
             return f"concatenate({listed}, axis={axis})"
@@ -127,6 +127,16 @@ def expr_text(expr: Expr, names: Names) -> str:
 
 def _groups_text(groups: tuple[Group, ...] | None) -> str:
     """Render which axes meet: ``0 -> 0*1`` is a split, ``0*1 -> 0`` a merge."""
+def _expansions(expr: Pad, names: Names) -> str:
+    """Render how many elements each axis gains, or loses, before and after."""
+    axes = zip(expr.source.shape, expr.result.shape, expr.lefts, strict=True)
+    rights = [new - old - left for old, new, left in axes]
+    before, after = (
+        ", ".join(names.scalar(x) for x in side) for side in (expr.lefts, rights)
+    )
+    return f"left=({before}), right=({after})"
+
+
     if groups is None:
         return ""
     sides = [["*".join(map(str, axes)) for axes in group] for group in groups]

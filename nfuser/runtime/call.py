@@ -120,14 +120,14 @@ def symbols_of(
 class InputReader:
     """Inputs of a fusion that comes without a function: what its arguments say."""
 
-    def __init__(self, fusion: Fusion, extents: Iterable[sc.Scalar]) -> None:
+    def __init__(self, fusion: Fusion, asked: Iterable[sc.Scalar]) -> None:
         self._arguments: dict[int, Argument] = {}
         for argument in fusion.arguments:
             self._arguments.setdefault(argument.slot, argument)
         symbols = scalar_walk.symbols(structure(fusion).scalars)
         self._integers = {s.slot for s in symbols if isinstance(s, sc.ScalarInput)}
-        asked = scalar_walk.symbols(extents)
-        shaping = {s.slot for s in asked if isinstance(s, sc.ScalarInput)}
+        deciding = scalar_walk.symbols(asked)
+        shaping = {s.slot for s in deciding if isinstance(s, sc.ScalarInput)}
         self._shaping = tuple(sorted(shaping))
         self._count = 1 + max((-1, *self._arguments, *self._integers))
 

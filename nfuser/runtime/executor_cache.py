@@ -11,7 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
-from nfuser.concretize import answer, concretize, questions
+from nfuser.concretize import (
+    DEFAULT_RESIZE,
+    answer,
+    check_policy,
+    concretize,
+    policy_in_force,
+    questions,
+)
 from nfuser.debug import dump, timing
 from nfuser.ir import scalar as sc
 from nfuser.ir.text import text
@@ -39,7 +46,7 @@ from nfuser.segment.segmented import text as segmented_text
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from nfuser.concretize import Answers
+    from nfuser.concretize import Answers, ResizePolicy
     from nfuser.device.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
@@ -55,7 +62,8 @@ class FusionExecutorCache:
     ones share it. It can be used by itself for a fusion in nfuser's IR, which takes
     the place of a function; inputs are arrays and numbers in the order of their slots.
     It is safe under threads. ``backend="interpret"`` runs the CUDA kernels of NumPy
-    arrays in the interpreter that checks them.
+    arrays in the interpreter that checks them; ``resize="static"`` compiles the extents
+    of resized axes in.
 
     >>> import numpy as np
     >>> import nfuser
@@ -74,13 +82,21 @@ class FusionExecutorCache:
     0               0        reduction(inner, ...)
     """
 
-    def __init__(self, fusion: Fusion, *, backend: str | None = None) -> None:
+    def __init__(
+        self,
+        fusion: Fusion,
+        *,
+        backend: str | None = None,
+        resize: ResizePolicy = DEFAULT_RESIZE,
+    ) -> None:
+        check_policy(resize)
+        self._resize: ResizePolicy = resize
         self.fusion = fusion
         self.questions = questions(fusion)
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
         self._backend = backend
-        self._reader = InputReader(fusion, self.questions.extents)
+        self._reader = InputReader(fusion, self.questions.scalars)
         self._plans: Memo[Hashable, Plan] = Memo()
         self._counters = Counters()
 
@@ -100,7 +116,10 @@ class FusionExecutorCache:
         this cache: it names the caller's lines if the sizes do not fit.
         """
         values = symbol_values(arrays, integers)
-        answers = answer(fusion or self.fusion, self.questions, values)
+        is_static = policy_in_force(self._resize) == "static"
+        answers = answer(
+            fusion or self.fusion, self.questions, values, static=is_static
+        )
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)
         facts = facts_of(found, place, arrays, values)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.config as config
+from nfuser.concretize import DEFAULT_RESIZE
 from nfuser.ir.identity import structure
 from nfuser.runtime.executable import KERNELS
 from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -15,21 +16,25 @@ from nfuser.runtime.memo import Memo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.concretize import ResizePolicy
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.identity import Structure
 
-_SHARED: Memo[Structure, FusionExecutorCache] = Memo()
+_SHARED: Memo[tuple[Structure, ResizePolicy], FusionExecutorCache] = Memo()
 _above: list[Callable[[], None]] = []
 
 
-def shared_cache(fusion: Fusion) -> FusionExecutorCache:
+def shared_cache(
+    fusion: Fusion, resize: ResizePolicy = DEFAULT_RESIZE
+) -> FusionExecutorCache:
     """Return the cache of all fusions that say what ``fusion`` says.
 
     While something is dumped nothing is shared: each function shows all its stages.
     """
     if config.current().dump:
-        return FusionExecutorCache(fusion)
-    return _SHARED.get(structure(fusion), lambda: FusionExecutorCache(fusion))[0]
+        return FusionExecutorCache(fusion, resize=resize)
+    key = (structure(fusion), resize)
+    return _SHARED.get(key, lambda: FusionExecutorCache(fusion, resize=resize))[0]
 
 
 def has_cache(clear: Callable[[], None]) -> None:
