@@ -12,6 +12,7 @@ from nfuser.ir.scalar import (
     Binary,
     Const,
     Datum,
+    Knob,
     LoopIndex,
     Op,
     Scalar,
@@ -40,7 +41,7 @@ _NAMES = {
     **{d: f"int{d.bits}" for d in (DType.I8, DType.I16, DType.I32, DType.I64)},
     **{d: f"uint{d.bits}" for d in (DType.U8, DType.U16, DType.U32, DType.U64)},
 }
-_TYPED = (Size, Stride, ScalarInput, Datum, Binary, Select)
+_TYPED = (Size, Stride, ScalarInput, Knob, Datum, Binary, Select)
 _PREPARED = (Op.MULTIPLIER, Op.SHIFT)
 _PLACES = {
     "bx": "cuda.blockIdx.x",
@@ -89,7 +90,7 @@ class _CudaPrinter(Printer):
         ]
         lines = self.block(kernel.body, 1)
         signature = f"void({', '.join(types)})"
-        threads = kernel.launch.block[0] * kernel.launch.block[1]
+        threads = kernel.launch.threads
         code = [
             "from numba import cuda",
             "",

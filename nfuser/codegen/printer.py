@@ -321,7 +321,7 @@ def _indices_of(stmt: Stmt) -> list[Scalar]:
         case For(_, stop, body):
             return [stop, *_inner_indices(body)]
         case If(condition, body):
-            own = [condition] if isinstance(condition, sc.Binary) else []
+            own: list[Scalar] = [condition] if isinstance(condition, Binary) else []
             return own if _only_loads(body) else [*own, *_inner_indices(body)]
         case _:
             return []

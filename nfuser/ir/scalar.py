@@ -88,6 +88,14 @@ class Stride(_Arithmetic):
 
 
 @node
+class Knob(_Arithmetic):
+    """A number of a launch that a kernel serves whatever it is; at least 1."""
+
+    name: str
+    key: tuple[int, ...]
+
+
+@node
 class LoopIndex(_Arithmetic):
     """The index of loop ``number`` of a kernel: ``0 <= index < extent``."""
 
@@ -151,7 +159,9 @@ class Poly(_Arithmetic):
     key: tuple[int, ...]
 
 
-Atom: TypeAlias = Size | ScalarInput | Stride | LoopIndex | Datum | Binary | Select
+Atom: TypeAlias = (
+    Size | ScalarInput | Stride | Knob | LoopIndex | Datum | Binary | Select
+)
 Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
@@ -193,6 +203,11 @@ def scalar_input(slot: int) -> ScalarInput:
 def stride(tensor: int, axis: int) -> Stride:
     """Return the step of tensor ``tensor`` along ``axis``."""
     return _intern(Stride, (3, tensor, axis), tensor, axis)
+
+
+def knob(name: str) -> Knob:
+    """Return the number of a launch called ``name``."""
+    return _intern(Knob, (9, _digest(name)), name)
 
 
 def loop_index(number: int, extent: Scalar | int) -> LoopIndex:
@@ -365,7 +380,7 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     if divisor is const(1):
         return x
     quotient, rest = _divided(x, divisor)
-    if lies_below(rest, divisor):
+    if rest is const(0) or lies_below(rest, divisor):
         return quotient
     rest, divisor = _cancelled(rest, divisor)
     if isinstance(rest, Binary) and rest.op is Op.FLOORDIV:
@@ -379,7 +394,9 @@ def modulo(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     _, rest = _divided(as_scalar(lhs), divisor)
     if divisor is const(1):
         return const(0)
-    return rest if lies_below(rest, divisor) else _binary(Op.MOD, rest, divisor)
+    if rest is const(0) or lies_below(rest, divisor):
+        return rest
+    return _binary(Op.MOD, rest, divisor)
 
 
 def upper_bound(x: Scalar) -> Scalar | None:
@@ -421,7 +438,7 @@ def is_natural(x: Scalar) -> bool:
             return number >= 0
         case Poly(terms):
             return all(c > 0 and all(map(is_natural, m)) for m, c in terms)
-        case Size() | LoopIndex():
+        case Size() | Knob() | LoopIndex():
             return True
         case Binary(Op.FLOORDIV | Op.MIN, lhs, rhs):
             return is_natural(lhs) and is_natural(rhs)

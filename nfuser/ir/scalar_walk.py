@@ -10,6 +10,7 @@ from nfuser.ir.scalar import (
     Binary,
     Const,
     Datum,
+    Knob,
     LoopIndex,
     Op,
     Poly,
@@ -36,7 +37,7 @@ def children(x: Scalar) -> tuple[Scalar, ...]:
             return tuple(dict.fromkeys(atom for m, _ in terms for atom in m))
         case Datum(_, index, extent):
             return (*index, extent)
-        case Const() | Size() | ScalarInput() | Stride() | LoopIndex():
+        case Const() | Size() | ScalarInput() | Stride() | Knob() | LoopIndex():
             return ()
         case _:
             assert_never(x)
@@ -44,7 +45,7 @@ def children(x: Scalar) -> tuple[Scalar, ...]:
 
 def symbols(roots: Iterable[Scalar]) -> list[Scalar]:
     """Return the symbols in ``roots``, in order of first use."""
-    kinds = (Size, ScalarInput, Stride, LoopIndex)
+    kinds = (Size, ScalarInput, Stride, Knob, LoopIndex)
     return [x for x in toposort(roots, children) if isinstance(x, kinds)]
 
 

@@ -30,7 +30,7 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ir.point_op import CAST
-from nfuser.ir.scalar import LoopIndex, Scalar, ScalarInput, Size, Stride
+from nfuser.ir.scalar import Knob, LoopIndex, Scalar, ScalarInput, Size, Stride
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -54,6 +54,8 @@ class Names:
         match symbol:
             case LoopIndex(number):
                 return f"i{number}"
+            case Knob(name):
+                return name
             case Stride():
                 return self._strides.setdefault(symbol, f"s{len(self._strides)}")
             case Size() | ScalarInput():
@@ -125,8 +127,6 @@ def expr_text(expr: Expr, names: Names) -> str:
             return _view_text(expr, names)
 
 
-def _groups_text(groups: tuple[Group, ...] | None) -> str:
-    """Render which axes meet: ``0 -> 0*1`` is a split, ``0*1 -> 0`` a merge."""
 def _expansions(expr: Pad, names: Names) -> str:
     """Render how many elements each axis gains, or loses, before and after."""
     axes = zip(expr.source.shape, expr.result.shape, expr.lefts, strict=True)
@@ -137,6 +137,8 @@ def _expansions(expr: Pad, names: Names) -> str:
     return f"left=({before}), right=({after})"
 
 
+def _groups_text(groups: tuple[Group, ...] | None) -> str:
+    """Render which axes meet: ``0 -> 0*1`` is a split, ``0*1 -> 0`` a merge."""
     if groups is None:
         return ""
     sides = [["*".join(map(str, axes)) for axes in group] for group in groups]

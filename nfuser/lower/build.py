@@ -129,16 +129,13 @@ class _Builder:
             leaf = self.nest.leaf(binding)
             return leaf.extent if leaf else sc.const(1)
 
-        def threads(binding: Binding) -> int:
-            size = extent(binding)
-            assert isinstance(size, sc.Const)
-            return size.value
-
+        one = sc.const(1)
         if self.scheduled.target.kind == "cpu":
-            return Launch((extent(Binding.PARALLEL), sc.const(1)), (1, 1))
+            return Launch((extent(Binding.PARALLEL), one), (one, one), 1)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
-            (threads(Binding.THREAD_X), threads(Binding.THREAD_Y)),
+            (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
+            self.scheduled.heuristic.most_threads,
         )
 
     # -- reductions ----------------------------------------------------------
@@ -154,8 +151,8 @@ class _Builder:
                 )
                 values.kept[key] = values.array(key[0].dtype.compute, size)
         for level in range(self.levels):
-            self._fold_level(level, heuristic.splits > 1)
-        if heuristic.splits == 1:
+            self._fold_level(level, heuristic.is_split)
+        if not heuristic.is_split:
             self._tile(self.levels, {})
             self._store_rows()
 

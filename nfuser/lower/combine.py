@@ -14,10 +14,10 @@ from nfuser.lower.kernel_ir import (
     Call,
     Element,
     For,
+    IndexValue,
     Let,
     Load,
     Memory,
-    Number,
     Publish,
     Scratch,
     SetElement,
@@ -72,12 +72,11 @@ class Combiner:
         """The place of a thread among those that share a row."""
         return self._index[self._fold] if self._fold else sc.const(0)
 
-    def _size(self, binding: Binding | None) -> int:
-        if binding is None or binding not in self._sizes:
-            return 1
-        extent = self._sizes[binding]
-        assert isinstance(extent, sc.Const)
-        return extent.value
+    def _size(self, binding: Binding | None) -> Scalar:
+        return sc.const(1) if binding is None else self._sizes.get(binding, sc.const(1))
+
+    def _is_one(self, binding: Binding | None) -> bool:
+        return self._size(binding) is sc.const(1)
 
     @property
     def _lanes(self) -> int:
@@ -134,43 +133,49 @@ class Combiner:
 
     def combine(self, reduce: Reduce, state: fold.State) -> None:
         """Bring the threads of a row together; each then holds the result."""
-        if self._size(self._fold) == 1:
+        if self._is_one(self._fold):
             return
         if self._fold is Binding.THREAD_X:
             self._combine_x(reduce, state)
         else:
             self._combine_y(reduce, state)
 
-    def _shuffles(self, reduce: Reduce, state: fold.State, lanes: int) -> None:
-        distance = lanes // 2
+    def _shuffles(self, reduce: Reduce, state: fold.State, lanes: Scalar) -> None:
+        """Fold what ``lanes`` neighbours hold, a power of two up to a warp."""
+        distance = WARP // 2
         while distance:
-            other = [self.values.let(Shuffle(s, distance)) for s in state]
-            self.join(reduce, state, list(other))
+            with self.values.block() as body:
+                other = [self.values.let(Shuffle(s, distance)) for s in state]
+                self.join(reduce, state, list(other))
+            self.values.emit_all(guarded(sc.less(distance, lanes), tuple(body)))
             distance //= 2
 
     def _combine_x(self, reduce: Reduce, state: fold.State) -> None:
         """By shuffles inside a warp, then through shared memory between warps."""
         threads = self._size(Binding.THREAD_X)
-        self._shuffles(reduce, state, min(threads, WARP))
-        warps = threads // WARP
-        if warps <= 1:
+        self._shuffles(reduce, state, threads)
+        most = self.values.scheduled.heuristic.most_threads
+        most = (threads.value if isinstance(threads, sc.Const) else most) // WARP
+        if most <= 1:
             return
-        values = self.values
+        values, warps = self.values, threads // WARP
         thread = self._index[Binding.THREAD_X]
-        shared = [values.array(s.dtype, warps, Memory.SHARED) for s in state]
+        shared = [values.array(s.dtype, most, Memory.SHARED) for s in state]
         pairs = zip(shared, state, strict=True)
         writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
-        values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
-        values.emit(Barrier())
-        self.assign(state, [Element(a, thread % warps) for a in shared])
-        self._shuffles(reduce, state, warps)
+        with values.block() as body:
+            values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
+            values.emit(Barrier())
+            self.assign(state, [Element(a, thread % warps) for a in shared])
+            self._shuffles(reduce, state, warps)
+        values.emit_all(guarded(sc.less(WARP, threads), tuple(body)))
 
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
         """Through shared memory, each thread a column, the rows in their order."""
         values = self.values
         rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
         x = self._index.get(Binding.THREAD_X, sc.const(0))
-        size = rows * columns * self._lanes
+        size = values.scheduled.heuristic.most_threads * self._lanes
         shared = [values.array(s.dtype, size, Memory.SHARED) for s in state]
 
         def place(row: Scalar | int) -> Scalar:
@@ -221,7 +226,7 @@ class Combiner:
                 rows = rows * self._size(binding)
         return rows
 
-    def _splits(self) -> int:
+    def _splits(self) -> Scalar:
         return self._size(Binding.BLOCK_Y)
 
     def _part(self, split: Scalar) -> Scalar:
@@ -245,13 +250,13 @@ class Combiner:
             SetElement(flag, zero, ticket),
         )
         for binding in _THREADS:
-            if self._size(binding) > 1:
+            if not self._is_one(binding):
                 body = guarded(sc.equal(self._index[binding], 0), body)
         for stmt in body:
             values.emit(stmt)
         values.emit(Barrier())
         seen = values.let(Element(flag, zero))
-        last = Number(self._splits() - 1, DType.I32)
+        last = IndexValue(self._splits() - 1, DType.I32)
         return Call("equal", (seen, last), DType.BOOL)
 
     def join_parts(self, reduce: Reduce, state: fold.State) -> None:
@@ -259,7 +264,7 @@ class Combiner:
         values = self.values
         threads, splits = self._size(self._fold), self._splits()
         self._reset(reduce, state)
-        steps = -(-splits // threads)
+        steps = (splits + (threads - 1)) // threads
         step = sc.loop_index(_STEP + 1, steps)
         split = step * threads + self.fold_index
         with values.block() as body, values.lanes():
@@ -278,7 +283,7 @@ class Combiner:
         """Let the first thread of each real row run ``body``."""
         if not body:
             return ()
-        if self._size(self._fold) > 1:
+        if not self._is_one(self._fold):
             body = self._if_first_of_row(body)
         return self.for_real_rows(body)
 

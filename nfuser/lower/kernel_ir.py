@@ -233,10 +233,14 @@ class Scratch:
 
 @node
 class Launch:
-    """How many blocks and threads run a kernel, or how long the caller's range is."""
+    """How many blocks and threads run a kernel, or how long the caller's range is.
+
+    A block never has more than ``threads`` threads.
+    """
 
     grid: tuple[Scalar, Scalar]
-    block: tuple[int, int]
+    block: tuple[Scalar, Scalar]
+    threads: int
 
 
 @node

@@ -31,7 +31,9 @@ def host_scalars(
     found: dict[Scalar, None] = {}
     for scalar in scalars_in(body):
         for x in toposort([scalar], computed_from):
-            if isinstance(x, (sc.Size, sc.ScalarInput, sc.Stride)) or is_host(x):
+            if isinstance(x, (sc.Size, sc.ScalarInput, sc.Stride, sc.Knob)) or is_host(
+                x
+            ):
                 found[x] = None
             elif prepare_divisions and isinstance(x, Binary):
                 found.update(dict.fromkeys(_prepared(x)))
@@ -39,10 +41,13 @@ def host_scalars(
 
 
 def is_host(x: Scalar) -> bool:
-    """Tell whether ``x`` is computed by the host, and more than a sum of products."""
-    return isinstance(x, (Binary, Select)) and not any(
-        isinstance(part, (sc.LoopIndex, sc.Datum)) for part in scalar_walk.every([x])
-    )
+    """Tell whether the host computes ``x``: what no loop enters, and takes a while."""
+    if not isinstance(x, (Binary, Select)):
+        return False
+    if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
+        return False
+    parts = scalar_walk.every([x])
+    return not any(isinstance(part, (sc.LoopIndex, sc.Datum)) for part in parts)
 
 
 def computed_from(x: Scalar) -> tuple[Scalar, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import LoopIndex, Scalar
+from nfuser.ir.scalar import Datum, LoopIndex, Scalar
 from nfuser.ir.text import Names
 from nfuser.lower.kernel_ir import (
     Allocate,
@@ -45,9 +45,10 @@ def text(kernel: Kernel) -> str:
     named += [printer.var(v) for v in kernel.values]
     named += [printer.var(v) for v, _ in kernel.integers]
     grid = ", ".join(printer.scalar(x) for x in kernel.launch.grid)
+    block = ", ".join(printer.scalar(x) for x in kernel.launch.block)
     lines = [
         f"kernel {kernel.name}({', '.join(named)}):",
-        f"  grid ({grid}), block {kernel.launch.block}",
+        f"  grid ({grid}), block ({block})",
         *printer.lines(kernel.body, "  "),
     ]
     return "\n".join(lines) + "\n"
@@ -65,6 +66,8 @@ class _Printer:
     def _symbol(self, x: Scalar) -> str | None:
         if isinstance(x, LoopIndex) and x in self._bound:
             return self._bound[x]
+        if isinstance(x, Datum) and isinstance(x.tensor, Var):
+            return self.var(x.tensor)
         return self.names.symbol(x)
 
     def _name(self, item: Var | Array | Buffer, stem: str) -> str:

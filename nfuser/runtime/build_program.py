@@ -21,7 +21,7 @@ from nfuser.host.program import (
 )
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import ScalarInput, stride
+from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.memory import memory_tensors
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
     from nfuser.schedule.facts import Facts
+    from nfuser.schedule.scheduled import Heuristic
 
 
 def build_program(
@@ -39,12 +40,18 @@ def build_program(
     places: Mapping[TensorView, Part],
     inputs: tuple[Slot, ...],
     outputs: tuple[Slot, ...],
+    heuristics: tuple[Heuristic, ...] | None = None,
 ) -> HostProgram:
-    """Return the program of one call; ``places`` says where tensors lie."""
+    """Return the program of one call; ``places`` says where tensors lie.
+
+    ``heuristics`` are the call's own: they equal the runtime's but for what is given
+    at each launch.
+    """
     builder = _Program(runtime, facts, dict(places))
     body: list[HostStmt] = [Allocate(slot) for slot in outputs]
-    for compiled in runtime.segments:
-        body.extend(builder.run(compiled))
+    own = heuristics or runtime.heuristics
+    for compiled, heuristic in zip(runtime.segments, own, strict=True):
+        body.extend(builder.run(compiled, heuristic.knobs))
     return HostProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
 
 
@@ -66,7 +73,9 @@ class _Program:
         strides = self.facts.layouts[tensor].strides
         return Slot(f"t{self.temporaries}", shape, strides, tensor.dtype)
 
-    def run(self, compiled: CompiledSegment) -> list[HostStmt]:
+    def run(
+        self, compiled: CompiledSegment, knobs: Mapping[Scalar, int]
+    ) -> list[HostStmt]:
         """Return the statements of one segment."""
         kernel = compiled.source.kernel
         body: list[HostStmt] = []
@@ -77,7 +86,7 @@ class _Program:
                 body.append(Allocate(slot))
         if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
             return body
-        values = self._values(compiled)
+        values = {**self._values(compiled), **knobs}
         arguments: list[Argument] = []
         workspaces = {s.buffer: s.size for s in kernel.scratch}
         tensors = iter(memory_tensors(compiled.segment.fusion))
@@ -96,12 +105,13 @@ class _Program:
         arguments += self._by_value(compiled)
         arguments += [self._scalar(x, values, v.dtype) for v, x in kernel.integers]
         arguments += [self._scalar(x, values) for x in kernel.scalars]
-        grid = scalar_walk.evaluate_all(kernel.launch.grid, values)
+        shape = (*kernel.launch.grid, *kernel.launch.block)
+        grid = scalar_walk.evaluate_all(shape, values)
         launch = Launch(
             compiled.source,
             compiled.executable,
             (grid[0], grid[1]),
-            kernel.launch.block,
+            (grid[2], grid[3]),
             tuple(arguments),
             self._cost(compiled),
         )
@@ -133,8 +143,11 @@ class _Program:
         self, x: Scalar, values: Mapping[Scalar, int], dtype: DType = DType.I64
     ) -> HostScalar:
         symbols = scalar_walk.symbols([x])
-        is_dynamic = any(isinstance(s, ScalarInput) for s in symbols)
-        return HostScalar(x, scalar_walk.evaluate(x, values), is_dynamic, dtype)
+        given = [s for s in symbols if isinstance(s, ScalarInput)]
+        if given:  # all else stays as it is as long as the plan serves
+            known = {s: const(values[s]) for s in symbols if s not in given}
+            (x,) = scalar_walk.substitute([x], known)
+        return HostScalar(x, scalar_walk.evaluate(x, values), bool(given), dtype)
 
     def _cost(self, compiled: CompiledSegment) -> int:
         """Count the elements that the kernel touches, costly operations weighted."""

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
-    from nfuser.schedule.facts import Facts
     from nfuser.schedule.scheduled import Heuristic
 
 
@@ -90,8 +89,8 @@ class FusionExecutorCache:
         resize: ResizePolicy = DEFAULT_RESIZE,
     ) -> None:
         check_policy(resize)
-        self._resize: ResizePolicy = resize
         self.fusion = fusion
+        self._resize: ResizePolicy = resize
         self.questions = questions(fusion)
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
@@ -123,8 +122,9 @@ class FusionExecutorCache:
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)
         facts = facts_of(found, place, arrays, values)
-        runtime = self._runtime(found, facts, place, counters, is_new_here)
-        return build_plan(found, runtime, facts, place, arrays)
+        heuristics = heuristics_for(found.segmented, facts)
+        runtime = self._runtime(found, heuristics, place, counters, is_new_here)
+        return build_plan(found, runtime, facts, place, arrays, heuristics)
 
     def _concretization(
         self, answers: Answers, counters: Counters, is_new_here: bool
@@ -164,13 +164,11 @@ class FusionExecutorCache:
     def _runtime(
         self,
         found: Concretization,
-        facts: Facts,
+        heuristics: tuple[Heuristic, ...],
         place: Place,
         counters: Counters,
         is_new_here: bool,
     ) -> FusionKernelRuntime:
-        heuristics = heuristics_for(found.segmented, facts)
-
         def build() -> FusionKernelRuntime:
             made = build_runtime(found.segmented, heuristics, place)
             counters.meet(made)

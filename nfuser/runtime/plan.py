@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.runtime.place import Place
+    from nfuser.schedule.scheduled import Heuristic
     from nfuser.segment import Segmented
 
 ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
@@ -161,6 +162,7 @@ def build_plan(
     facts: Facts,
     place: Place,
     arrays: Mapping[int, Descriptor],
+    heuristics: tuple[Heuristic, ...],
 ) -> Plan:
     """Return the plan of calls with exactly these shapes, strides and alignment."""
     inputs = {
@@ -185,7 +187,7 @@ def build_plan(
             places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
     with timing.timed("host"):
         program = build_program(
-            runtime, facts, places, tuple(inputs.values()), tuple(outputs)
+            runtime, facts, places, tuple(inputs.values()), tuple(outputs), heuristics
         )
     if dump.wants("host"):
         dump.dump("host", program_text(program))

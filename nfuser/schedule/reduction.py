@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import loops_of
@@ -21,6 +22,7 @@ from nfuser.schedule.memory import (
 )
 from nfuser.schedule.reduction_nest import CPU_TILE, cpu_nest, cuda_nest
 from nfuser.schedule.scheduled import (
+    Geometry,
     Heuristic,
     ReductionHeuristic,
     Rejection,
@@ -199,32 +201,15 @@ def _power(n: int) -> int:
 def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
     width = limited(shape.width(), fusion)
     single = is_single_pass(fusion)
-    if shape.inner:
-        packets = max(shape.length // width, 1)
-        fold = min(_power(-(-packets // 4)), MAX_THREADS)
-        fold = max(fold, min(_power(packets), WARP))
-        while fold < MAX_THREADS and shape.kept_words(fold, width) > KEPT_PER_THREAD:
-            fold *= 2
-        keep = max(1, 128 // fold) if fold <= WARP else 1
-        blocks = -(-shape.rows // keep)
-    else:
-        columns = max(shape.rows // width, 1)
-        keep = min(WARP, _power(columns))
-        fold = min(_power(-(-shape.length // 4)), 512 // keep, WARP)
-        # Each state of each reduction passes through shared memory of its own.
-        share = 8 * 2 * len(fusion.reductions) * keep * width
-        while fold > 1 and fold * share > SHARED_BYTES:
-            fold //= 2
-        blocks = -(-columns // keep)
-    splits = 1
-    if single:
-        splits = _splits(shape, fold * (width if shape.inner else 1), blocks)
+    geometry, most = _geometry(fusion, shape, width)
+    splits = _splits(shape, geometry, width) if single else 1
     # A single pass has nothing to keep, unless it is one of moments over rows.
     keeps = not single or (shape.inner and splits == 1 and _has_moments(fusion))
+    fold, keep = geometry.fold, geometry.keep
     words = shape.kept_words(fold, width)
     keeps = keeps and splits == 1 and words <= _register_budget(fusion, fold * keep)
     keeps = keeps and shape.steps(fold, width) * width * weight(fusion) <= ROW_LIMIT
-    return ReductionHeuristic(
+    found = ReductionHeuristic(
         shape.kept,
         shape.reduced,
         patterns(fusion, shape.facts),
@@ -233,10 +218,37 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         fold,
         keep,
         shape.steps(fold, width) if keeps else 0,
-        splits,
+        1,
         needs_wide_index(fusion, shape.facts),
         scattered=shape.scattered(width, memory_tensors(fusion)),
+        geometry=Geometry(fold, keep, splits),
     )
+    if keeps:
+        return found
+    # A pass that keeps nothing goes along rows of any length in the same way.
+    share = 1 if splits == 1 else 0
+    return replace(found, fold_threads=0, keep_threads=0, splits=share, threads=most)
+
+
+def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]:
+    """Return the threads of a row and of a block, and the most a block may have."""
+    if shape.inner:
+        packets = max(shape.length // width, 1)
+        fold = min(_power(-(-packets // 4)), MAX_THREADS)
+        fold = max(fold, min(_power(packets), WARP))
+        while fold < MAX_THREADS and shape.kept_words(fold, width) > KEPT_PER_THREAD:
+            fold *= 2
+        return Geometry(fold, max(1, 128 // fold) if fold <= WARP else 1, 1), 1024
+    columns = max(shape.rows // width, 1)
+    keep = min(WARP, _power(columns))
+    # Each state of each reduction passes through shared memory of its own.
+    share = 8 * 2 * len(fusion.reductions) * width
+    most = 512
+    while most > keep and most * share > SHARED_BYTES:
+        most //= 2
+    return Geometry(
+        min(_power(-(-shape.length // 4)), most // keep, WARP), keep, 1
+    ), most
 
 
 def _has_moments(fusion: Fusion) -> bool:
@@ -250,11 +262,20 @@ def _register_budget(fusion: Fusion, threads: int) -> int:
     return min(65536 // max(threads, 256), 192) - spare
 
 
-def _splits(shape: _Shape, stride: int, blocks: int) -> int:
-    """Return how many blocks share a row, so that the device is full."""
+def _splits(shape: _Shape, geometry: Geometry, width: int) -> int:
+    """Return how many blocks share a row, so that the device is full.
+
+    Rows that keep each thread busy for a few packets only are not worth a second
+    kernel, and a meeting of blocks.
+    """
+    across = 1 if shape.inner else width
+    blocks = max(-(-shape.rows // (geometry.keep * across)), 1)
     wanted = 4 * shape.facts.target.multiprocessors
-    useful = shape.length // (4 * max(stride, 1))
-    return max(1, min(_power(wanted // max(blocks, 1)), _power(useful + 1) // 2, 1024))
+    stride = geometry.fold * (width if shape.inner else 1)
+    useful = shape.length // (4 * stride)
+    if useful < 4:
+        return 1
+    return max(1, min(_power(wanted // blocks), _power(useful + 1) // 2, 1024))
 
 
 def _cpu_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:

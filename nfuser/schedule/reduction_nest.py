@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.ir import scalar as sc
 from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def _bind_rows(
     threads: Binding,
 ) -> None:
     rows = builder.merge(kept) if kept else builder.one()
-    if heuristic.keep_threads == 1:
+    if heuristic.keep is sc.const(1):
         builder.bind(rows, Binding.BLOCK_X)
         return
-    block, thread = builder.split(rows, heuristic.keep_threads, Tail.CLAMP)
+    block, thread = builder.split(rows, heuristic.keep, Tail.CLAMP)
     builder.bind(block, Binding.BLOCK_X)
     builder.bind(thread, threads)
 
@@ -67,10 +68,10 @@ def _bind_fold(
     threads: Binding,
 ) -> None:
     along = builder.merge(reduced)
-    share = heuristic.fold_threads * heuristic.splits
+    share = heuristic.fold * heuristic.shares
     step, place = builder.split(along, share, Tail.GUARD)
-    if heuristic.splits > 1:
-        block, place = builder.split(place, heuristic.fold_threads, Tail.EXACT)
+    if heuristic.is_split:
+        block, place = builder.split(place, heuristic.fold, Tail.EXACT)
         builder.bind(block, Binding.BLOCK_Y)
     if heuristic.is_persistent:
         builder.bind(step, Binding.UNROLLED, heuristic.steps)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
 from nfuser.segment import Rejection
 
@@ -23,6 +25,15 @@ Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"
 
 
 @value
+class Geometry:
+    """How many threads and blocks share a row, and how many rows share a block."""
+
+    fold: int
+    keep: int
+    splits: int
+
+
+@value
 class PointwiseHeuristic:
     """How a fusion without reductions runs."""
 
@@ -32,6 +43,16 @@ class PointwiseHeuristic:
     threads: int
     wide_index: bool
     scattered: Scattered = frozenset()
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
 
     def __str__(self) -> str:
         return f"pointwise(width={self.width}, threads={self.threads})"
@@ -47,7 +68,10 @@ class ReductionHeuristic:
     kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once); across
     memory, where each lane adds up a column, it keeps what rounding takes away instead.
-    ``scattered`` accesses go element by element where others go in packets.
+    ``scattered`` accesses go element by element where others go in packets. Where
+    ``fold_threads`` is 0 the three numbers of threads and blocks are ``knobs``, given
+    at each launch by ``geometry``, which is no part of the kernel: one kernel serves
+    rows of any length. Its blocks have at most ``threads`` threads.
     """
 
     kept: Groups
@@ -62,6 +86,47 @@ class ReductionHeuristic:
     wide_index: bool
     chunk: int = 0
     scattered: Scattered = frozenset()
+    threads: int = 0
+    geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether threads and blocks are known at the launch only."""
+        return self.fold_threads == 0
+
+    @property
+    def fold(self) -> Scalar:
+        """How many threads share a row."""
+        return sc.knob("fold") if self.is_flexible else sc.const(self.fold_threads)
+
+    @property
+    def keep(self) -> Scalar:
+        """How many rows, or packets of columns, share a block."""
+        return sc.knob("keep") if self.is_flexible else sc.const(self.keep_threads)
+
+    @property
+    def shares(self) -> Scalar:
+        """How many blocks share a row."""
+        if self.is_flexible and self.is_split:
+            return sc.knob("splits")
+        return sc.const(self.splits)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether several blocks share a row."""
+        return self.splits != 1
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.threads or self.fold_threads * self.keep_threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        g = self.geometry
+        numbers = {"fold": g.fold, "keep": g.keep, "splits": g.splits}
+        return {sc.knob(name): n for name, n in numbers.items()}
 
     @property
     def is_persistent(self) -> bool:
@@ -71,9 +136,13 @@ class ReductionHeuristic:
     def __str__(self) -> str:
         form = f"kept in {self.steps} steps" if self.is_persistent else "looped"
         way = "inner" if self.inner else "outer"
+        threads, splits = f"{self.fold_threads}x{self.keep_threads}", str(self.splits)
+        if self.is_flexible:
+            threads = f"up to {self.threads}"
+            splits = "any" if self.is_split else "1"
         return (
-            f"reduction({way}, {form}, width={self.width}, "
-            f"threads={self.fold_threads}x{self.keep_threads}, splits={self.splits})"
+            f"reduction({way}, {form}, width={self.width}, threads={threads}, "
+            f"splits={splits})"
         )
 
 

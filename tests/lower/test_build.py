@@ -107,7 +107,7 @@ def test_rows_within_a_warp_need_no_barrier() -> None:
 
 def test_rows_over_several_warps_meet_at_barriers() -> None:
     kernel = _lowered(lambda x: x.sum(1), LONG, splits=1, steps=0, fold_threads=256)
-    assert kernel.launch.block[0] * kernel.launch.block[1] >= 256
+    assert kernel.launch.threads >= 256
     assert _count(kernel, Barrier) > 0
     assert kernel.scratch == ()
 
@@ -124,7 +124,7 @@ def test_the_grid_covers_every_element() -> None:
     kernel = lower(call.apply(call.heuristic()))
     grid = evaluate_all(kernel.launch.grid, call.facts.sizes)
     width = call.heuristic().width
-    threads = kernel.launch.block[0] * kernel.launch.block[1]
+    threads = kernel.launch.threads
     assert grid[0] * grid[1] * threads * width >= X.size
     assert (grid[0] - 1) * grid[1] * threads * width < X.size
 

@@ -17,7 +17,11 @@ from hypothesis import strategies as st
 
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
 from nfuser.schedule.reduction import is_single_pass
-from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+from nfuser.schedule.scheduled import (
+    Geometry,
+    PointwiseHeuristic,
+    ReductionHeuristic,
+)
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
@@ -154,6 +158,11 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
     least = -(-length // (fold * (width if inner else 1)))
     splits = draw(st.sampled_from([1, 1, 2, 5])) if is_single_pass(call.fusion) else 1
     steps = draw(st.sampled_from([0, least, least + 3])) if splits == 1 else 0
+    geometry = Geometry(fold, keep, splits)
+    most = draw(st.sampled_from([0, fold * keep]))
+    if most and not steps:  # the same numbers, given at the launch
+        fold = keep = 0
+        splits = min(splits, 2) % 2
     return replace(
         chosen,
         kept=kept,
@@ -165,6 +174,8 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
         steps=steps,
         splits=splits,
         wide_index=draw(st.booleans()),
+        threads=0 if fold else most,
+        geometry=geometry,
     )
 
 
