@@ -63,10 +63,16 @@ class Classes:
         stack = list(reversed(keys))
         while stack:
             key = stack.pop()
-            if (parent := self._parent.get(key)) is None:
-                found.append(key)
-            else:
+            passed: list[AxisKey] = []
+            while len(parent := self._parent.get(key, ())) == 1:
+                passed.append(key)
+                (key,) = parent
+            # Shortened for the next search: a chain would be walked at each link.
+            self._parent.update(dict.fromkeys(passed, (key,)))
+            if parent:
                 stack.extend(reversed(parent))
+            else:
+                found.append(key)
         return tuple(found)
 
     def _join(self, a: Keys, b: Keys) -> None:

@@ -114,11 +114,29 @@ class _Cutter:
         groups = list(dict.fromkeys(self.group_of.values()))
         if len(groups) > _MOST_SIBLINGS:
             return
+        reads = {group: self._reads(group) for group in groups}
+        apart = self._apart(groups)
         for k, first in enumerate(groups):
             for second in groups[k + 1 :]:
                 alive = first.exprs and second.exprs
-                if alive and self._reads(first) & self._reads(second):
-                    self._try(first, second, None)
+                if not alive or reads[first].isdisjoint(reads[second]):
+                    continue
+                if first in apart[second] or second in apart[first]:
+                    continue
+                self._try(first, second, None)
+                if not second.exprs:
+                    reads[first] |= reads[second]
+                    apart = self._apart([g for g in groups if g.exprs])
+
+    def _apart(self, groups: list[_Group]) -> dict[_Group, set[_Group]]:
+        """Return, for each group, those above it that others lie between."""
+        above: dict[_Group, set[_Group]] = {}
+        found: dict[_Group, set[_Group]] = {}
+        for group in self._in_order(groups):
+            producers = self._producers(group)
+            found[group] = {g for p in producers for g in above[p]}
+            above[group] = found[group].union(producers)
+        return found
 
     def _reads(self, group: _Group) -> set[TensorView]:
         return {t for e in group.exprs for t in sources(e) if t.ndim}

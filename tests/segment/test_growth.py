@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segmentation works in proportion to the program, not to its square."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nfuser.schedule.registry import find_scheduler
+from nfuser.segment import segment
+from tests.hand_built import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X, Y = np.ones((4, 5), np.float32), np.ones((4, 5), np.float32)
+
+
+def _cut_last(count: int) -> Callable[[Any, Any], Any]:
+    def chain(x: Any, y: Any) -> Any:
+        for k in range(count // 2):
+            x = np.maximum(x * (1 + k), y)
+        return x.sum(axis=0), x.sum(axis=1)
+
+    return chain
+
+
+def _cut_often(count: int) -> Callable[[Any, Any], Any]:
+    def chain(x: Any, y: Any) -> Any:
+        for k in range(count // 10):
+            for _ in range(4):
+                x = np.maximum(x * (1 + k), y)
+            x = x - x.sum(axis=k % 2, keepdims=True)
+        return x
+
+    return chain
+
+
+@pytest.mark.parametrize("chain", [_cut_last, _cut_often])
+def test_four_times_the_program_is_four_times_the_work(
+    chain: Callable[[int], Callable[[Any, Any], Any]],
+) -> None:
+    small, large = (_calls(chain(count)) for count in (100, 400))
+    assert large < 5 * small
+
+
+def _calls(function: Callable[..., Any]) -> int:
+    """Return how many functions segmentation calls: time that no clock blurs."""
+    fusion = settled(function, X, Y)
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        segmented = segment(fusion, find_scheduler)
+    finally:
+        sys.setprofile(before)
+    assert len(segmented.segments) > 1
+    return calls
