@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import loops_of
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Facts, Target
     from nfuser.schedule.layout import Scattered
 
-WARP = 32
+WARP = 32  # columns that are read side by side across memory
 MAX_THREADS = 1024
+STEPS = 4  # packets of a row that a thread has in flight
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 CPU_CHUNK = 1024  # elements that vector lanes add up before their sum is added
 SHARED_BYTES = 40 * 1024
@@ -131,8 +131,8 @@ class _Shape:
         along = max(self.length // width, 1) if self.inner else self.length
         return _power(-(-along // fold))
 
-    def kept_words(self, fold: int, width: int) -> int:
-        """Return the registers that a thread needs to keep its share of a row."""
+    def kept_words(self, steps: int, width: int) -> int:
+        """Return the registers that a thread needs to keep ``steps`` of a row."""
         full = [
             a.tensor.dtype.compute.itemsize
             for a in self.found[len(self.outputs) :]
@@ -140,7 +140,7 @@ class _Shape:
             and (not self.space.kept or any(a.steps.get(x, 0) for x in self.space.kept))
         ]
         words = sum(max(size, 4) // 4 for size in full) or 1
-        return self.steps(fold, width) * width * words
+        return steps * width * words
 
     def width(self) -> int:
         """Return the packet width along the lane."""
@@ -205,40 +205,40 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
     splits = _splits(shape, geometry, width) if single else 1
     # A single pass has nothing to keep, unless it is one of moments over rows.
     keeps = not single or (shape.inner and splits == 1 and _has_moments(fusion))
-    fold, keep = geometry.fold, geometry.keep
-    words = shape.kept_words(fold, width)
-    keeps = keeps and splits == 1 and words <= _register_budget(fusion, fold * keep)
-    keeps = keeps and shape.steps(fold, width) * width * weight(fusion) <= ROW_LIMIT
-    found = ReductionHeuristic(
+    threads = geometry.fold * geometry.keep
+    steps = max(shape.steps(geometry.fold, width), STEPS if shape.inner else 1)
+    words = shape.kept_words(steps, width)
+    keeps = keeps and splits == 1 and words <= _register_budget(fusion, threads)
+    keeps = keeps and steps * width * weight(fusion) <= ROW_LIMIT
+    while keeps and most > threads and words > _register_budget(fusion, most):
+        most //= 2
+    # Threads and blocks are given at the launch: a kernel serves rows of any length.
+    return ReductionHeuristic(
         shape.kept,
         shape.reduced,
         patterns(fusion, shape.facts),
         shape.inner,
         width,
-        fold,
-        keep,
-        shape.steps(fold, width) if keeps else 0,
-        1,
-        needs_wide_index(fusion, shape.facts),
+        fold_threads=0,
+        keep_threads=0,
+        steps=steps if keeps else 0,
+        splits=1 if splits == 1 else 0,
+        wide_index=needs_wide_index(fusion, shape.facts),
         scattered=shape.scattered(width, memory_tensors(fusion)),
-        geometry=Geometry(fold, keep, splits),
+        threads=most,
+        geometry=Geometry(geometry.fold, geometry.keep, splits),
     )
-    if keeps:
-        return found
-    # A pass that keeps nothing goes along rows of any length in the same way.
-    share = 1 if splits == 1 else 0
-    return replace(found, fold_threads=0, keep_threads=0, splits=share, threads=most)
 
 
 def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]:
     """Return the threads of a row and of a block, and the most a block may have."""
     if shape.inner:
         packets = max(shape.length // width, 1)
-        fold = min(_power(-(-packets // 4)), MAX_THREADS)
-        fold = max(fold, min(_power(packets), WARP))
-        while fold < MAX_THREADS and shape.kept_words(fold, width) > KEPT_PER_THREAD:
+        fold = min(_power(-(-packets // STEPS)), MAX_THREADS)
+        while fold < MAX_THREADS and _kept(shape, fold, width) > KEPT_PER_THREAD:
             fold *= 2
-        return Geometry(fold, max(1, 128 // fold) if fold <= WARP else 1, 1), 1024
+        keep = 128 // fold if fold <= WARP else 1  # or rows would share a warp's sum
+        return Geometry(fold, keep, 1), MAX_THREADS
     columns = max(shape.rows // width, 1)
     keep = min(WARP, _power(columns))
     # Each state of each reduction passes through shared memory of its own.
@@ -249,6 +249,10 @@ def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]
     return Geometry(
         min(_power(-(-shape.length // 4)), most // keep, WARP), keep, 1
     ), most
+
+
+def _kept(shape: _Shape, fold: int, width: int) -> int:
+    return shape.kept_words(shape.steps(fold, width), width)
 
 
 def _has_moments(fusion: Fusion) -> bool:

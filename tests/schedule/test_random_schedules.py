@@ -160,7 +160,7 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
     steps = draw(st.sampled_from([0, least, least + 3])) if splits == 1 else 0
     geometry = Geometry(fold, keep, splits)
     most = draw(st.sampled_from([0, fold * keep]))
-    if most and not steps:  # the same numbers, given at the launch
+    if most:  # the same numbers, given at the launch
         fold = keep = 0
         splits = min(splits, 2) % 2
     return replace(
