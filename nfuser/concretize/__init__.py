@@ -11,6 +11,7 @@ from nfuser.concretize.policy import (
     check_policy,
     policy_in_force,
 )
+from nfuser.concretize.why import whats_new
 
 __all__ = [
     "DEFAULT_RESIZE",
@@ -23,4 +24,5 @@ __all__ = [
     "concretize",
     "policy_in_force",
     "questions",
+    "whats_new",
 ]

@@ -42,7 +42,7 @@ def check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
         case Squeeze(source, result, axes):
             for axis in axes:
                 if (size := shapes[source][axis]) != 1:
-                    text = f"squeeze: axis {axis} must have size 1, but has {size}"
+                    text = f"squeeze: the size of axis {axis} must be 1, but is {size}"
                     raise ShapeError(text + _at(result))
         case Reduce(op, source, _, axes):
             empty = any(shapes[source][axis] == 0 for axis in axes)

@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Concatenate, ExpandDims, Expr, Pad, Reshape, Slice, Squeeze
+from nfuser.ir.expr import (
+    Concatenate,
+    Constant,
+    Expand,
+    ExpandDims,
+    Expr,
+    Pad,
+    Reshape,
+    Slice,
+    Squeeze,
+)
+from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
 
 if TYPE_CHECKING:
@@ -66,7 +77,7 @@ def _renumbered(
 
 
 def without_trivial_resize(expr: Expr) -> Made:
-    """Forward the source of what resizes nothing; leave out parts that are empty."""
+    """Forward the source of what resizes nothing; leave out what is never read."""
     zero = sc.const(0)
     match expr:
         case Slice(source, result, starts, steps):
@@ -76,6 +87,11 @@ def without_trivial_resize(expr: Expr) -> Made:
         case Pad(source, _, result, lefts):
             if source.shape == result.shape and all(s is zero for s in lefts):
                 return [], (source,)
+            if _is_fill(expr):
+                return [Expand(expr.fill, result)], (result,)
+        case Concatenate(_, result) if zero in result.shape:
+            nothing = concrete((), result)
+            return [Constant(0, nothing), Expand(nothing, result)], (result,)
         case Concatenate(parts, result, axis):
             full = [t for t in parts if t.shape[axis] is not zero] or [parts[0]]
             if len(full) == 1 and full[0].shape == result.shape:
@@ -85,3 +101,10 @@ def without_trivial_resize(expr: Expr) -> Made:
         case _:
             pass
     return [expr], (getattr(expr, "result"),)  # noqa: B009
+
+
+def _is_fill(expr: Pad) -> bool:
+    """Tell whether it shows that no element comes of the source."""
+    axes = zip(expr.source.shape, expr.result.shape, expr.lefts, strict=True)
+    gaps = (x for old, new, left in axes for x in (old, new - left, left + old))
+    return any(isinstance(x, Const) and x.value <= 0 for x in gaps)

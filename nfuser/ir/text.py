@@ -137,12 +137,10 @@ def _expansions(expr: Pad, names: Names) -> str:
     return f"left=({before}), right=({after})"
 
 
-def _groups_text(groups: tuple[Group, ...] | None) -> str:
+def groups_text(groups: tuple[Group, ...]) -> str:
     """Render which axes meet: ``0 -> 0*1`` is a split, ``0*1 -> 0`` a merge."""
-    if groups is None:
-        return ""
     sides = [["*".join(map(str, axes)) for axes in group] for group in groups]
-    return ", " + ", ".join(f"{old} -> {new}" for old, new in sides)
+    return ", ".join(f"{old} -> {new}" for old, new in sides)
 
 
 def _view_text(expr: View, names: Names) -> str:
@@ -160,7 +158,8 @@ def _view_text(expr: View, names: Names) -> str:
             begin = ", ".join(names.scalar(s) for s in starts)
             return f"slice({source}, starts=({begin}), steps={steps})"
         case Reshape(_, _, groups):
-            return f"reshape({source}{_groups_text(groups)})"
+            listed = f", {groups_text(groups)}" if groups else ""
+            return f"reshape({source}{listed})"
         case Remap(_, _, index):
             at = ", ".join(names.scalar(x) for x in index)
             return f"remap({source}, index=({at}))"

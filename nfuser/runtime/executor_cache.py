@@ -18,9 +18,9 @@ from nfuser.concretize import (
     concretize,
     policy_in_force,
     questions,
+    whats_new,
 )
 from nfuser.debug import dump, timing
-from nfuser.ir import scalar as sc
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.call import InputReader, describe_call, run_call
@@ -151,15 +151,10 @@ class FusionExecutorCache:
         return Concretization(concrete, rewritten, segmented)
 
     def _why_concretized(self, answers: Answers) -> str:
-        kinds = ("0", "1", "2 or more")
-        pairs = zip(self.questions.extents, answers.classes, strict=True)
-        classes = [
-            f"the size of argument {e.slot} along axis {e.axis} is {kinds[c]}"
-            for e, c in pairs
-            if isinstance(e, sc.Size) and c < len(kinds) - 1
-        ]
-        listed = "; ".join(classes) or "no axis has size 0 or 1"
-        return f"a new concretization: {listed}"
+        found = (c.concrete.answers for c in self.concretizations.values())
+        known = [a for a in found if a != answers]
+        new = whats_new(self.fusion, self.questions, answers, known)
+        return f"a new concretization: {new}" if new else "a new concretization"
 
     def _runtime(
         self,

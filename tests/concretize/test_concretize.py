@@ -141,7 +141,7 @@ def test_a_squeeze_of_a_longer_axis_is_refused() -> None:
     x = hand.argument(2)
     fusion = hand.fusion(hand.squeeze(x, 1))
     settle(fusion, (3, 1))
-    with pytest.raises(ShapeError, match="axis 1 must have size 1, but has 2"):
+    with pytest.raises(ShapeError, match="axis 1 must be 1, but is 2"):
         settle(fusion, (3, 2))
 
 
