@@ -206,10 +206,13 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
     # A single pass has nothing to keep, unless it is one of moments over rows.
     keeps = not single or (shape.inner and splits == 1 and _has_moments(fusion))
     threads = geometry.fold * geometry.keep
-    steps = max(shape.steps(geometry.fold, width), STEPS if shape.inner else 1)
+    steps = _steps(shape, geometry.fold, width)
     words = shape.kept_words(steps, width)
     keeps = keeps and splits == 1 and words <= _register_budget(fusion, threads)
     keeps = keeps and steps * width * weight(fusion) <= ROW_LIMIT
+    if keeps:
+        # More threads would leave each fewer registers than rows and packets need.
+        most = 256 if threads <= 256 else most
     while keeps and most > threads and words > _register_budget(fusion, most):
         most //= 2
     # Threads and blocks are given at the launch: a kernel serves rows of any length.
@@ -228,6 +231,17 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
     )
+
+
+def _steps(shape: _Shape, fold: int, width: int) -> int:
+    """Return how often a thread goes on along its row: more than it must, often.
+
+    Then one kernel serves short rows too.
+    """
+    steps = STEPS if shape.inner else 1
+    while steps > 1 and shape.kept_words(steps, width) > KEPT_PER_THREAD:
+        steps //= 2
+    return max(steps, shape.steps(fold, width))
 
 
 def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]:
