@@ -42,7 +42,8 @@ def concrete(shape: Sequence[Scalar], like: TensorView) -> TensorView:
 
 def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) -> Made:
     """Return a reshape to ``shape`` as squeeze, merges and splits, and broadcast."""
-    source, result = expr.source, concrete(shape, expr.result)
+    source, shape = expr.source, _kept_extents(expr.source, pattern, shape)
+    result = concrete(shape, expr.result)
     if 0 in (getattr(x, "value", 1) for x in shape):
         # Nothing is read; which axes meet does not matter.
         return [replace(expr, result=result, groups=())], (result,)
@@ -62,6 +63,21 @@ def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) 
         made.append(ExpandDims(source, result, pattern.broadcast))
         source = result
     return made, (source,)
+
+
+def _kept_extents(
+    source: TensorView, pattern: ReshapePattern, shape: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return ``shape`` with the source's own scalar for each axis that stays one.
+
+    The two are equal in every call of this pattern, but not always the same scalar:
+    the result's may be a literal, or a quotient.
+    """
+    kept = list(shape)
+    for old, new in pattern.groups:
+        if len(old) == len(new) == 1:
+            kept[new[0]] = source.shape[old[0]]
+    return kept
 
 
 def _renumbered(

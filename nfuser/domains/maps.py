@@ -225,3 +225,12 @@ def data_of(point: Point) -> list[Datum]:
     """Return the elements of index tensors that ``point`` depends on."""
     every = scalar_walk.every(point.scalars)
     return [x for x in every if isinstance(x, Datum)]
+
+
+def datum_point(chosen: Datum, point: Point) -> Point:
+    """Return where an index that ``point`` depends on is itself read.
+
+    What is asked of the index cannot guard the read that finds it.
+    """
+    free = (c for c in point.guard if chosen not in scalar_walk.every([c]))
+    return Point(chosen.index, tuple(free))

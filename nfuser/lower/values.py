@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.domains.maps import Point, data_of, source_points
+from nfuser.domains.maps import Point, data_of, datum_point, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -131,7 +131,7 @@ class Values:
         found = source_points(self.definition[tensor], point)
         for chosen in data_of(point):
             assert isinstance(chosen.tensor, TensorView)
-            found.append((chosen.tensor, Point(chosen.index, point.guard)))
+            found.append((chosen.tensor, datum_point(chosen, point)))
         return found
 
     def _own_place(self, key: Key) -> Place:
@@ -271,7 +271,7 @@ class Values:
         known: dict[Scalar, Scalar] = dict(self.nest.index_of)
         if point is not None:
             for chosen in data_of(point):
-                known[chosen] = self._chosen(chosen, point.guard)
+                known[chosen] = self._chosen(chosen, datum_point(chosen, point))
         return scalar_walk.substitute([x], known)[0]
 
     def address(self, tensor: TensorView, point: Point) -> Scalar:
@@ -282,10 +282,10 @@ class Values:
             total = total + self.index(p, point) * stride
         return total
 
-    def _chosen(self, chosen: Datum, guard: tuple[Scalar, ...]) -> Scalar:
+    def _chosen(self, chosen: Datum, point: Point) -> Scalar:
         """Return the index that an element of an index tensor names, as a scalar."""
         assert isinstance(chosen.tensor, TensorView)
-        key = (chosen.tensor, Point(chosen.index, guard))
+        key = (chosen.tensor, point)
         value = self.find(key)
         assert value is not None
         scope = self._scope_of(self.place(key))
@@ -442,12 +442,15 @@ class Values:
         """Return the first source whose guard holds, or else the last."""
         found = self._operand(sources[-1])
         for tensor, where in sources[-2::-1]:
-            own = [c for c in where.guard if c not in point.guard]
+            own = [self.index(c, where) for c in where.guard if c not in point.guard]
+            open_ones = [c for c in own if not isinstance(c, sc.Const)]
+            if sc.const(0) in own:
+                continue
             taken = self._operand((tensor, where))
-            if not own:
+            if not open_ones:
                 found = taken
                 continue
-            holds = (IndexValue(self.index(c, where), DType.BOOL) for c in own)
+            holds = (IndexValue(c, DType.BOOL) for c in open_ones)
             operands = (reduce(_both, holds), taken, found)
             found = Var(taken.dtype, tensor)
             call = Call("select", operands, found.dtype)

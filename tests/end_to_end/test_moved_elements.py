@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Movements that random programs once got wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+
+
+def _to_literal_sizes(x: Array) -> Array:
+    return np.reshape(x, (1, 2)) + 1
+
+
+def _to_quotients(x: Array) -> Array:
+    return x.reshape(x.shape[0], x.shape[1] // 3, 3, 9) * 2
+
+
+def _repeated_then_inferred(x: Array) -> Array:
+    return np.repeat(x, 2, axis=0).reshape(-1, 1, x.shape[1])
+
+
+def _halves_of_a_slice(x: Array) -> Array:
+    t = x[1:5, x.shape[1] // 2 : 3]
+    half = t.shape[0] // 2
+    return t * t + np.concatenate((-t[half:], t[:half]), axis=0) * t
+
+
+def _parts_at_places_of_their_own(x: Array) -> Array:
+    t = np.concatenate([x, x])
+    return np.take(t, t.astype(np.int64) % t.shape[0])
+
+
+CASES: list[tuple[Callable[[Array], Array], Array]] = [
+    (_to_literal_sizes, np.arange(2.0)),
+    (_to_quotients, np.arange(27.0).reshape(1, 3, 9)),
+    (_repeated_then_inferred, np.arange(2.0).reshape(1, 2)),
+    (_halves_of_a_slice, np.arange(36.0).reshape(9, 4)),
+    (_parts_at_places_of_their_own, np.array([3, 1, 2])),
+]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize(("function", "x"), CASES)
+def test_elements_are_where_numpy_has_them(
+    function: Callable[[Array], Array], x: Array, backend: str
+) -> None:
+    fused = nfuser.fuse(function, backend=backend)
+    for _ in range(2):
+        found, expected = fused(x), function(x)
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
