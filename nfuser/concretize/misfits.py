@@ -5,20 +5,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.errors import ShapeError
+from nfuser.errors import AxisError, ShapeError
 from nfuser.ir.expr import (
     Concatenate,
     Expand,
+    Iota,
     Pad,
     Pointwise,
     Reduce,
     ReduceOp,
+    Remap,
     Reshape,
     Squeeze,
     Take,
+    results,
 )
 from nfuser.ops.mismatch import (
+    negative_sizes,
     no_common_shape,
+    no_extension,
     no_join,
     no_pad,
     no_reshape,
@@ -38,45 +43,61 @@ def check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
         case Pointwise(op, operands, result):
             _check_stretch(op.name, operands, result, shapes)
         case Expand(source, result):
+            _refuse(negative_sizes("broadcast_to", shapes[result]), result)
             _check_stretch("broadcast_to", (source,), result, shapes)
         case Squeeze(source, result, axes):
             for axis in axes:
                 if (size := shapes[source][axis]) != 1:
                     text = f"squeeze: the size of axis {axis} must be 1, but is {size}"
                     raise ShapeError(text + _at(result))
-        case Reduce(op, source, _, axes):
-            empty = any(shapes[source][axis] == 0 for axis in axes)
-            has_rest = all(s for k, s in enumerate(shapes[source]) if k not in axes)
-            if empty and has_rest and op in _NO_IDENTITY:
-                text = (
-                    f"{op.value}: zero-size array to a reduction that has no identity "
-                    f"(shape {shapes[source]}, axes {axes})"
-                )
-                raise ShapeError(text + _at(expr.result))
-        case Reshape() | Concatenate() | Pad() | Take():
-            problem = _moved_problem(expr, shapes)
-            if problem:
-                raise ShapeError(problem + _at(expr.result))
+        case Take(source, _, result, axis):
+            if not shapes[source][axis] and 0 not in shapes[result]:
+                text = f"take: axis {axis} has size 0: no element to take from it"
+                raise AxisError(text + _at(result))
+        case Reduce():
+            _refuse(_empty_fold(expr, shapes), expr.result)
         case _:
-            pass
+            _refuse(_moved_problem(expr, shapes), results(expr)[0])
+
+
+def _refuse(problem: str | None, result: TensorView) -> None:
+    if problem:
+        raise ShapeError(problem + _at(result))
+
+
+def _empty_fold(
+    expr: Reduce, shapes: Mapping[TensorView, tuple[int, ...]]
+) -> str | None:
+    source, axes, op = shapes[expr.source], expr.axes, expr.op
+    empty = any(source[axis] == 0 for axis in axes)
+    has_rest = all(s for k, s in enumerate(source) if k not in axes)
+    if not (empty and has_rest and op in _NO_IDENTITY):
+        return None
+    return (
+        f"{op.value}: zero-size array to a reduction that has no identity "
+        f"(shape {source}, axes {axes})"
+    )
 
 
 def _moved_problem(
-    expr: Reshape | Concatenate | Pad | Take,
-    shapes: Mapping[TensorView, tuple[int, ...]],
+    expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]
 ) -> str | None:
-    target = shapes[expr.result]
     match expr:
-        case Reshape(source, _, _, inferred):
-            return no_reshape(shapes[source], target, inferred)
+        case Reshape(source, result, _, inferred):
+            return no_reshape(shapes[source], shapes[result], inferred)
         case Concatenate(parts, _, axis):
             return no_join([shapes[t] for t in parts], axis)
-        case Pad(source):
-            return no_pad(shapes[source], target)
-        case Take(source, index, _, axis):
-            if shapes[source][axis] or 0 in shapes[index]:
-                return None
-            return f"take: axis {axis} has no element to take from"
+        case Pad(source, _, result):
+            return no_pad(shapes[source], shapes[result])
+        case Remap(source, result):
+            pairs = zip(shapes[source], shapes[result], strict=True)
+            found = (no_extension(a, b, k) for k, (a, b) in enumerate(pairs))
+            negative = negative_sizes("tile or repeat", shapes[result])
+            return next(filter(None, found), None) or negative
+        case Iota(result):
+            return negative_sizes("arange", shapes[result])
+        case _:
+            return None
 
 
 _NO_IDENTITY = {ReduceOp.MAX, ReduceOp.MIN, ReduceOp.ARGMAX, ReduceOp.ARGMIN}

@@ -169,7 +169,8 @@ class Take:
 
     The axes of ``index`` stand in place of ``axis``. With ``along``, ``index`` has all
     axes, and each of its elements names one element (``take_along_axis``). An index
-    counts from the end if negative.
+    counts from the end if negative. With ``leads``, the result lies in memory as
+    NumPy's ``x[:, index]`` does: the axes of ``index`` outermost.
     """
 
     source: TensorView
@@ -177,6 +178,7 @@ class Take:
     result: TensorView
     axis: int
     along: bool = False
+    leads: bool = False
 
 
 class ReduceOp(Enum):

@@ -353,6 +353,34 @@ def _divided(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
     return from_terms(quotient), from_terms(rest)
 
 
+def _natural_rest(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
+    """Return ``_divided``; all in the rest where that may be negative in a kernel.
+
+    Python floors what the host divides; a kernel divides natural numbers.
+    """
+    quotient, rest = _divided(x, divisor)
+    if quotient is const(0) or is_natural(rest) or not _has_loops(rest):
+        return quotient, rest
+    return const(0), x
+
+
+def _has_loops(x: Scalar) -> bool:
+    stack: list[Scalar] = [x]
+    while stack:
+        match stack.pop():
+            case LoopIndex() | Datum():
+                return True
+            case Poly(terms):
+                stack.extend(atom for monomial, _ in terms for atom in monomial)
+            case Binary(_, lhs, rhs):
+                stack += (lhs, rhs)
+            case Select(condition, then, other):
+                stack += (condition, then, other)
+            case _:
+                pass
+    return False
+
+
 def _cancelled(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
     """Drop the atoms that two products have in common."""
     above, below = terms_of(x), terms_of(divisor)
@@ -379,7 +407,7 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     x, divisor = as_scalar(lhs), as_scalar(rhs)
     if divisor is const(1):
         return x
-    quotient, rest = _divided(x, divisor)
+    quotient, rest = _natural_rest(x, divisor)
     if rest is const(0) or lies_below(rest, divisor):
         return quotient
     rest, divisor = _cancelled(rest, divisor)
@@ -391,7 +419,7 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
 def modulo(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs % rhs``; the divisor is positive."""
     divisor = as_scalar(rhs)
-    _, rest = _divided(as_scalar(lhs), divisor)
+    _, rest = _natural_rest(as_scalar(lhs), divisor)
     if divisor is const(1):
         return const(0)
     if rest is const(0) or lies_below(rest, divisor):

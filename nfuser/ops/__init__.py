@@ -53,6 +53,7 @@ from nfuser.ops.bits import (
     left_shift,
     right_shift,
 )
+from nfuser.ops.borders import extend
 from nfuser.ops.builder import Builder, Operand, ScalarFits
 from nfuser.ops.complex_functions import angle, complex_of, conj, imag, real
 from nfuser.ops.composites import (
@@ -67,7 +68,7 @@ from nfuser.ops.composites import (
     softmax,
     softplus,
 )
-from nfuser.ops.creation import arange, full, full_like
+from nfuser.ops.creation import arange, diagonal_mask, full, full_like, linspace
 from nfuser.ops.float_functions import (
     acos,
     acosh,
@@ -110,6 +111,13 @@ from nfuser.ops.float_functions import (
     tanh,
     trunc,
 )
+from nfuser.ops.gather import (
+    clipped_index,
+    index_by,
+    take,
+    take_along_axis,
+    wrapped_index,
+)
 from nfuser.ops.logic import (
     equal,
     greater,
@@ -141,8 +149,6 @@ from nfuser.ops.moves import (
     reshape,
     roll,
     stack,
-    take,
-    take_along_axis,
     tile,
 )
 from nfuser.ops.reduction import (
@@ -162,7 +168,9 @@ from nfuser.ops.reduction import (
     var_mean,
 )
 from nfuser.ops.views import (
+    at_least,
     broadcast_to,
+    check_sizes,
     expand_dims,
     flip,
     moveaxis,
@@ -172,6 +180,7 @@ from nfuser.ops.views import (
     swapaxes,
     take_index,
     take_slices,
+    window,
 )
 
 __all__ = [
@@ -191,6 +200,7 @@ __all__ = [
     "asin",
     "asinh",
     "astype",
+    "at_least",
     "atan",
     "atan2",
     "atanh",
@@ -200,7 +210,9 @@ __all__ = [
     "broadcast_to",
     "cbrt",
     "ceil",
+    "check_sizes",
     "clip",
+    "clipped_index",
     "complex_of",
     "concatenate",
     "conj",
@@ -210,6 +222,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "deg2rad",
+    "diagonal_mask",
     "divide",
     "divmod",
     "equal",
@@ -219,6 +232,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "extend",
     "fabs",
     "flip",
     "float_power",
@@ -235,6 +249,7 @@ __all__ = [
     "heaviside",
     "hypot",
     "imag",
+    "index_by",
     "invert",
     "isclose",
     "isfinite",
@@ -246,6 +261,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linspace",
     "log",
     "log1p",
     "log2",
@@ -322,4 +338,6 @@ __all__ = [
     "var",
     "var_mean",
     "where",
+    "window",
+    "wrapped_index",
 ]

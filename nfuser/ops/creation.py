@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops.views as views
 from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Iota
+from nfuser.ops.arithmetic import add, divide, floor_divide, multiply, subtract
+from nfuser.ops.logic import equal, greater_equal, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +43,58 @@ def arange(
     dtype: DType = DType.I64,
 ) -> TensorView:
     """Return ``start + step * i`` for i below ``count``."""
+    views.check_sizes(b, "arange", [sc.as_scalar(count)])
     index = b.new((count,), DType.I64)
     b.emit(Iota(index))
     if dtype is DType.I64 and (start, step) == (0, 1):
         return index
     scaled = b.point("multiply", b.cast(index, dtype), b.convert(step, dtype))
     return b.point("add", scaled, b.convert(start, dtype))
+
+
+def diagonal_mask(
+    b: Builder,
+    rows: Scalar | int,
+    columns: Scalar | int,
+    offset: Scalar | int = 0,
+    *,
+    below: bool = False,
+) -> TensorView:
+    """Return where the diagonal ``offset`` places above the main one is True.
+
+    With ``below``, all that lies under it is, too.
+    """
+    down = views.expand_dims(b, arange(b, rows), 1)
+    across = subtract(b, arange(b, columns), sc.as_scalar(offset))
+    return (greater_equal if below else equal)(b, down, across)
+
+
+def linspace(
+    b: Builder,
+    start: Operand,
+    stop: Operand,
+    count: Scalar | int,
+    dtype: DType | None = None,
+    *,
+    endpoint: bool = True,
+) -> TensorView:
+    """Return ``count`` numbers evenly spaced from ``start`` to ``stop``, in f64."""
+    first, last = (b.convert(x, DType.F64) for x in (start, stop))
+    number = sc.as_scalar(count)
+    parts = sc.maximum(number - 1, 1) if endpoint else sc.maximum(number, 1)
+    delta = subtract(b, last, first)
+    divisor = b.from_scalar(parts, DType.F64)
+    step = divide(b, delta, divisor)
+    index = b.cast(arange(b, number), DType.F64)
+    # A step that underflows to 0 is put off, as NumPy does.
+    small = multiply(b, divide(b, index, divisor), delta)
+    grown = where(b, equal(b, step, 0.0), small, multiply(b, index, step))
+    made = add(b, grown, first)
+    if endpoint:
+        at_end = equal(b, arange(b, number), sc.maximum(number - 1, 1))
+        made = where(b, at_end, last, made)
+    if dtype is None or dtype is DType.F64:
+        return made
+    if dtype.is_integer:
+        made = floor_divide(b, made, 1.0)
+    return b.cast(made, dtype)

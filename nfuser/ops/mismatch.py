@@ -106,6 +106,26 @@ def no_pad(given: Sequence[int], wanted: Sequence[int]) -> str | None:
     )
 
 
+def no_extension(given: int, wanted: int, axis: int) -> str | None:
+    """Return why an axis is not continued with its own elements, or None."""
+    if given or not wanted:
+        return None
+    return (
+        f"pad: can't extend empty axis {axis} using modes other than 'constant'; it "
+        f"would get the size {wanted}; use mode='constant'"
+    )
+
+
+def negative_sizes(name: str, shape: Sequence[int]) -> str | None:
+    """Return what is said of a result with a negative size, or None."""
+    if min(shape, default=0) >= 0:
+        return None
+    return (
+        f"{name}: negative dimensions are not allowed: the result would get the shape "
+        f"{shape_text(shape)}"
+    )
+
+
 def _sizes(shapes: Sequence[Shape], axis: int) -> list[int]:
     """Return the different sizes along ``axis``, counted from the end, but 1."""
     found = (s[axis] for s in shapes if len(s) >= -axis)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verbs that put elements elsewhere: reshape, pad, concatenate, roll, take."""
+"""Verbs that put elements elsewhere: reshape, pad, concatenate, roll, tile."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import nfuser.ops.views as views
-from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Concatenate, Pad, Remap, Reshape, Take
+from nfuser.ir.expr import Concatenate, Pad, Remap, Reshape
 from nfuser.ir.scalar import Const
+from nfuser.ops.arithmetic import copy
 from nfuser.ops.mismatch import no_join, no_pad, no_reshape
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def reshape(b: Builder, x: TensorView, shape: Sequence[Scalar | int]) -> TensorV
 
 
 def _is_open(b: Builder, x: Scalar) -> bool:
-    """Tell whether a size is -1; one that may be either is asked for its sign."""
+    """Tell whether a size is -1; as in NumPy, any negative number says so."""
     if isinstance(x, Const):
-        return x.value == -1
-    return not sc.is_natural(x) and bool(b.ask(sc.equal(x, -1)))
+        return x.value < 0
+    return not sc.is_natural(x) and bool(b.ask(sc.less(x, 0)))
 
 
 def _known(b: Builder, shape: Sequence[Scalar]) -> list[int] | None:
@@ -81,7 +82,7 @@ def pad(
         raise ArgumentError(message)
     pairs = [(sc.as_scalar(left), sc.as_scalar(right)) for left, right in widths]
     if all(w is sc.const(0) for pair in pairs for w in pair):
-        return x
+        return copy(b, x, "A")
     shape = [n + left + right for n, (left, right) in zip(x.shape, pairs, strict=True)]
     given, wanted = _known(b, x.shape), _known(b, shape)
     if given is not None and wanted is not None and (gap := no_pad(given, wanted)):
@@ -159,6 +160,7 @@ def remap(
 
 def roll(b: Builder, x: TensorView, shift: Scalar | int, axis: int) -> TensorView:
     """Move elements ``shift`` places along ``axis``; what falls off comes in again."""
+    axis = views.normal_axis(axis, x.ndim)
     extent = x.shape[axis]
     back, place = sc.as_scalar(shift) % extent, sc.place(axis, extent)
     index = place - back + extent * sc.less(place, back)
@@ -171,57 +173,33 @@ def tile(b: Builder, x: TensorView, counts: Sequence[Scalar | int]) -> TensorVie
     if missing > 0:
         x = views.expand_dims(b, x, tuple(range(missing)))
     every = [sc.const(1)] * -missing + [sc.as_scalar(c) for c in counts]
+    _check_counts(b, "tile", every)
     shape = [n * c for n, c in zip(x.shape, every, strict=True)]
     index = {
         k: sc.place(k, shape[k]) % n
         for k, (n, c) in enumerate(zip(x.shape, every, strict=True))
         if c is not sc.const(1)
     }
-    return remap(b, x, shape, index) if index else x
+    # NumPy gives C order, whatever the order of x.
+    return copy(b, remap(b, x, shape, index), "C") if index else x
 
 
 def repeat(b: Builder, x: TensorView, count: Scalar | int, axis: int) -> TensorView:
     """Return each element ``count`` times along ``axis``."""
+    axis = views.normal_axis(axis, x.ndim)
     times = sc.as_scalar(count)
+    _check_counts(b, "repeat", [times])
     shape = list(x.shape)
     shape[axis] = shape[axis] * times
-    return remap(b, x, shape, {axis: sc.place(axis, shape[axis]) // times})
+    index = {axis: sc.place(axis, shape[axis]) // times}
+    return copy(b, remap(b, x, shape, index), "C")
 
 
-def take(b: Builder, x: TensorView, index: TensorView, axis: int) -> TensorView:
-    """Return the elements of ``x`` along ``axis`` that ``index`` names."""
-    _check_index("take", index)
-    axis = views.normal_axis(axis, x.ndim)
-    shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
-    result = b.new(shape, x.dtype)
-    b.emit(Take(x, index, result, axis))
-    return result
-
-
-def take_along_axis(
-    b: Builder, x: TensorView, index: TensorView, axis: int
-) -> TensorView:
-    """Return, for each element of ``index``, one element of ``x`` along ``axis``."""
-    _check_index("take_along_axis", index)
-    axis = views.normal_axis(axis, x.ndim)
-    if index.ndim != x.ndim:
-        message = "take_along_axis: the index and the array must have as many axes"
-        raise ShapeError(message)
-    shape = list(index.shape)
-    for k in range(x.ndim):
-        if k != axis:
-            meet = b.meet([x.shape[k], index.shape[k]])
-            if meet is None:
-                given = [b.shape_text(t.shape) for t in (x, index)]
-                message = f"take_along_axis: shapes {given[0]} {given[1]} do not meet"
-                raise ShapeError(message)
-            shape[k] = meet
-    result = b.new(shape, x.dtype)
-    b.emit(Take(x, index, result, axis, along=True))
-    return result
-
-
-def _check_index(name: str, index: TensorView) -> None:
-    if not index.dtype.is_integer:
-        message = f"{name}: an index has an integer dtype, not {index.dtype}"
-        raise DTypeError(message)
+def _check_counts(b: Builder, name: str, counts: Sequence[Scalar]) -> None:
+    for count in counts:
+        if not sc.is_natural(count) and b.ask(sc.less(count, 0)):
+            message = (
+                f"{name}: negative dimensions are not allowed: count {b.today(count)}; "
+                "expected 0 or more"
+            )
+            raise ShapeError(message)

@@ -9,7 +9,7 @@ from nfuser.errors import ArgumentError, AxisError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
 from nfuser.ir.scalar import Binary, Const, Op
-from nfuser.ops.mismatch import no_stretch
+from nfuser.ops.mismatch import negative_sizes, no_stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,11 +45,19 @@ def normal_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def check_sizes(b: Builder, name: str, shape: Sequence[Scalar]) -> None:
+    """Refuse sizes that are negative today; ``misfits`` looks in later calls."""
+    today = [b.today(s) for s in shape]
+    if problem := negative_sizes(name, [n for n in today if n is not None]):
+        raise ShapeError(problem)
+
+
 def broadcast_to(
     b: Builder, x: TensorView, shape: Sequence[Scalar | int]
 ) -> TensorView:
     """Return ``x`` stretched to ``shape``."""
     target = [sc.as_scalar(s) for s in shape]
+    check_sizes(b, "broadcast_to", target)
     given = x.shape
     fits = len(target) >= len(given)
     for extent, wanted in zip(reversed(given), reversed(target), strict=False):
@@ -257,3 +265,26 @@ def take_index(
     result = b.new(shape, x.dtype)
     b.emit(Slice(x, result, tuple(starts), (1,) * x.ndim))
     return drop(b, result, (place,))
+
+
+def window(
+    b: Builder, x: TensorView, axis: int, start: Scalar | int, extent: Scalar | int
+) -> TensorView:
+    """Return ``extent`` elements from ``start`` on, which are known to be there."""
+    starts: list[Scalar] = [sc.const(0)] * x.ndim
+    starts[axis] = sc.as_scalar(start)
+    shape = list(x.shape)
+    shape[axis] = sc.as_scalar(extent)
+    result = b.new(shape, x.dtype)
+    b.emit(Slice(x, result, tuple(starts), (1,) * x.ndim))
+    return result
+
+
+def at_least(b: Builder, x: TensorView, rank: int) -> TensorView:
+    """Return ``x`` with at least ``rank`` axes, as NumPy's ``atleast_3d`` adds them."""
+    missing = rank - x.ndim
+    if missing <= 0:
+        return x
+    if rank == 3 and x.ndim:
+        return expand_dims(b, x, 2 if missing == 1 else (0, 2))
+    return expand_dims(b, x, tuple(range(missing)))

@@ -84,6 +84,8 @@ def _strides(
             shape = shapes[result]
             own = [_stretch(t, found[t], shapes, shapes[t]) for t in parts]
             return dense(shape, axis_order(len(shape), own))
+        case Take(source, _, result, leads=True):
+            return dense(shapes[result], _index_first(expr, shapes[source], found))
         case Take(_, _, result):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))
         case Reduce(_, source, made, axes):
@@ -117,7 +119,21 @@ def _view_strides(
         case Reshape():
             return _reshaped(own, shapes[source], shapes[result])
         case Remap():
+            if shapes[result] == shapes[source]:
+                whole = _stretch(source, own, shapes, shapes[source])
+                return dense(shapes[result], axis_order(result.ndim, [whole]))
             return _like(shapes[result], shapes[source], own)
+
+
+def _index_first(
+    expr: Take, shape: tuple[int, ...], found: Mapping[TensorView, Strides]
+) -> list[int]:
+    """Return the axes, fastest first: those kept in K order, then the index's own."""
+    source, count = expr.source, expr.index.ndim
+    own = tuple(0 if n == 1 else s for n, s in zip(shape, found[source], strict=True))
+    kept = (k for k in axis_order(source.ndim, [own]) if k != expr.axis)
+    moved = [k if k < expr.axis else k + count - 1 for k in kept]
+    return moved + list(range(expr.axis + count - 1, expr.axis - 1, -1))
 
 
 def _ordered(

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nfuser.errors import ShapeError
+from nfuser.trace.pads import widths
+
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -144,6 +147,24 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return np.asarray(x).astype(dtype, copy=copy)
 
 
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """Return ``numpy.pad``; in mode constant, negative widths drop elements."""
+    array = np.asarray(array)
+    if mode != "constant":
+        return np.pad(array, pad_width, mode, **options)
+    kept: list[slice] = []
+    grown: list[tuple[Any, Any]] = []
+    for axis, (left, right) in enumerate(widths(pad_width, array.ndim)):
+        before, after = max(left, 0), max(right, 0)
+        stop = array.shape[axis] + before + right
+        if stop + min(left, 0) < 0:
+            message = f"pad: negative widths drop more than there is along axis {axis}"
+            raise ShapeError(message)
+        grown.append((before, after))
+        kept.append(slice(max(-left, 0), stop))
+    return np.pad(array, grown, mode, **options)[tuple(kept)]
+
+
 FUNCTIONS = {
     verb.__name__: verb
     for verb in (
@@ -162,5 +183,6 @@ FUNCTIONS = {
         rms_norm,
         var_mean,
         astype,
+        pad,
     )
 }

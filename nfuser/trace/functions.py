@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.creation as creation
+import nfuser.trace.gathers as gathers
+import nfuser.trace.joins as joins
 import nfuser.trace.moves as moves
+import nfuser.trace.pads as pads
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
+from nfuser.trace.sizes import sizes
 from nfuser.trace.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
@@ -207,8 +212,7 @@ def _viewing(name: str, **parameters: Any) -> Any:
 
 
 def _shape(t: Tracer, shape: Any) -> list[Any]:
-    listed = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return [t.operand(s) for s in listed]
+    return sizes(t, shape, "broadcast_to")
 
 
 def _broadcast_to(t: Tracer, array: Any, shape: Any, subok: bool = False) -> Any:
@@ -234,10 +238,13 @@ def _full_like(
     device: Any = None,
 ) -> Any:
     del subok
-    given("full_like", {"shape": shape, "device": device})
+    given("full_like", {"device": device})
     if order not in ("K", "C", "F"):
         raise refusals.keyword("full_like", "order")
     fill = t.operand(fill_value)
+    if shape is not None:
+        kind = t.tensor(a).dtype.numpy if dtype is None else dtype
+        return creation.full(t, shape, fill_value, kind, "F" if order == "F" else "C")
     made = t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
     return t.call_on_tensor(ops.copy, made, order) if order == "F" else made
 
@@ -433,7 +440,9 @@ def _table() -> dict[str, Any]:
     table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= _OTHERS
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
-    return table | moves.HANDLERS | {"matmul": _refused("matmul")}
+    for more in (moves, joins, pads, gathers, creation):
+        table |= more.HANDLERS
+    return table | {"matmul": _refused("matmul")}
 
 
 HANDLERS = _table()

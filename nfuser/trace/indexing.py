@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Basic indexing: None, Ellipsis, slices and integers."""
+"""Indexing: None, Ellipsis, slices, integers, and one array or list of integers."""
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -13,7 +13,9 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
-from nfuser.errors import AxisError, UnsupportedError
+from nfuser.errors import ArgumentError, AxisError, UnsupportedError
+from nfuser.trace.gathers import check_range, index_tensor
+from nfuser.trace.sizes import is_sequence, size
 from nfuser.trace.standin import Standin
 from nfuser.trace.symbolic import SymbolicInt
 
@@ -23,16 +25,75 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 
+class _Gather:
+    """An index array in a key; ``given`` is how the user wrote it."""
+
+    def __init__(self, given: Any, tensor: TensorView) -> None:
+        self.given = given
+        self.tensor = tensor
+        self.axis = 0  # of the indexed array
+
+
 def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     """Return ``x[key]``."""
-    keys = _with_ellipsis(tuple(key) if isinstance(key, tuple) else (key,), x.ndim)
-    return tracer.view(_index, x, tuple(_bounds(k) for k in keys))
+    listed = key if isinstance(key, tuple) else (key,)
+    spelled = [_read(tracer, k) for k in listed]
+    keys = _with_ellipsis(spelled, x.ndim)
+    arrays = [k for k in keys if isinstance(k, _Gather)]
+    wide = [k for k in arrays if k.tensor.ndim]
+    if len(wide) > 1:
+        raise UnsupportedError(refusals.GATHERS)
+    bounds = tuple(_bounds(tracer, k) for k in keys)
+    plain = [b for b in bounds if b != _WHOLE]
+    if plain or not arrays:
+        x = tracer.view(_index, x, bounds)
+    if not arrays:
+        return x
+    places = _places(keys)
+    for array, place in reversed(list(zip(arrays, places, strict=True))):
+        extent = tracer.tensor(x).shape[place]
+        check_range(tracer, array.given, extent, array.axis, "indexing")
+        x = tracer.call_on_tensor(ops.index_by, x, array.tensor, place)
+    if not wide or not _is_apart(spelled):
+        return x
+    at = arrays.index(wide[0])
+    first = places[at] - at  # the arrays before it have no axes
+    moved = range(first, first + wide[0].tensor.ndim)
+    return tracer.call_on_tensor(ops.moveaxis, x, (*moved,), (*range(len(moved)),))
 
 
-def _with_ellipsis(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
+_WHOLE = (None, None, 1)
+
+
+def _places(keys: tuple[Any, ...]) -> list[int]:
+    """Return the axis of each index array once the integers have gone."""
+    found: list[int] = []
+    place = 0
+    axis = 0
+    for key in keys:
+        if isinstance(key, _Gather):
+            key.axis = axis
+            found.append(place)
+        axis += key is not None
+        place += key is None or isinstance(key, (slice, _Gather))
+    return found
+
+
+def _is_apart(keys: list[Any]) -> bool:
+    """Tell whether something lies between the integers and arrays of a key.
+
+    NumPy then puts the axes of the index first.
+    """
+    chosen = [
+        k
+        for k, item in enumerate(keys)
+        if not (item is None or item is Ellipsis or isinstance(item, slice))
+    ]
+    return chosen[-1] - chosen[0] >= len(chosen)
+
+
+def _with_ellipsis(keys: list[Any], ndim: int) -> tuple[Any, ...]:
     """Return ``keys`` with one entry for each axis."""
-    for k in keys:
-        _refuse_advanced(k)
     used = sum(k is not None and k is not Ellipsis for k in keys)
     if used > ndim:
         message = (
@@ -48,29 +109,54 @@ def _with_ellipsis(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
     return (*keys[:at], *(slice(None),) * (ndim - used), *keys[at + 1 :])
 
 
-def _refuse_advanced(key: Any) -> None:
+def _read(t: Tracer, key: Any) -> Any:
+    """Return a key as it is, or as an index array."""
     if key is None or key is Ellipsis or isinstance(key, (slice, SymbolicInt)):
-        return
+        return key
     if isinstance(key, (bool, np.bool)):
         raise UnsupportedError(refusals.MASK)
     if isinstance(key, Standin):
-        kind = key._operand().dtype  # pyright: ignore[reportPrivateUsage]
-        raise UnsupportedError(refusals.MASK if kind.is_bool else refusals.GATHER)
-    if isinstance(key, (list, np.ndarray)) or not hasattr(key, "__index__"):
-        raise UnsupportedError(refusals.GATHER)
+        held: TensorView = t.operand(key)
+        if held.dtype.is_integer and (number := _number(t, held)) is not None:
+            return number
+    elif hasattr(key, "__index__") and not getattr(key, "ndim", 0):
+        return key.__index__()
+    elif not (is_sequence(key) or hasattr(key, "dtype")):
+        raise AxisError(refusals.not_an_index(type(key).__name__))
+    index = index_tensor(t, key)
+    if index.dtype.is_bool:
+        raise UnsupportedError(refusals.MASK)
+    if not index.dtype.is_integer:
+        raise AxisError(refusals.not_an_index(f"an array of {index.dtype}"))
+    return _Gather(key, index)
 
 
-def _bounds(key: Any) -> Any:
+def _number(t: Tracer, held: TensorView) -> int | None:
+    """Return the value of an integer that the caller passed; it becomes a guard."""
+    found = t.consume_if_number(held, None)
+    return None if found is None else int(found)
+
+
+def _bounds(t: Tracer, key: Any) -> Any:
+    if isinstance(key, _Gather):
+        return _WHOLE
     if isinstance(key, slice):
-        step = 1 if key.step is None else key.step.__index__()
-        return _bound(key.start), _bound(key.stop), step
-    return None if key is None else (_bound(key),)
+        step = 1 if key.step is None else _plain(key.step)
+        return _bound(t, key.start), _bound(t, key.stop), step
+    return None if key is None else (_bound(t, key),)
 
 
-def _bound(x: Any) -> Any:
-    if x is None:
-        return None
-    return x._operand() if isinstance(x, SymbolicInt) else x.__index__()  # pyright: ignore[reportPrivateUsage]
+def _plain(step: Any) -> int:
+    """Return a step, which is part of the program: an open one becomes a guard."""
+    try:
+        return step.__index__()
+    except (AttributeError, TypeError) as error:
+        message = f"slice: expected an integer as step, found {step!r}"
+        raise ArgumentError(message) from error
+
+
+def _bound(t: Tracer, x: Any) -> Any:
+    return None if x is None else size(t, x, "slice")
 
 
 def _index(b: Builder, x: TensorView, keys: tuple[Any, ...]) -> TensorView:

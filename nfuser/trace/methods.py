@@ -14,7 +14,7 @@ import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
-from nfuser.trace.moves import reshape_method
+from nfuser.trace.moves import flatten, reshape_method
 from nfuser.trace.operators import Operators
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Methods(Operators):
 
     def flatten(self, order: str = "C") -> Any:
         """Return the elements along one axis."""
-        return self._tracer.handlers["ravel"](self._tracer, self, order)
+        return flatten(self._tracer, self, order)
 
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""

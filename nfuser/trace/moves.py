@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-
-"""NumPy's functions that put elements elsewhere, on stand-ins."""
+"""NumPy's reshape, roll, tile and repeat on stand-ins."""
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -12,23 +11,64 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
-from nfuser.dtypes import as_dtype
-from nfuser.errors import ShapeError
-from nfuser.ir.scalar import Scalar
+from nfuser.errors import ArgumentError, MutationError, ShapeError, UnsupportedError
+from nfuser.trace.sizes import is_sequence, size, sizes
 
 if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops import Builder
     from nfuser.trace.tracer import Tracer
 
 
-def _number(t: Tracer, x: Any) -> Any:
-    """Return a size, a count or a place as verbs take it."""
-    found = t.operand(x)
-    return found if isinstance(found, Scalar) else found.__index__()
+def _in_order(
+    b: Builder, x: TensorView, shape: list[Scalar | int], order: str
+) -> TensorView:
+    """Reshape, the elements taken and laid in C or in Fortran order."""
+    if order == "C":
+        return ops.reshape(b, x, shape)
+    turned = ops.reshape(b, ops.permute(b, x), shape[::-1])
+    return ops.permute(b, turned)
 
 
-def _numbers(t: Tracer, x: Any) -> list[Any]:
-    listed = x if isinstance(x, (tuple, list)) else (x,)
-    return [_number(t, n) for n in listed]
+def _check_order(name: str, order: Any, copy: Any = None) -> None:
+    if copy is not None and not copy:
+        message = (
+            f"{name}: copy=False is not supported: whether a copy is needed depends on "
+            "strides, which are unknown while tracing; leave it out"
+        )
+        raise UnsupportedError(message)
+    if name == "reshape" and order == "K":
+        message = "reshape: order 'K' is not permitted for reshaping; write 'C' or 'F'"
+        raise ShapeError(message)
+    if order in ("A", "K"):
+        raise refusals.keyword(name, "order")
+    if order not in ("C", "F"):
+        message = f"{name}: order must be 'C' or 'F', found {order!r}"
+        raise ShapeError(message)
+
+
+class _Reshaped:
+    """A reshape as a view: whether NumPy copies depends on strides, unknown here.
+
+    It may be read as it was made, not after its base was updated in place.
+    """
+
+    def __init__(self, shape: list[Scalar | int], order: str) -> None:
+        self._shape = shape
+        self._order = order
+        self._made_of: TensorView | None = None
+
+    def __call__(self, b: Builder, x: TensorView) -> TensorView:
+        if self._made_of is not None and x is not self._made_of:
+            message = (
+                "reshape: the array was updated in place after it was reshaped; "
+                "whether NumPy's reshape shares its memory depends on strides; "
+                "reshape after the update, or write y = y + 1 instead of y += 1"
+            )
+            raise MutationError(message)
+        self._made_of = x
+        return _in_order(b, x, self._shape, self._order)
 
 
 def reshape(
@@ -41,122 +81,92 @@ def reshape(
     copy: bool | None = None,
 ) -> Any:
     """Return ``numpy.reshape``."""
-    del copy
-    if order not in ("C", "A", "K"):
-        raise refusals.keyword("reshape", "order")
-    return t.view(ops.reshape, a, _numbers(t, shape))
+    _check_order("reshape", order, copy)
+    wanted = sizes(t, shape, "reshape")
+    if copy:
+        return t.call_on_tensor(_in_order, a, wanted, order)
+    return t.view(_Reshaped(wanted, order), a)
 
 
 def reshape_method(t: Tracer, a: Any, *shape: Any, **options: Any) -> Any:
     """Return ``x.reshape``, which takes the sizes one by one, too."""
-    sizes = shape[0] if len(shape) == 1 else shape
-    return reshape(t, a, sizes, **options)
+    if not shape and "shape" not in options:
+        message = "reshape: expected a shape, found none; write x.reshape(-1)"
+        raise ArgumentError(message)
+    wanted = options.pop("shape", shape[0] if len(shape) == 1 else shape)
+    return reshape(t, a, wanted, **options)
 
 
 def ravel(t: Tracer, a: Any, order: str = "C") -> Any:
     """Return ``numpy.ravel``."""
-    return reshape(t, a, -1, order=order)
+    _check_order("ravel", order)
+    return t.view(_Reshaped([-1], order), a)
 
 
-def _parts(t: Tracer, arrays: Any) -> list[Any]:
-    return [t.tensor(x) for x in arrays]
-
-
-def concatenate(
-    t: Tracer,
-    arrays: Any,
-    /,
-    axis: int | None = 0,
-    out: Any = None,
-    *,
-    dtype: Any = None,
-    casting: str = "same_kind",
-) -> Any:
-    """Return ``numpy.concatenate``."""
-    if out is not None:
-        raise refusals.keyword("concatenate", "out")
-    if casting != "same_kind":
-        raise refusals.keyword("concatenate", "casting")
-    if axis is None:
-        arrays, axis = [ravel(t, x) for x in arrays], 0
-    kind = None if dtype is None else as_dtype(dtype)
-    return t.apply(ops.concatenate, _parts(t, arrays), axis.__index__(), kind)
-
-
-def stack(
-    t: Tracer, arrays: Any, /, axis: int = 0, out: Any = None, *, dtype: Any = None
-) -> Any:
-    """Return ``numpy.stack``."""
-    if out is not None:
-        raise refusals.keyword("stack", "out")
-    kind = None if dtype is None else as_dtype(dtype)
-    return t.apply(ops.stack, _parts(t, arrays), axis.__index__(), kind)
+def flatten(t: Tracer, a: Any, order: str = "C") -> Any:
+    """Return ``x.flatten``, which always copies."""
+    _check_order("flatten", order)
+    return t.call_on_tensor(_in_order, a, [-1], order)
 
 
 def roll(t: Tracer, a: Any, shift: Any, axis: Any = None) -> Any:
     """Return ``numpy.roll``."""
     if axis is None:
-        return reshape(t, roll(t, ravel(t, a), shift, 0), a.shape)
-    shifts = _numbers(t, shift)
-    axes = [n.__index__() for n in (axis if isinstance(axis, tuple) else (axis,))]
+        held = t.tensor(a)
+        return reshape(t, roll(t, ravel(t, a), shift, 0), t.wrap(held).shape)
+    shifts = sizes(t, shift, "roll")
+    axes = list(axis) if is_sequence(axis) else [axis]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
-        message = "roll: 'shift' and 'axis' should be scalars or 1D sequences"
+        message = (
+            f"roll: {len(shifts)} shifts do not go with {len(axes)} axes; expected "
+            "as many, or one of either"
+        )
         raise ShapeError(message)
-    shifts = shifts * (len(axes) if len(shifts) == 1 else 1)
-    axes = axes * (len(shifts) if len(axes) == 1 else 1)
-    for number, place in zip(shifts, axes, strict=True):
-        a = t.call_on_tensor(ops.roll, a, number, place)
-    return a
+    count = max(len(shifts), len(axes)) if shifts and axes else 0
+    shifts = shifts * (count if len(shifts) == 1 else 1)
+    axes = axes * (count if len(axes) == 1 else 1)
 
+    def every(b: Builder, x: TensorView) -> TensorView:
+        for number, place in zip(shifts, axes, strict=True):
+            x = ops.roll(b, x, number, place)
+        return x
 
-def pad(
-    t: Tracer, array: Any, pad_width: Any, mode: str = "constant", **options: Any
-) -> Any:
-    """Return ``numpy.pad``."""
-    fill = options.pop("constant_values", 0)
-    if mode != "constant" or options:
-        raise refusals.keyword("pad", "mode")
-    return t.call_on_tensor(
-        ops.pad, array, [tuple(_numbers(t, w)) for w in pad_width], t.operand(fill)
-    )
-
-
-def take(t: Tracer, a: Any, indices: Any, axis: Any = None) -> Any:
-    """Return ``numpy.take``."""
-    if axis is None:
-        a, axis = ravel(t, a), 0
-    return t.call_on_tensor(ops.take, a, t.tensor(indices), axis.__index__())
-
-
-def take_along_axis(t: Tracer, arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Return ``numpy.take_along_axis``."""
-    return t.call_on_tensor(
-        ops.take_along_axis, arr, t.tensor(indices), axis.__index__()
-    )
+    return t.call_on_tensor(every, a)
 
 
 def tile(t: Tracer, A: Any, reps: Any) -> Any:  # noqa: N803
     """Return ``numpy.tile``."""
-    return t.call_on_tensor(ops.tile, A, _numbers(t, reps))
+    return t.call_on_tensor(ops.tile, A, sizes(t, reps, "tile"))
 
 
 def repeat(t: Tracer, a: Any, repeats: Any, axis: Any = None) -> Any:
     """Return ``numpy.repeat``, with one count for all elements."""
+    if is_sequence(repeats) and len(repeats) == 1:
+        repeats = repeats[0]
+    if is_sequence(repeats) or getattr(repeats, "ndim", 0):
+        raise refusals.counts()
     if axis is None:
         a, axis = ravel(t, a), 0
-    return t.call_on_tensor(ops.repeat, a, _number(t, repeats), axis.__index__())
+    return t.call_on_tensor(ops.repeat, a, size(t, repeats, "repeat"), axis)
+
+
+def at_least(rank: int) -> Any:
+    """Return the handler of ``numpy.atleast_1d`` and its kin."""
+
+    def handler(t: Tracer, *arrays: Any) -> Any:
+        found = tuple(t.view(ops.at_least, a, rank) for a in arrays)
+        return found[0] if len(found) == 1 else found
+
+    return handler
 
 
 HANDLERS: dict[str, Any] = {
     "reshape": reshape,
     "ravel": ravel,
-    "concatenate": concatenate,
-    "concat": concatenate,
-    "stack": stack,
     "roll": roll,
-    "pad": pad,
-    "take": take,
-    "take_along_axis": take_along_axis,
     "tile": tile,
     "repeat": repeat,
+    "atleast_1d": at_least(1),
+    "atleast_2d": at_least(2),
+    "atleast_3d": at_least(3),
 }

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ops as ops
-from nfuser.dtypes import as_dtype
 from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS
+from nfuser.trace.pads import pad_or_crop
 from nfuser.trace.standin import Standin
 from nfuser.trace.tracer import Tracer, current_tracer
 
@@ -36,8 +35,8 @@ def _tracer_of(items: Iterable[Any]) -> Tracer | None:
     return None
 
 
-def _function(name: str) -> Callable[..., Any]:
-    handler = HANDLERS[name]
+def _function(name: str, handler: Any = None) -> Callable[..., Any]:
+    handler = handler or HANDLERS[name]
     plain: Any = FUNCTIONS.get(name) or getattr(np, name)
 
     def function(*args: Any, **options: Any) -> Any:
@@ -46,6 +45,10 @@ def _function(name: str) -> Callable[..., Any]:
             return plain(*args, **options)
         return handler(tracer, *args, **options)
 
+    return _named(function, name)
+
+
+def _named(function: Any, name: str) -> Callable[..., Any]:
     function.__module__ = "nfuser.numpy"
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return ``{name}`` of traced arrays, or of NumPy's."
@@ -213,39 +216,62 @@ zeros_like = _function("zeros_like")
 ndim = _function("ndim")
 shape = _function("shape")
 size = _function("size")
-concat = _function("concat")
+
 matmul = _function("matmul")
+
+append = _function("append")
+array_split = _function("array_split")
+atleast_1d = _function("atleast_1d")
+atleast_2d = _function("atleast_2d")
+atleast_3d = _function("atleast_3d")
+block = _function("block")
+column_stack = _function("column_stack")
+concat = _function("concat")
+concatenate = _function("concatenate")
+dsplit = _function("dsplit")
+dstack = _function("dstack")
+hsplit = _function("hsplit")
+hstack = _function("hstack")
+ravel = _function("ravel")
+repeat = _function("repeat")
 reshape = _function("reshape")
+roll = _function("roll")
+split = _function("split")
 stack = _function("stack")
+take = _function("take")
+take_along_axis = _function("take_along_axis")
+tile = _function("tile")
+tril = _function("tril")
+triu = _function("triu")
+unstack = _function("unstack")
+vsplit = _function("vsplit")
+vstack = _function("vstack")
+pad = _function("pad", pad_or_crop)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """Return an array with one value everywhere."""
-    del device
-    tracer = current_tracer()
-    if tracer is None:
-        return np.full(shape, fill_value, dtype)
-    listed = shape if isinstance(shape, (tuple, list)) else (shape,)
-    sizes = [tracer.operand(s) for s in listed]
-    target = None if dtype is None else as_dtype(dtype)
-    return tracer.wrap(
-        ops.full(tracer.builder, sizes, tracer.operand(fill_value), target)
-    )
+def _creation(name: str) -> Callable[..., Any]:
+    """Return a function that makes arrays: traced ones wherever a trace runs."""
+    handler = HANDLERS[name]
+    plain: Any = getattr(np, name)
+
+    def function(*args: Any, **options: Any) -> Any:
+        tracer = current_tracer()
+        if tracer is None:
+            return plain(*args, **options)
+        return handler(tracer, *args, **options)
+
+    return _named(function, name)
 
 
-def zeros(shape: Any, dtype: Any = float, *, device: Any = None) -> Any:
-    """Return an array of zeros."""
-    return full(shape, 0, float if dtype is None else dtype, device=device)
-
-
-def ones(shape: Any, dtype: Any = float, *, device: Any = None) -> Any:
-    """Return an array of ones."""
-    return full(shape, 1, float if dtype is None else dtype, device=device)
-
-
-def empty(shape: Any, dtype: Any = float, *, device: Any = None) -> Any:
-    """Return an array of zeros, which is what unwritten memory may hold."""
-    return zeros(shape, dtype, device=device)
+arange = _creation("arange")
+empty = _creation("empty")
+eye = _creation("eye")
+full = _creation("full")
+identity = _creation("identity")
+linspace = _creation("linspace")
+ones = _creation("ones")
+tri = _creation("tri")
+zeros = _creation("zeros")
 
 
 def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) -> Any:
@@ -278,6 +304,8 @@ __all__ = [
     "amin",
     "angle",
     "any",
+    "append",
+    "arange",
     "arccos",
     "arccosh",
     "arcsin",
@@ -287,6 +315,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "array_split",
     "asarray",
     "asin",
     "asinh",
@@ -294,6 +323,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -301,15 +333,18 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "block",
     "bool",
     "broadcast_arrays",
     "broadcast_to",
     "cbrt",
     "ceil",
     "clip",
+    "column_stack",
     "complex64",
     "complex128",
     "concat",
+    "concatenate",
     "conj",
     "conjugate",
     "copy",
@@ -321,6 +356,8 @@ __all__ = [
     "degrees",
     "divide",
     "divmod",
+    "dsplit",
+    "dstack",
     "dtype",
     "e",
     "empty",
@@ -332,6 +369,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "eye",
     "fabs",
     "finfo",
     "fix",
@@ -353,7 +391,10 @@ __all__ = [
     "greater",
     "greater_equal",
     "heaviside",
+    "hsplit",
+    "hstack",
     "hypot",
+    "identity",
     "iinfo",
     "imag",
     "inf",
@@ -372,6 +413,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linspace",
     "log",
     "log1p",
     "log2",
@@ -403,6 +445,7 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
+    "pad",
     "permute_dims",
     "pi",
     "positive",
@@ -412,15 +455,18 @@ __all__ = [
     "ptp",
     "rad2deg",
     "radians",
+    "ravel",
     "real",
     "reciprocal",
     "relu",
     "remainder",
+    "repeat",
     "reshape",
     "result_type",
     "right_shift",
     "rint",
     "rms_norm",
+    "roll",
     "round",
     "rsqrt",
     "shape",
@@ -434,6 +480,7 @@ __all__ = [
     "size",
     "softmax",
     "softplus",
+    "split",
     "sqrt",
     "square",
     "squeeze",
@@ -442,17 +489,26 @@ __all__ = [
     "subtract",
     "sum",
     "swapaxes",
+    "take",
+    "take_along_axis",
     "tan",
     "tanh",
+    "tile",
     "transpose",
+    "tri",
+    "tril",
+    "triu",
     "true_divide",
     "trunc",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "unstack",
     "var",
     "var_mean",
+    "vsplit",
+    "vstack",
     "where",
     "zeros",
     "zeros_like",

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 
-from nfuser.errors import TraceError, UnsupportedError
+from nfuser.errors import AxisError, TraceError, UnsupportedError
 
 MASK = (
     "indexing by a boolean array gives a shape that depends on values; use "
     "where(condition, x, fill) and reduce that"
 )
-GATHER = (
-    "indexing by an array or a list is not supported; use slices, or index outside the "
-    "fused function"
+GATHERS = (
+    "indexing by two or more arrays or lists at once is not supported; index along one "
+    "axis at a time, x[i][:, j], for all pairs, or take from the flattened array, "
+    "x.reshape(-1)[i * x.shape[1] + j], for pairs one by one"
 )
 SET_ITEM = (
     "assignment to a part of an array is not supported; build the whole array with "
@@ -74,14 +75,9 @@ _NUMPY_METHODS = {
     "cumsum": "scan outside the fused function",
     "cumprod": "scan outside the fused function",
     "dot": "multiply and sum, or call matmul outside the fused function",
-    "repeat": "broadcast_to, or repeat outside the fused function",
-    "take": "slices, or index outside the fused function",
     "choose": "where(condition, a, b)",
     "compress": "where(condition, x, fill)",
-    "reshape": "np.expand_dims, squeeze or transpose; reshape before the call",
-    "ravel": "reshape before the call",
-    "flatten": "reshape before the call",
-    "resize": "reshape before the call",
+    "resize": "x.reshape keeps the elements; np.tile or np.pad and a slice change them",
     "diagonal": "index outside the fused function",
     "trace": "index outside the fused function",
     "fill": "np.full_like(x, value)",
@@ -115,14 +111,6 @@ _NUMPY_FUNCTIONS = {
     "flatnonzero": "where(condition, x, fill) keeps the shape",
     "unique": "it gives a shape that depends on values: call it outside",
     "extract": "where(condition, x, fill) keeps the shape",
-    "concatenate": "return the parts and join them outside the fused function",
-    "concat": "return the parts and join them outside the fused function",
-    "stack": "return the parts and join them outside the fused function",
-    "vstack": "return the parts and join them outside the fused function",
-    "hstack": "return the parts and join them outside the fused function",
-    "pad": "pad outside the fused function",
-    "reshape": "expand_dims, squeeze or transpose; reshape before the call",
-    "ravel": "reshape before the call",
     "cumsum": "scan outside the fused function",
     "cumulative_sum": "scan outside the fused function",
     "median": "it sorts: call it outside the fused function",
@@ -130,7 +118,14 @@ _NUMPY_FUNCTIONS = {
     "quantile": "it sorts: call it outside the fused function",
     "array_equal": "all(x == y)",
     "allclose": "all(isclose(x, y))",
-    "take": "slices, or index outside the fused function",
+    "resize": "reshape keeps the elements; tile or pad and a slice change their number",
+    "choose": "where(condition, a, b)",
+    "select": "where(condition, a, b), one inside the other",
+    "compress": "where(condition, x, fill) keeps the shape",
+    "insert": "concatenate([x[:k], new, x[k:]])",
+    "delete": "concatenate([x[:k], x[k + 1:]])",
+    "put_along_axis": "where(condition, new, x)",
+    "ix_": "index along one axis at a time: x[i][:, j]",
     "copyto": "where(condition, new, x)",
     "putmask": "where(condition, new, x)",
 }
@@ -215,6 +210,41 @@ def function(name: str, module: str = "numpy") -> UnsupportedError:
     return UnsupportedError(f"{module}.{name} has no fused form: {advice}")
 
 
+def pad_mode(mode: object) -> UnsupportedError:
+    """Return the error for a mode of pad that no map of indices gives."""
+    found = "a function" if callable(mode) else repr(mode)
+    message = (
+        f"pad: mode {found} is not supported: its values are computed; use constant, "
+        "edge, reflect, symmetric or wrap, or concatenate the borders"
+    )
+    return UnsupportedError(message)
+
+
+def counts() -> UnsupportedError:
+    """Return the error for a repeat whose counts are an array."""
+    message = (
+        "repeat: an array of counts gives a shape that depends on values; pass one "
+        "count, or take with an index array made outside the fused function"
+    )
+    return UnsupportedError(message)
+
+
+def out_of_range(number: int, axis: int, extent: int | None, name: str) -> AxisError:
+    """Return the error for an index outside its axis."""
+    message = (
+        f"{name}: index {number} is out of bounds for axis {axis} with size {extent}"
+    )
+    return AxisError(message)
+
+
+def not_an_index(found: str) -> str:
+    """Return the message for something that is no index."""
+    return (
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+        f"one array or list of integers are valid indices, found {found}"
+    )
+
+
 def keyword(function_name: str, name: str) -> UnsupportedError:
     """Return the error for a keyword that is not honoured."""
     advice = {
@@ -223,6 +253,8 @@ def keyword(function_name: str, name: str) -> UnsupportedError:
         "out": "return the result instead",
         "dim": "a torch spelling; write axis=",
         "keepdim": "a torch spelling; write keepdims=",
+        "order": "the memory order of an array is unknown while tracing: write C or F",
+        "reflect_type": "write 2 * edge - x for the odd extension",
         "unbiased": "a torch spelling; write correction=",
     }.get(name, "leave it out")
     return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.ops as ops
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
@@ -218,6 +220,11 @@ class SymbolicInt(NumpyProtocols, Standin):
 
     def __float__(self) -> float:
         return float(int(self))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return today's value: plain NumPy asks for it, as ``np.arange(n)`` does."""
+        del copy
+        return np.asarray(int(self), dtype)
 
     def __round__(self, digits: int | None = None) -> Any:
         return self if digits is None or digits >= 0 else round(int(self), digits)

@@ -17,7 +17,7 @@ import nfuser.trace.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, NfuserError
+from nfuser.errors import ArgumentError, NfuserError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
@@ -33,6 +33,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
+from nfuser.trace.listed import made_while_tracing
 from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
@@ -158,7 +159,13 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
             "fused function"
         )
         raise ArgumentError(message)
-    found = snapshot.meet(item)
+    try:
+        found = snapshot.meet(item)
+    except TraceError:
+        made = made_while_tracing(tracer, item)
+        if made is None:
+            raise
+        return made
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
             tracer.today[sc.size(found.slot, k)] = int(extent)

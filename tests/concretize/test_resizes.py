@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions, whats_new
 from nfuser.concretize.answers import BROADCAST, ITERATION, TRIVIAL
 from nfuser.errors import ShapeError
@@ -60,7 +61,7 @@ def _settled(fusion: Fusion, policy: ResizePolicy, *arguments: Any) -> Concrete:
 
 def _padded(t0: Any, t1: Any, *w: int) -> Any:
     a, b, c, d, e, f, g, h = w
-    return t1 * np.pad(t0, ((0, 0), (a, b), (c, d), (e, f), (g, h)))
+    return t1 * xp.pad(t0, ((0, 0), (a, b), (c, d), (e, f), (g, h)))
 
 
 WIDTHS = (-1, -1, 1, 1, 0, -4, 0, -1)
@@ -121,7 +122,7 @@ def test_static_extents_are_of_resized_axes_alone() -> None:
     ("function", "arguments", "others"),
     [
         pytest.param(
-            lambda x, n: np.pad(x, ((n, n), (0, 0))) + 1,
+            lambda x, n: xp.pad(x, ((n, n), (0, 0))) + 1,
             (_x(4, 5), 0),
             (_x(6, 3), 0),
             id="pad",
@@ -163,7 +164,7 @@ def test_an_empty_part_is_left_out_of_a_concatenation() -> None:
 
 
 def test_a_pad_that_reads_nothing_is_its_fill() -> None:
-    function = lambda x, n: np.pad(x, ((n, 1),)) + 1  # noqa: E731
+    function = lambda x, n: xp.pad(x, ((n, 1),)) + 1  # noqa: E731
     fusion = traced(function, _x(4), 2)
     for shape, width in ((0, 2), (2, -2)):
         concrete = _settled(fusion, "static", _x(shape), width).fusion
@@ -231,7 +232,7 @@ def test_split_factors_stay_symbols_under_both_policies() -> None:
 
 
 def test_run_time_widths_are_asked_for_where_no_extent_shows_them() -> None:
-    fusion = traced(lambda t, a: t + np.pad(t, ((a, -a),)), _x(8), 2)
+    fusion = traced(lambda t, a: t + xp.pad(t, ((a, -a),)), _x(8), 2)
     asked = questions(fusion)
     width = sc.scalar_input(1)
     assert width not in symbols(asked.extents)

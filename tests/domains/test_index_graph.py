@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions
 from nfuser.domains.index_graph import IndexGraph, index_graph, text
 from nfuser.domains.space import Mismatch
@@ -100,7 +101,7 @@ def test_a_shifted_copy_is_not_read_where_its_source_is(
     golden: Callable[[str], None],
 ) -> None:
     def shifted(t: Any, a: int) -> Any:
-        return t + np.pad(t, ((a, -a),))
+        return t + xp.pad(t, ((a, -a),))
 
     fusion = traced(shifted, X[0], 3)
     asked = questions(fusion)
