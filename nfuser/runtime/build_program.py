@@ -26,6 +26,7 @@ from nfuser.schedule.memory import memory_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -41,13 +42,14 @@ def build_program(
     inputs: tuple[Slot, ...],
     outputs: tuple[Slot, ...],
     heuristics: tuple[Heuristic, ...] | None = None,
+    decided: AbstractSet[Scalar] = frozenset(),
 ) -> HostProgram:
     """Return the program of one call; ``places`` says where tensors lie.
 
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
-    at each launch.
+    at each launch. Integers in ``decided`` are the same whenever the program runs.
     """
-    builder = _Program(runtime, facts, dict(places))
+    builder = _Program(runtime, facts, dict(places), decided)
     body: list[HostStmt] = [Allocate(slot) for slot in outputs]
     own = heuristics or runtime.heuristics
     for compiled, heuristic in zip(runtime.segments, own, strict=True):
@@ -61,7 +63,9 @@ class _Program:
         runtime: FusionKernelRuntime,
         facts: Facts,
         places: dict[TensorView, Part],
+        decided: AbstractSet[Scalar],
     ) -> None:
+        self.decided = decided
         self.fusion = runtime.segmented.fusion
         self.facts = facts
         self.places = places
@@ -143,7 +147,8 @@ class _Program:
         self, x: Scalar, values: Mapping[Scalar, int], dtype: DType = DType.I64
     ) -> HostScalar:
         symbols = scalar_walk.symbols([x])
-        given = [s for s in symbols if isinstance(s, ScalarInput)]
+        inputs = [s for s in symbols if isinstance(s, ScalarInput)]
+        given = [s for s in inputs if s not in self.decided]
         if given:  # all else stays as it is as long as the plan serves
             known = {s: const(values[s]) for s in symbols if s not in given}
             (x,) = scalar_walk.substitute([x], known)

@@ -21,6 +21,8 @@ from nfuser.concretize import (
     whats_new,
 )
 from nfuser.debug import dump, timing
+from nfuser.ir import scalar_walk
+from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.call import InputReader, describe_call, run_call
@@ -92,6 +94,8 @@ class FusionExecutorCache:
         self.fusion = fusion
         self._resize: ResizePolicy = resize
         self.questions = questions(fusion)
+        asked = scalar_walk.symbols(self.questions.scalars)
+        self._decided = frozenset(s for s in asked if isinstance(s, ScalarInput))
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
         self._backend = backend
@@ -124,7 +128,9 @@ class FusionExecutorCache:
         facts = facts_of(found, place, arrays, values)
         heuristics = heuristics_for(found.segmented, facts)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
-        return build_plan(found, runtime, facts, place, arrays, heuristics)
+        return build_plan(
+            found, runtime, facts, place, arrays, heuristics, self._decided
+        )
 
     def _concretization(
         self, answers: Answers, counters: Counters, is_new_here: bool

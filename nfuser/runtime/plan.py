@@ -20,6 +20,7 @@ from nfuser.schedule.facts import Facts, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from nfuser.concretize import Concrete
     from nfuser.device.descriptor import Descriptor
@@ -163,8 +164,12 @@ def build_plan(
     place: Place,
     arrays: Mapping[int, Descriptor],
     heuristics: tuple[Heuristic, ...],
+    decided: AbstractSet[Scalar] = frozenset(),
 ) -> Plan:
-    """Return the plan of calls with exactly these shapes, strides and alignment."""
+    """Return the plan of calls with exactly these shapes, strides and alignment.
+
+    ``decided`` are the integers of the call that such calls have in common, too.
+    """
     inputs = {
         slot: Slot(f"in{slot}", d.shape, d.strides, d.dtype)
         for slot, d in arrays.items()
@@ -187,7 +192,13 @@ def build_plan(
             places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
     with timing.timed("host"):
         program = build_program(
-            runtime, facts, places, tuple(inputs.values()), tuple(outputs), heuristics
+            runtime,
+            facts,
+            places,
+            tuple(inputs.values()),
+            tuple(outputs),
+            heuristics,
+            decided,
         )
     if dump.wants("host"):
         dump.dump("host", program_text(program))
