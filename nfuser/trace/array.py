@@ -14,6 +14,7 @@ from nfuser.ir import scalar as sc
 from nfuser.trace.methods import Methods
 from nfuser.trace.protocols import NumpyProtocols
 from nfuser.trace.symbolic import SymbolicInt, integer
+from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,6 +118,7 @@ class TracedArray(Methods, NumpyProtocols):
         before = self._operand()
         self._assign(before, self._tracer.tensor(value))
 
+    @unwatched
     def __getitem__(self, key: Any) -> Any:
         return indexing.get_item(self._tracer, self, key)
 
@@ -192,6 +194,7 @@ class TracedArray(Methods, NumpyProtocols):
         raise refusals.attribute(name)
 
     @property
+    @unwatched
     def shape(self) -> tuple[SymbolicInt | int, ...]:
         """The sizes; they stay symbolic until Python asks for their values."""
         return tuple(integer(self._tracer, s) for s in self._operand().shape)

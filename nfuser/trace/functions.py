@@ -23,6 +23,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.sizes import sizes
 from nfuser.trace.symbolic import SymbolicInt
+from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -445,4 +446,4 @@ def _table() -> dict[str, Any]:
     return table | {"matmul": _refused("matmul")}
 
 
-HANDLERS = _table()
+HANDLERS = {name: unwatched(handler) for name, handler in _table().items()}

@@ -16,6 +16,7 @@ from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
 from nfuser.trace.moves import flatten, reshape_method
 from nfuser.trace.operators import Operators
+from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,7 @@ class Methods(Operators):
     ravel, take, repeat = _method("ravel"), _method("take"), _method("repeat")
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
 
+    @unwatched
     def astype(
         self,
         dtype: Any,
@@ -61,6 +63,7 @@ class Methods(Operators):
             return self
         return self._tracer.call_on_tensor(ops.astype, self, target, order)
 
+    @unwatched
     def copy(self, order: str = "C") -> Any:
         """Return a new array with the same elements, by default in C order."""
         return self._tracer.call_on_tensor(ops.copy, self, order)
@@ -71,14 +74,17 @@ class Methods(Operators):
     def __deepcopy__(self, _: Any) -> Any:
         return self.copy("K")
 
+    @unwatched
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in C order with other sizes."""
         return reshape_method(self._tracer, self, *shape, **options)
 
+    @unwatched
     def flatten(self, order: str = "C") -> Any:
         """Return the elements along one axis."""
         return flatten(self._tracer, self, order)
 
+    @unwatched
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""
         nested = len(order) == 1 and not hasattr(order[0], "__index__")
@@ -86,11 +92,13 @@ class Methods(Operators):
         return self._tracer.view(ops.permute, self, axes or None)
 
     @property
+    @unwatched
     def T(self) -> Any:  # noqa: N802 (NumPy's name)
         """The array with its axes reversed."""
         return self._tracer.view(ops.permute, self)
 
     @property
+    @unwatched
     def mT(self) -> Any:  # noqa: N802 (NumPy's name)
         """The array with its last two axes exchanged."""
         if self._tracer.tensor(self).ndim < 2:
@@ -99,11 +107,13 @@ class Methods(Operators):
         return self._tracer.view(ops.swapaxes, self, -2, -1)
 
     @property
+    @unwatched
     def real(self) -> Any:
         """The real part."""
         return self._tracer.view(ops.real, self)
 
     @property
+    @unwatched
     def imag(self) -> Any:
         """The imaginary part."""
         return self._tracer.view(ops.imag, self)

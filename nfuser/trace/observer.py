@@ -71,7 +71,7 @@ class Observer:
     def run(self, step: Callable[[], Any]) -> Any:
         """Return what ``step`` returns; refuse what it did that cannot be watched."""
         before = sys.getprofile()
-        sys.setprofile(self._see)
+        sys.setprofile(self.see)
         try:
             found = step()
         finally:
@@ -81,7 +81,8 @@ class Observer:
             raise self._error
         return found
 
-    def _see(self, frame: FrameType, event: str, item: Any) -> None:
+    def see(self, frame: FrameType, event: str, item: Any) -> None:
+        """Note an event that Python reports to profilers."""
         if event == "c_return" or frame.f_code in self._settled:
             return
         try:

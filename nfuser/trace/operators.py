@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.trace.standin import Standin
+from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
+    @unwatched
     def method(self: Any, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
@@ -29,6 +31,7 @@ def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 
 def _reflected(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
+    @unwatched
     def method(self: Any, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
@@ -38,6 +41,7 @@ def _reflected(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 
 def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
+    @unwatched
     def method(self: Any, other: Any) -> Any:
         return self._update(verb, other)
 
@@ -49,6 +53,7 @@ def is_operand(item: Any) -> bool:
     return not isinstance(item, (str, bytes, list, tuple, dict, set, type(None)))
 
 
+@unwatched
 def _matmul(self: Any, other: Any) -> Any:
     return self._tracer.handlers["matmul"](self._tracer, self, other)
 
@@ -92,14 +97,18 @@ class Operators(Standin):
     __ilshift__ = _in_place(ops.left_shift)
     __irshift__ = _in_place(ops.right_shift)
 
+    @unwatched
     def __neg__(self) -> Any:
         return self._tracer.operate(ops.negative, self)
 
+    @unwatched
     def __pos__(self) -> Any:
         return self._tracer.operate(ops.positive, self)
 
+    @unwatched
     def __abs__(self) -> Any:
         return self._tracer.operate(ops.absolute, self)
 
+    @unwatched
     def __invert__(self) -> Any:
         return self._tracer.operate(ops.invert, self)

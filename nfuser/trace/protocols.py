@@ -16,6 +16,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.errors import MutationError, TraceError
 from nfuser.trace.source_line import library_function
 from nfuser.trace.standin import Standin
+from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ class NumpyProtocols(Standin):
     __slots__ = ()
     __array_priority__ = 1000.0
 
+    @unwatched
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Any:

@@ -29,6 +29,7 @@ import pytest
 
 from nfuser.errors import TraceError
 from nfuser.trace import Trace, call_of, trace_function
+from nfuser.trace.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -323,13 +324,59 @@ def test_what_a_callable_object_reads_is_watched() -> None:
     assert not holds(found)
 
 
+class Chosen:
+    def __index__(self) -> int:
+        return AXIS
+
+
+AXIS = 1
+CHOSEN = [Chosen()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(axis=next(iter(CHOSEN))),
+        lambda x: np.sum(x, (next(iter(CHOSEN)),)),
+        lambda x: x[next(iter(CHOSEN)) :],
+    ],
+)
+def test_code_that_an_argument_brings_into_a_verb(
+    function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = trace(function)
+    assert holds(found)
+    monkeypatch.setitem(globals(), "AXIS", 0)
+    assert not holds(found)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x * 2, np.exp, lambda x: np.where(x > 0, x, X)]
+)
+def test_verbs_run_unwatched(
+    function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    see = Observer.see
+
+    def counted(self: Observer, frame: Any, event: str, item: Any) -> None:
+        seen.append(frame.f_globals["__name__"])
+        see(self, frame, event, item)
+
+    monkeypatch.setattr(Observer, "see", counted)
+    trace(function)
+    assert 0 < len(seen) < 40
+    assert not any(name.startswith(("nfuser.ops", "nfuser.ir")) for name in seen)
+
+
 def test_a_profiler_goes_on_after_a_trace() -> None:
     profile = cProfile.Profile()
     profile.enable()
     try:
         trace(lambda x: x * GAIN)
         assert sum(map(abs, [1, -1])) == 2
-        after = [entry.code for entry in profile.getstats()]
     finally:
         profile.disable()
+    # A collection that runs while a profile is on and read would change it.
+    after = [entry.code for entry in profile.getstats()]
     assert any("sum" in str(code) for code in after)
