@@ -96,8 +96,12 @@ class _Builder:
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
-        for bound in self.nest.kept_bounds if self.levels == 0 else ():
-            body = guarded(sc.less(bound.index, bound.extent), body)
+        items = self.nest.leaf(Binding.UNROLLED) if self.levels == 0 else None
+        if items is not None:
+            body = (For(items.index, items.extent, body),)
+        elif self.levels == 0:
+            for bound in self.nest.kept_bounds:
+                body = guarded(sc.less(bound.index, bound.extent), body)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -317,7 +321,8 @@ class _Builder:
             and lane.binding is Binding.PACKET
             and values.is_packet(output, point, address)
         )
-        full = self.levels > 0 and values.tile is not None
+        is_unrolled = self.nest.leaf(Binding.UNROLLED) is not None
+        full = values.tile is not None if self.levels > 0 else is_unrolled
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
             for stmt in self.combiner.for_real_rows(store) if full else store:

@@ -152,8 +152,18 @@ class Combiner:
 
     def _combine_x(self, reduce: Reduce, state: fold.State) -> None:
         """By shuffles inside a warp, then through shared memory between warps."""
+        values = self.values
         threads = self._size(Binding.THREAD_X)
-        self._shuffles(reduce, state, threads)
+        with values.block() as body:
+            self._shuffles(reduce, state, threads)
+        values.emit_all(guarded(sc.less(threads, WARP), tuple(body)))
+        with values.block() as body:
+            self._shuffles(reduce, state, sc.const(WARP))
+            self._meet(reduce, state, threads)
+        values.emit_all(guarded(sc.less(WARP - 1, threads), tuple(body)))
+
+    def _meet(self, reduce: Reduce, state: fold.State, threads: Scalar) -> None:
+        """Bring the warps of a row together: every warp folds what all have."""
         most = self.values.scheduled.heuristic.most_threads
         most = (threads.value if isinstance(threads, sc.Const) else most) // WARP
         if most <= 1:
@@ -161,13 +171,16 @@ class Combiner:
         values, warps = self.values, threads // WARP
         thread = self._index[Binding.THREAD_X]
         shared = [values.array(s.dtype, most, Memory.SHARED) for s in state]
-        pairs = zip(shared, state, strict=True)
+        pairs = list(zip(shared, state, strict=True))
         writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
         with values.block() as body:
             values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
             values.emit(Barrier())
-            self.assign(state, [Element(a, thread % warps) for a in shared])
-            self._shuffles(reduce, state, warps)
+            self._reset(reduce, state)
+            with values.block() as reads:
+                self.assign(state, [Element(a, thread % WARP) for a in shared])
+            values.emit_all(guarded(sc.less(thread % WARP, warps), tuple(reads)))
+            self._shuffles(reduce, state, sc.const(WARP))
         values.emit_all(guarded(sc.less(WARP, threads), tuple(body)))
 
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:

@@ -21,7 +21,7 @@ from nfuser.schedule.scheduled import (
     Rejection,
     Scheduled,
 )
-from nfuser.schedule.weight import limited
+from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import LoopAxis, Nest
 
 CUDA_THREADS = 256
+IN_FLIGHT = 16  # bytes of an output that a thread has under way
+MOST_ITEMS = 8
 CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 
 
@@ -60,7 +62,15 @@ class Pointwise:
             width = limited(packet_width(group, found, facts), fusion)
             apart = scattered(group, found, width, facts, memory_tensors(fusion))
         wide = needs_wide_index(fusion, facts)
-        return PointwiseHeuristic(groups, steps, width, CUDA_THREADS, wide, apart)
+        return PointwiseHeuristic(
+            groups,
+            steps,
+            width,
+            CUDA_THREADS,
+            wide,
+            apart,
+            _items(fusion, facts, width),
+        )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
@@ -70,6 +80,20 @@ class Pointwise:
         nest = build(space.kept, heuristic)
         found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+def _items(fusion: Fusion, facts: Facts, width: int) -> int:
+    """Return how many packets a thread moves at once, so that memory stays busy."""
+    if facts.target.kind != "cuda":
+        return 1
+    items = MOST_ITEMS
+    size = max(t.dtype.itemsize for t in fusion.outputs)
+    while items > 1 and (
+        items * width * size > IN_FLIGHT
+        or items * width * weight(fusion) > PACKET_LIMIT
+    ):
+        items //= 2
+    return items
 
 
 def _space(fusion: Fusion) -> Space:
@@ -94,8 +118,17 @@ def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> N
     if heuristic.width > 1:
         axes[-1], packet = builder.split(axes[-1], heuristic.width, Tail.EXACT)
     flat = builder.merge(axes)
-    block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
-    builder.bind(block, Binding.BLOCK_X)
+    if heuristic.items == 1:
+        block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
+        builder.bind(block, Binding.BLOCK_X)
+    else:
+        # What lies beyond the end is read again and not stored: no branch keeps the
+        # loads of several packets from being under way at once.
+        share = heuristic.items * heuristic.threads
+        block, part = builder.split(flat, share, Tail.CLAMP)
+        item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+        builder.bind(block, Binding.BLOCK_X)
+        builder.bind(item, Binding.UNROLLED)
     builder.bind(thread, Binding.THREAD_X)
     if packet is not None:
         builder.bind(packet, Binding.PACKET)

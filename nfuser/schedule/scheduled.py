@@ -35,7 +35,7 @@ class Geometry:
 
 @value
 class PointwiseHeuristic:
-    """How a fusion without reductions runs."""
+    """How a fusion without reductions runs: each thread takes ``items`` packets."""
 
     groups: Groups
     patterns: Patterns
@@ -43,6 +43,7 @@ class PointwiseHeuristic:
     threads: int
     wide_index: bool
     scattered: Scattered = frozenset()
+    items: int = 1
 
     @property
     def most_threads(self) -> int:
@@ -55,7 +56,8 @@ class PointwiseHeuristic:
         return {}
 
     def __str__(self) -> str:
-        return f"pointwise(width={self.width}, threads={self.threads})"
+        items = f", items={self.items}" if self.items > 1 else ""
+        return f"pointwise(width={self.width}, threads={self.threads}{items})"
 
 
 @value
