@@ -430,8 +430,12 @@ class Values:
         What the caller passed may need more than an index's width, and a quotient may
         be negative, which no index is.
         """
+        if dtype.is_bool and isinstance(scalar, sc.Const):
+            return Number(bool(scalar.value), dtype)
         parts = scalar_walk.every([scalar])
-        if all(isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts):
+        if not dtype.is_bool and all(
+            isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts
+        ):
             return IndexValue(scalar, dtype)
         wide = DType.F64 if dtype.is_float else DType.I64
         wide = DType.U64 if dtype is DType.U64 else wide

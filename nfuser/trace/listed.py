@@ -104,7 +104,7 @@ def regular(t: Tracer, item: np.ndarray[Any, Any]) -> TensorView | None:
     first = flat[0] if item.size else item.dtype.type(0)
     if flat.tobytes() == first.tobytes() * item.size:
         return ops.copy(b, ops.full(b, item.shape, first, dtype), _order(item))
-    if item.ndim != 1 or not dtype.is_integer:
+    if item.size not in item.shape or not dtype.is_integer:
         return None
     start, step = int(flat[0]), int(flat[1]) - int(flat[0])
     listed = range(start, start + step * item.size, step) if step else ()
@@ -112,7 +112,7 @@ def regular(t: Tracer, item: np.ndarray[Any, Any]) -> TensorView | None:
         return None
     # In i64, where every start and step of a narrower dtype fits.
     made = ops.arange(b, item.size, _wrapped(start), _wrapped(step))
-    return b.cast(made, dtype)
+    return ops.reshape(b, b.cast(made, dtype), item.shape)
 
 
 def _order(item: np.ndarray[Any, Any]) -> str:
