@@ -311,24 +311,31 @@ def _is_prepared(x: Scalar) -> bool:
     return isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT)
 
 
-def _indices_of(stmt: Stmt) -> list[Scalar]:
-    """Return the indices of ``stmt``, those inside its body too."""
+def _indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
+    """Return the indices of ``stmt``, those inside its body too.
+
+    A loop's come with those of ``guarded`` reads, for what in them stays the same is
+    divided before the loop: LLVM 22 vectorizes a uniform division under a condition as
+    if the condition were that of the first lane (the others get what was there).
+    """
     match stmt:
         case Let(_, Load(_, index)):
             return [index]
         case Store(_, index) | LoadPacket(_, _, _, index) | StorePacket(_, index):
             return [index]
         case For(_, stop, body):
-            return [stop, *_inner_indices(body)]
+            return [stop, *_inner_indices(body, guarded=True)]
         case If(condition, body):
             own: list[Scalar] = [condition] if isinstance(condition, Binary) else []
-            return own if _only_loads(body) else [*own, *_inner_indices(body)]
+            if _only_loads(body) and not guarded:
+                return own
+            return [*own, *_inner_indices(body, guarded=guarded)]
         case _:
             return []
 
 
-def _inner_indices(body: tuple[Stmt, ...]) -> list[Scalar]:
-    return [x for s in body for x in _indices_of(s)]
+def _inner_indices(body: tuple[Stmt, ...], *, guarded: bool = False) -> list[Scalar]:
+    return [x for s in body for x in _indices_of(s, guarded=guarded)]
 
 
 def _only_loads(body: tuple[Stmt, ...]) -> bool:

@@ -45,8 +45,8 @@ def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) 
     source, shape = expr.source, _kept_extents(expr.source, pattern, shape)
     result = concrete(shape, expr.result)
     if 0 in (getattr(x, "value", 1) for x in shape):
-        # Nothing is read; which axes meet does not matter.
-        return [replace(expr, result=result, groups=())], (result,)
+        nothing = concrete((), result)
+        return [Constant(0, nothing), Expand(nothing, result)], (result,)
     made: list[Expr] = []
     if pattern.squeezed:
         kept = [x for k, x in enumerate(source.shape) if k not in pattern.squeezed]

@@ -264,4 +264,4 @@ def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return ``body`` under ``condition``; one that is known leaves no branch."""
     if isinstance(condition, Const):
         return body if condition.value else ()
-    return (If(condition, body),)
+    return (If(condition, body),) if body else ()

@@ -85,8 +85,13 @@ class _Splitter:
                 message = f"no complex form of {op.value}"
                 raise VerifyError(message)
             case _:
-                pair = self._pairs[sources(expr)[0]]
-                self._both(expr, lambda k: with_sources(expr, [pair[k]]))
+                pairs = [self._both_of(t) for t in sources(expr)]
+                self._both(expr, lambda k: with_sources(expr, [p[k] for p in pairs]))
+
+    def _both_of(self, tensor: TensorView) -> Pair:
+        """Return the pair of a complex tensor; a real one, as of an index, twice."""
+        real = self._real.get(tensor, tensor)
+        return self._pairs.get(tensor, (real, real))
 
     def _both(self, expr: Expr, part: Callable[[int], Expr]) -> None:
         """Append ``part(0)`` and ``part(1)`` with real results; pair them."""

@@ -39,12 +39,32 @@ def _parts_at_places_of_their_own(x: Array) -> Array:
     return np.take(t, t.astype(np.int64) % t.shape[0])
 
 
+def _one_part_alone(x: Array) -> Array:
+    return np.concatenate([x, x, x], axis=0)[-x.shape[0]]
+
+
+def _rows_of_every_second(x: Array) -> Array:
+    return np.concatenate([x[::2, :, : x.shape[2] - 13]] * 3, axis=-1)
+
+
+def _complex_parts(x: Array) -> Array:
+    return np.pad(np.concatenate([x, np.conj(x)]), ((1, 2),), constant_values=0.5)
+
+
+def _fold_of_nothing(x: Array) -> Array:
+    return np.sum(x.reshape(x.shape[1], x.shape[0], 1))
+
+
 CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_to_literal_sizes, np.arange(2.0)),
     (_to_quotients, np.arange(27.0).reshape(1, 3, 9)),
     (_repeated_then_inferred, np.arange(2.0).reshape(1, 2)),
     (_halves_of_a_slice, np.arange(36.0).reshape(9, 4)),
     (_parts_at_places_of_their_own, np.array([3, 1, 2])),
+    (_one_part_alone, np.ones((2, 1))),
+    (_rows_of_every_second, np.arange(256.0).reshape(4, 4, 16)),
+    (_complex_parts, np.arange(3) * (1 - 2j)),
+    (_fold_of_nothing, np.ones((0, 2))),
 ]
 
 
