@@ -23,6 +23,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--backend", choices=sorted(BACKENDS), default="cpu")
     parser.add_argument("--only", type=int, help="the number of one program")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    parser.add_argument("--shapes", action="store_true", help="chains of movements")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -37,13 +38,15 @@ def main() -> int:
     given = _parsed()
     if given.worker:
         start, stop = map(int, given.worker.split(":"))
-        work(Task(given.seed, given.backend, start, stop))
+        work(Task(given.seed, given.backend, start, stop, given.shapes))
         return 0
     if given.only is not None:
-        task = Task(given.seed, given.backend, given.only, given.only + 1)
+        start, stop = given.only, given.only + 1
+        task = Task(given.seed, given.backend, start, stop, given.shapes)
         _say(task.program(given.only).source())
         return _summed([run_one(task, given.only)])
-    return _summed(run_all(given.seed, given.backend, given.programs, given.jobs))
+    task = Task(given.seed, given.backend, 0, given.programs, given.shapes)
+    return _summed(run_all(task, given.jobs))
 
 
 def _summed(results: Iterable[Result]) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -26,6 +27,29 @@ def _listed(result: Any) -> list[Any]:
     return list(listed(result))
 
 
+def _same(argument: Any) -> Any:
+    return argument
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Calls a fused function; ``give`` and ``take`` carry arrays there and back."""
+
+    function: Any
+    give: Callable[[Any], Any] = _same
+    take: Callable[[Any], Any] = _same
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        """Return the outputs."""
+        return [
+            self.take(x) for x in _listed(self.function(*map(self.give, arguments)))
+        ]
+
+    def hits(self) -> int:
+        """Return how many calls found their plan."""
+        return self.function.cache_info().hits
+
+
 def emulated(program: Program) -> Run:
     """Run with NumPy in the arithmetic that kernels have."""
     function = program.function(emulate.NAMESPACE)
@@ -45,8 +69,7 @@ def cpu(program: Program) -> Run:
     import nfuser
     import nfuser.numpy as xp
 
-    fused = nfuser.fuse(program.function(xp))
-    return lambda *arguments: _listed(fused(*arguments))
+    return Fused(nfuser.fuse(program.function(xp)))
 
 
 def interpret(program: Program) -> Run:
@@ -54,8 +77,7 @@ def interpret(program: Program) -> Run:
     import nfuser
     import nfuser.numpy as xp
 
-    fused = nfuser.fuse(program.function(xp), backend="interpret")
-    return lambda *arguments: _listed(fused(*arguments))
+    return Fused(nfuser.fuse(program.function(xp), backend="interpret"))
 
 
 def traced(program: Program) -> Run:
@@ -77,13 +99,11 @@ def cuda(program: Program) -> Run:
     import nfuser
     import nfuser.numpy as xp
 
-    fused = nfuser.fuse(program.function(xp))
+    return Fused(nfuser.fuse(program.function(xp)), _on_device, from_torch)
 
-    def run(*arguments: Any) -> list[Any]:
-        given = [to_torch(a) if is_array(a) else a for a in arguments]
-        return [from_torch(x) for x in _listed(fused(*given))]
 
-    return run
+def _on_device(argument: Any) -> Any:
+    return to_torch(argument) if is_array(argument) else argument
 
 
 def to_torch(array: np.ndarray[Any, Any]) -> Any:

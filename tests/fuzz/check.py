@@ -10,7 +10,7 @@ import numpy as np
 
 from tests import oracle
 from tests.fuzz.arrays import is_array
-from tests.fuzz.backends import BACKENDS
+from tests.fuzz.backends import BACKENDS, Fused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,14 @@ class Outcome:
     elements: int = 0
 
 
+@dataclass(frozen=True)
+class Met:
+    """A call that was made, and its outputs unless it raised."""
+
+    arguments: list[Any]
+    outputs: list[Any] | None
+
+
 MESSAGE_LINES = 4  # the rest is a kernel's text, which running it again shows
 REFUSALS = (ValueError, TypeError, OverflowError, IndexError, NotImplementedError)
 
@@ -36,8 +44,16 @@ def check(program: Program, backend: str) -> Outcome:
     run = BACKENDS[backend](program)
     plain = program.function(oracle.NAMESPACE)
     skipped = elements = 0
+    met: list[Met] = []
     for k, call in enumerate(program.calls):
-        outcome = _check_call(run, plain, program.arguments(call))
+        first = program.calls.index(call)
+        if first < k:
+            met.append(met[first])
+            outcome = _check_again(run, met[first])
+        else:
+            arguments = program.arguments(call)
+            outcome, actual = _check_call(run, plain, arguments)
+            met.append(Met(arguments, actual))
         skipped += outcome.skipped
         elements += outcome.elements
         if outcome.problem:
@@ -46,9 +62,31 @@ def check(program: Program, backend: str) -> Outcome:
     return Outcome(None, skipped, elements)
 
 
+def _check_again(run: Callable[..., list[Any]], met: Met) -> Outcome:
+    """Repeat a call: the plan is there, and the result is the same to the bit."""
+    before = run.hits() if isinstance(run, Fused) else 0
+    try:
+        actual = run(*met.arguments)
+    except Exception as error:  # noqa: BLE001 (whatever it raised is the finding)
+        if met.outputs is None:
+            return Outcome()
+        return Outcome(f"when repeated raised {type(error).__name__}: {error}")
+    if met.outputs is None:
+        return Outcome("when repeated gave a result; it raised before")
+    for k, (x, y) in enumerate(zip(actual, met.outputs, strict=True)):
+        a, b = np.asarray(x), np.asarray(y)
+        if (a.dtype, a.shape, a.strides) != (b.dtype, b.shape, b.strides):
+            return Outcome(f"output {k}: when repeated has another form")
+        if a.tobytes() != b.tobytes():
+            return Outcome(f"output {k}: when repeated differs")
+    if isinstance(run, Fused) and run.hits() != before + 1:
+        return Outcome("when repeated misses its plan: no hit was counted")
+    return Outcome()
+
+
 def _check_call(
     run: Callable[..., list[Any]], plain: Callable[..., Any], arguments: list[Any]
-) -> Outcome:
+) -> tuple[Outcome, list[Any] | None]:
     expected: tuple[oracle.Value, ...] | Exception
     try:
         expected = oracle.evaluate(plain, *arguments)
@@ -59,15 +97,15 @@ def _check_call(
         actual = run(*arguments)
     except Exception as error:  # noqa: BLE001 (whatever it raised is the finding)
         if isinstance(expected, Exception) and isinstance(error, REFUSALS):
-            return Outcome()
+            return Outcome(), None
         text = "\n  ".join(str(error).splitlines()[:MESSAGE_LINES])
-        return Outcome(f"raised {type(error).__name__}: {text}")
+        return Outcome(f"raised {type(error).__name__}: {text}"), None
     if isinstance(expected, Exception):
-        return Outcome(f"gave a result; NumPy raises {expected!r}")
+        return Outcome(f"gave a result; NumPy raises {expected!r}"), actual
     for before, after in zip(kept, arguments, strict=True):
         if before.tobytes() != np.asarray(after).tobytes():
-            return Outcome("wrote into an input")
-    return _judge_all(actual, expected, arguments)
+            return Outcome("wrote into an input"), actual
+    return _judge_all(actual, expected, arguments), actual
 
 
 def _judge_all(

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 from tests.fuzz.check import Outcome, check
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program, script
+from tests.fuzz.shape_programs import generate_shapes
 from tests.fuzz.shrink import shrink, shrink_crash
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CHUNK = 100
 PATIENCE = 300.0  # seconds without a result: the program hangs
 LIMITS = {"interpret": 4_000}
+SHAPE_LIMITS = {"interpret": 1_200}
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,13 @@ class Task:
     backend: str
     start: int
     stop: int
+    shapes: bool = False
 
     def program(self, index: int) -> Program:
         """Return one of the programs."""
+        if self.shapes:
+            limit = SHAPE_LIMITS.get(self.backend, 4_000)
+            return generate_shapes(self.seed, index, limit)
         return generate(self.seed, index, LIMITS.get(self.backend, 20_000))
 
 
@@ -76,6 +82,7 @@ def describe(task: Task, index: int, outcome: Outcome, small: Program) -> str:
 def again_with(task: Task, index: int) -> str:
     """Return the command that checks one program again."""
     which = f"--seed {task.seed} --only {index} --backend {task.backend}"
+    which += " --shapes" * task.shapes
     return f"python -m tests.fuzz {which}"
 
 
@@ -111,6 +118,7 @@ class Worker:
         spelled = f"{task.start}:{task.stop}"
         command = [sys.executable, "-m", "tests.fuzz", "--seed", str(task.seed)]
         command += ["--backend", task.backend, "--worker", spelled]
+        command += ["--shapes"] * task.shapes
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.stdout: IO[str] = self.process.stdout
@@ -139,11 +147,11 @@ class Worker:
         return finding, left if left.start < left.stop else None
 
 
-def run_all(seed: int, backend: str, programs: int, jobs: int) -> Iterator[Result]:
-    """Check programs 0 up to ``programs`` in ``jobs`` processes."""
+def run_all(task: Task, jobs: int) -> Iterator[Result]:
+    """Check the programs of ``task`` in ``jobs`` processes."""
     tasks = [
-        Task(seed, backend, start, min(start + CHUNK, programs))
-        for start in range(0, programs, CHUNK)
+        replace(task, start=start, stop=min(start + CHUNK, task.stop))
+        for start in range(task.start, task.stop, CHUNK)
     ][::-1]
     with selectors.DefaultSelector() as ready:
         workers = 0

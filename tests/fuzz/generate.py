@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.fuzz import shape_steps, steps
+from tests.fuzz import move_steps, shape_steps, steps
 from tests.fuzz.arrays import FLOAT_VALUES, INTEGER_VALUES, LAYOUTS
 from tests.fuzz.program import Call, Input, Program, Step
 from tests.fuzz.state import COMPLEX, FLOATS, INTEGERS, Draft, Node, State
 from tests.oracle.number_types import is_inexact, precision
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.fuzz.steps import Maker
     from tests.oracle import Value
 
+    Makers = Sequence[tuple[float, Maker]]
+
 SIZES = (0, 1, 2, 3, 5, 7, 8, 16, 17, 33, 64, 100, 257, 1000)
 _SIZE_WEIGHTS = np.array([0.2, 1, 1.5, 1.5, 1, 1, 1, 1, 1.2, 1, 0.7, 0.6, 0.5, 0.4])
-_MAKERS: tuple[tuple[float, Maker], ...] = (
+_MAKERS: Makers = (
     (5, steps.unary_float),
     (3, steps.unary_any),
     (8, steps.binary),
@@ -34,6 +38,7 @@ _MAKERS: tuple[tuple[float, Maker], ...] = (
     (1, shape_steps.position),
     (1.5, shape_steps.composite),
     (4, shape_steps.view),
+    (2.5, move_steps.movement),
     (0.12, shape_steps.refused),
 )
 
@@ -44,9 +49,9 @@ def generate(seed: int, index: int, limit: int = 20_000) -> Program:
     while True:
         state = _start(rng, limit)
         wanted = int(rng.choice([1, 2, 3, 4, 5, 6, 8, 10, 12]))
-        raised = _grow(state, wanted)
+        raised = grow(state, wanted, _MAKERS)
         if state.steps:
-            return _finish(state, raised)
+            return finish(state, raised, state.calls)
 
 
 def _start(rng: np.random.Generator, limit: int) -> State:
@@ -107,7 +112,7 @@ def _call(
             break
     sizes = {f"n{k}": n for k, n in enumerate(drawn)}
     sizes |= {f"m{k}": (n if rng.random() < 0.5 else 1) for k, n in enumerate(drawn)}
-    numbers: dict[str, int | float] = {}
+    numbers: dict[str, int | float | str] = {}
     for name, kind in scalars.items():
         if kind is int:
             numbers[name] = int(rng.choice([0, 1, 2, 3, 7, 50, 100]))
@@ -116,15 +121,14 @@ def _call(
     return Call(sizes, numbers)
 
 
-def _grow(state: State, wanted: int) -> bool:
-    weights = np.array([weight for weight, _ in _MAKERS])
+def grow(state: State, wanted: int, makers: Makers) -> bool:
+    """Add ``wanted`` steps, or as many as fit; tell whether the last one raises."""
+    weights = np.array([weight for weight, _ in makers])
     for _ in range(wanted * 6):
         if len(state.steps) == wanted:
             break
-        maker = _MAKERS[int(state.rng.choice(len(_MAKERS), p=weights / weights.sum()))][
-            1
-        ]
-        draft = maker(state)
+        chosen = int(state.rng.choice(len(makers), p=weights / weights.sum()))
+        draft = makers[chosen][1](state)
         if draft is not None and _take(state, draft):
             return True
     return False
@@ -132,7 +136,7 @@ def _grow(state: State, wanted: int) -> bool:
 
 def _take(state: State, draft: Draft) -> bool:
     """Add a step if it is any good; tell whether it raises."""
-    if any(_count(draft, call) > state.limit for call in state.calls):
+    if any(_count(state, draft, k) > state.limit for k in range(len(state.calls))):
         return False  # before the oracle spends a minute on it
     step = Step(f"t{len(state.steps)}", draft.text, draft.uses)
     try:
@@ -146,13 +150,15 @@ def _take(state: State, draft: Draft) -> bool:
         return False
     if draft.raises or not all(_is_good(state, v) for v in values):
         return False
+    shapes = zip(*map(state.sizes, draft.dims), strict=True)
+    assert not draft.dims or [v.shape for v in values] == list(shapes), step.line()
     state.steps.append(step)
     state.pool.append(Node(step.name, draft.dims, tuple(values)))
     return False
 
 
-def _count(draft: Draft, call: Call) -> int:
-    return math.prod(1 if name == "1" else call.sizes[name] for name in draft.dims)
+def _count(state: State, draft: Draft, k: int) -> int:
+    return math.prod(state.sizes(dim)[k] for dim in draft.dims)
 
 
 def _is_good(state: State, value: Value) -> bool:
@@ -172,7 +178,7 @@ def _is_good(state: State, value: Value) -> bool:
     return bool(np.mean(vague) < 0.1)
 
 
-def _finish(state: State, raised: bool) -> Program:
+def finish(state: State, raised: bool, calls: Sequence[Call]) -> Program:
     """Choose outputs: names that nothing uses, and one or two others."""
     used = {name for step in state.steps for name in step.uses}
     made = [step.name for step in state.steps]
@@ -186,5 +192,5 @@ def _finish(state: State, raised: bool) -> Program:
         tuple(state.scalars),
         tuple(state.steps),
         tuple(outputs),
-        tuple(state.calls),
+        tuple(calls),
     )

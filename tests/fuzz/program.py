@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,8 @@ _numbers = count()
 class Input:
     """An array argument.
 
-    ``dims`` holds "1", names "n0", "n1", ... of sizes, and "m0" for a size that is
-    either that of "n0" or 1, whichever the call says.
+    ``dims`` holds "1", names "n0", "n1", ... of sizes, "m0" for a size that is either
+    that of "n0" or 1, whichever the call says, and sums of products, as "2*n0+n1".
     """
 
     name: str
@@ -50,15 +51,35 @@ class Step:
 
 @dataclass(frozen=True)
 class Call:
-    """The sizes and the run-time numbers of one call."""
+    """The sizes and the run-time numbers of one call; text stands for a size."""
 
     sizes: Mapping[str, int]
-    scalars: Mapping[str, int | float]
+    scalars: Mapping[str, int | float | str]
+
+    def size(self, dim: str) -> int:
+        """Return what a symbolic size is in this call."""
+        if dim in self.sizes:
+            return self.sizes[dim]
+        total = 0
+        for term in dim.split("+"):
+            factors = term.split("*")
+            total += math.prod(
+                self.sizes[f] if f in self.sizes else int(f) for f in factors
+            )
+        return total
+
+    def number(self, name: str) -> int | float:
+        """Return a run-time number."""
+        given = self.scalars[name]
+        return self.size(given) if isinstance(given, str) else given
 
 
 @dataclass(frozen=True)
 class Program:
-    """A function of arrays and run-time numbers, and the calls to make of it."""
+    """A function of arrays and run-time numbers, and the calls to make of it.
+
+    A call that is there again is made again, with the same arrays.
+    """
 
     inputs: tuple[Input, ...]
     scalars: tuple[str, ...]
@@ -84,7 +105,7 @@ class Program:
         """Return the arrays and numbers of a call."""
         k = self.calls.index(call)
         arrays = [array_of(x, call, k) for x in self.inputs]
-        return arrays + [call.scalars[name] for name in self.scalars]
+        return arrays + [call.number(name) for name in self.scalars]
 
 
 def compiled(source: str, filename: str, xp: object) -> Callable[..., Any]:
@@ -99,7 +120,7 @@ def compiled(source: str, filename: str, xp: object) -> Callable[..., Any]:
 
 def shape_of(x: Input, call: Call) -> tuple[int, ...]:
     """Return the shape of an input in a call."""
-    return tuple(1 if d == "1" else call.sizes[d] for d in x.dims)
+    return tuple(map(call.size, x.dims))
 
 
 def array_of(x: Input, call: Call, k: int) -> np.ndarray[Any, Any]:
@@ -121,14 +142,15 @@ def script(program: Program, backend: str) -> str:
         lines.append("from tests.fuzz.backends import to_torch")
     lines += ["", f"@{fuse}"]
     lines += program.source().splitlines()
-    for k, call in enumerate(program.calls):
-        lines += ["", f"# call {k + 1}"]
+    for number, call in enumerate(program.calls):
+        k = program.calls.index(call)
+        lines += ["", f"# call {number + 1}"]
         for x in program.inputs:
             array = array_of(x, call, k)
             spec = (x.dtype, shape_of(x, call), x.values, x.layout, x.seed + 1000 * k)
             held = f"  # {array.tolist()}" if 0 < array.size <= 8 else ""
             lines.append(f"{x.name} = {made.format(spec)}{held}")
         names = [x.name for x in program.inputs]
-        numbers = [repr(call.scalars[name]) for name in program.scalars]
+        numbers = [repr(call.number(name)) for name in program.scalars]
         lines.append(f"print(program({', '.join(names + numbers)}))")
     return "\n".join(lines) + "\n"

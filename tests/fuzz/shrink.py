@@ -122,8 +122,7 @@ def _steps(program: Program) -> Iterator[Program]:
 
 
 def _sizes(program: Program) -> Iterator[Program]:
-    names = sorted({d for x in program.inputs for d in x.dims if d != "1"})
-    numbers = sorted({name[1:] for name in names})
+    numbers = sorted({name[1:] for name in program.calls[0].sizes})
     for number in numbers:
         present = {call.sizes[f"n{number}"] for call in program.calls}
         for size in _SMALLER:

@@ -53,7 +53,10 @@ class Draft:
 
 @dataclass
 class State:
-    """Inputs, steps and names so far."""
+    """Inputs, steps and names so far.
+
+    ``haste`` is how often a step uses what was made last.
+    """
 
     rng: np.random.Generator
     inputs: list[Input]
@@ -62,6 +65,10 @@ class State:
     limit: int
     steps: list[Step] = field(default_factory=list[Step])
     pool: list[Node] = field(default_factory=list[Node])
+    haste: float = 0.5
+    derived: dict[str, tuple[int, ...]] = field(
+        default_factory=dict[str, tuple[int, ...]]
+    )
 
     def load(self) -> None:
         """Put the inputs into the pool."""
@@ -70,6 +77,23 @@ class State:
                 from_array(array_of(x, call, k)) for k, call in enumerate(self.calls)
             ]
             self.pool.append(Node(x.name, x.dims, tuple(values)))
+
+    def sizes(self, dim: str) -> tuple[int, ...]:
+        """Return what a symbolic size is in each call."""
+        known = self.derived.get(dim)
+        return tuple(c.size(dim) for c in self.calls) if known is None else known
+
+    def dim(self, sizes: tuple[int, ...]) -> str:
+        """Return a name for an axis that has these sizes in the calls."""
+        if set(sizes) == {1}:
+            return "1"
+        names = [d for node in self.pool for d in node.dims if d[0] != "m"]
+        names += self.derived
+        found = next((d for d in names if self.sizes(d) == sizes), None)
+        if found is None:
+            found = f"d.{len(self.derived)}"
+            self.derived[found] = sizes
+        return found
 
     def chance(self, probability: float) -> bool:
         """Throw a coin."""
@@ -84,7 +108,7 @@ class State:
         found = [node for node in self.pool if wanted(node)]
         if not found:
             return None
-        if self.chance(0.5):
+        if self.chance(self.haste):
             return found[-1 - int(self.rng.integers(0, min(2, len(found))))]
         return self.choose(found)
 
@@ -93,8 +117,9 @@ class State:
         line = draft.text.format(*draft.uses)
         values: list[Value] = []
         for k, call in enumerate(self.calls):
-            names: dict[str, Any] = {"np": np, "xp": NAMESPACE, **call.scalars}
+            names: dict[str, Any] = {"np": np, "xp": NAMESPACE}
             names["bfloat16"] = ml_dtypes.bfloat16
+            names |= {name: call.number(name) for name in self.scalars}
             names |= {node.name: node.values[k] for node in self.pool}
             values.append(eval(line, names))
         return values
@@ -111,7 +136,7 @@ def broadcast(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...] | None:
             result.append(p)
         elif p == "1":
             result.append(q)
-        elif p[1:] == q[1:]:
+        elif {p[0], q[0]} == {"n", "m"} and p[1:] == q[1:]:
             result.append("n" + p[1:])
         else:
             return None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,10 @@ import pytest
 
 from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
 from tests.fuzz.check import check
+from tests.fuzz.drive import Task, run_one
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Call, Input, Program, Step, compiled, script
+from tests.fuzz.shape_programs import generate_shapes
 from tests.fuzz.shrink import shrink
 from tests.oracle import emulate
 from tests.oracle.emulate import Emulated
@@ -46,6 +48,13 @@ def test_programs_cover_the_operations_and_dtypes(programs: list[Program]) -> No
         range(6)
     )
     assert any(program.scalars for program in programs)
+
+
+@pytest.mark.parametrize(("backend", "programs"), [("cpu", 40), ("interpret", 15)])
+def test_chains_of_movements_are_right(backend: str, programs: int) -> None:
+    task = Task(11, backend, 0, programs, shapes=True)
+    reports = [run_one(task, index).report for index in range(programs)]
+    assert [report for report in reports if report] == []
 
 
 def test_the_same_seed_makes_the_same_program() -> None:
@@ -137,9 +146,73 @@ def test_a_broken_function_is_found(
 ) -> None:
     monkeypatch.setitem(emulate.FUNCTIONS, name, BROKEN[name])
     spelled = SPELLED.get(name, name)
-    more = (generate(0, index, 2_000) for index in range(COUNT, 10 * COUNT))
+    more = (generate(2, index, 2_000) for index in range(10 * COUNT))
     using = (p for p in chain(programs, more) if spelled in p.source())
     assert any(check(program, "emulate").problem for program in using)
+
+
+@pytest.fixture(scope="module")
+def chains() -> list[Program]:
+    return [generate_shapes(0, index, 2_000) for index in range(COUNT)]
+
+
+def test_numpy_is_never_wrong_about_movements(chains: list[Program]) -> None:
+    outcomes = [check(program, "emulate") for program in chains]
+    assert [o.problem for o in outcomes if o.problem] == []
+
+
+def test_chains_cover_the_movements_and_change_sizes(chains: list[Program]) -> None:
+    sources = "".join(program.source() for program in chains)
+    for name in ("reshape", "concatenate", "stack", "roll", "pad", "tile", "repeat"):
+        assert f"{name}(" in sources, name
+    for name in ("take(", "take_along_axis", "broadcast_to", ":-1", "-1)", "[..., "):
+        assert name in sources, name
+    again = [p for p in chains if len(set(map(p.calls.index, p.calls))) < len(p.calls)]
+    assert len(again) > COUNT // 2
+    assert any(isinstance(n, str) for p in chains for n in p.calls[0].scalars.values())
+
+
+def _seldom_wraps(x: Emulated, shift: Any, axis: int | None = None) -> Emulated:
+    good = emulate.VIEWS["roll"](x.data, shift, axis)
+    return Emulated(x.data if np.size(shift) == 1 and shift == 1 else good, x.dtype)
+
+
+def _in_order(x: Emulated, *shape: Any) -> Emulated:
+    return Emulated(x.data.reshape(*shape, order="F"), x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [("roll", _seldom_wraps), ("reshape", _in_order)]
+)
+def test_a_broken_movement_is_found(
+    name: str, broken: Any, chains: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(emulate.FUNCTIONS, name, broken)
+    using = (p for p in chains if f"{name}(" in p.source())
+    assert any(check(program, "emulate").problem for program in using)
+
+
+def test_a_repeated_call_that_differs_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = count()
+
+    def drifting(x: Emulated) -> Emulated:
+        off = next(seen) % 2 * np.finfo("f4").eps
+        return Emulated(x.data * x.data * (1 + off), x.dtype)
+
+    monkeypatch.setitem(emulate.FUNCTIONS, "square", drifting)
+    steps = (Step("t0", "np.square({0})", ("x0",)),)
+    call = Call({"n0": 8}, {})
+    x = Input("x0", "float32", ("n0",), "normal")
+    again = Program((x,), (), steps, ("t0",), (call, call))
+    assert "when repeated differs" in (check(again, "emulate").problem or "")
+
+
+def test_sizes_are_sums_of_products() -> None:
+    call = Call({"n0": 3, "n1": 4}, {"s0": "n0*n1", "s1": -1})
+    assert [call.size(d) for d in ("1", "n1", "2*n0+n1", "n0*n1")] == [1, 4, 10, 12]
+    assert [call.number(name) for name in ("s0", "s1")] == [12, -1]
 
 
 def _example() -> Program:

@@ -15,6 +15,7 @@ from scipy import special
 
 from tests.oracle import composites
 from tests.oracle.binary import kind_of
+from tests.oracle.moves import JOINS
 from tests.oracle.number_types import (
     BOOL,
     F64,
@@ -29,10 +30,10 @@ from tests.oracle.number_types import (
 )
 from tests.oracle.reductions import summed_type
 from tests.oracle.stand_in import ALIASES, Namespace, StandIn
-from tests.oracle.views import VIEWS
+from tests.oracle.views import VIEWS, padded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def _compute(dtype: Type) -> Type:
@@ -156,6 +157,28 @@ def _part(name: str) -> Callable[[Emulated], Emulated]:
     return apply
 
 
+def _join(name: str) -> Callable[..., Emulated]:
+    def apply(parts: Sequence[Any], *args: Any, **options: Any) -> Emulated:
+        dtype = common(*map(kind_of, parts))
+        data = [_data(x, dtype) for x in parts]
+        return Emulated(getattr(np, name)(data, *args, **options), dtype)
+
+    return apply
+
+
+def _pad(x: Emulated, widths: Any, constant_values: Any = 0) -> Emulated:
+    fill = _data(constant_values, x.dtype)
+    return Emulated(padded(x.data, widths, fill), x.dtype)
+
+
+def _take(name: str) -> Callable[..., Emulated]:
+    def apply(x: Emulated, index: Any, axis: Any = None) -> Emulated:
+        where = index.data if isinstance(index, Emulated) else np.asarray(index)
+        return Emulated(getattr(np, name)(x.data, where, axis=axis), x.dtype)
+
+    return apply
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "astype": astype,
     "where": _where,
@@ -168,7 +191,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gelu": _gelu,
     "real": _part("real"),
     "imag": _part("imag"),
+    "pad": _pad,
+    "take": _take("take"),
+    "take_along_axis": _take("take_along_axis"),
 }
+FUNCTIONS.update({name: _join(name) for name in JOINS})
 FUNCTIONS.update({name: getattr(composites, name) for name in composites.NAMES})
 FOLDS = (
     *("sum", "prod", "max", "min", "any", "all", "count_nonzero"),

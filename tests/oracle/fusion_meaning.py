@@ -7,26 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
+    Concatenate,
     Constant,
     Expand,
     ExpandDims,
     Expr,
     FromScalar,
     Iota,
+    Pad,
     Part,
     Permute,
     Pointwise,
     Reduce,
     ReduceOp,
+    Remap,
+    Reshape,
     Slice,
     Squeeze,
+    Take,
     results,
 )
-from nfuser.ir.scalar_walk import evaluate, evaluate_all
+from nfuser.ir.scalar_walk import evaluate, evaluate_all, loops_in
 from tests.oracle import emulate
 from tests.oracle.emulate import Emulated
+from tests.oracle.views import padded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from tests.oracle.number_types import Array
 
 _NAMES = {
+    "divide_near": "divide",
+    "reciprocal_near": "reciprocal",
     "atan2": "arctan2",
     "bit_and": "bitwise_and",
     "bit_or": "bitwise_or",
@@ -93,6 +102,10 @@ class Evaluator:
                 return [self._point(expr)]
             case Reduce():
                 return _fold(expr, self._held[expr.source].data)
+            case Concatenate(parts, _, axis):
+                return [np.concatenate([self._held[t].data for t in parts], axis)]
+            case Take():
+                return [self._taken(expr)]
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
 
@@ -113,7 +126,9 @@ class Evaluator:
                 return emulate.compute(_NAMES.get(name, name), tuple(operands), {})
 
     def _view(
-        self, expr: Expand | ExpandDims | Squeeze | Permute | Slice, data: Array
+        self,
+        expr: Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Pad | Remap,
+        data: Array,
     ) -> Array:
         match expr:
             case Expand(_, result):
@@ -132,6 +147,37 @@ class Evaluator:
                 ):
                     data = np.take(data, at + step * np.arange(n), axis=k)
                 return data
+            case Reshape(_, result):
+                return data.reshape(evaluate_all(result.shape, self._sizes))
+            case Pad(source, fill, result, lefts):
+                new, old, before = (
+                    evaluate_all(x, self._sizes)
+                    for x in (result.shape, source.shape, lefts)
+                )
+                zipped = zip(new, old, before, strict=True)
+                widths = [(left, n - m - left) for n, m, left in zipped]
+                return padded(data, widths, self._held[fill].data)
+            case Remap(_, result, index):
+                shape = evaluate_all(result.shape, self._sizes)
+                places = [self._places(x, result, shape) for x in index]
+                return np.broadcast_to(data[tuple(places)], shape)
+
+    def _places(self, x: Scalar, result: TensorView, shape: list[int]) -> Array:
+        """Return the index ``x`` of a source for every place of ``result``."""
+        symbols = [sc.place(k, extent) for k, extent in enumerate(result.shape)]
+        used = loops_in(x)
+        ranges = [n if s in used else 1 for s, n in zip(symbols, shape, strict=True)]
+        found = np.zeros(ranges, int)
+        for at in np.ndindex(*ranges):
+            here = dict(zip(symbols, at, strict=True))
+            found[at] = evaluate(x, {**self._sizes, **here})
+        return found
+
+    def _taken(self, expr: Take) -> Array:
+        source, index = self._held[expr.source].data, self._held[expr.index].data
+        if not expr.along:
+            return np.take(source, index, axis=expr.axis)
+        return np.take_along_axis(source, index, axis=expr.axis)
 
 
 def _part(argument: Any, part: Part) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import tests.oracle.binary as binary
 import tests.oracle.complex_parts as complex_parts
 import tests.oracle.composites as composites
+import tests.oracle.moves as moves
 import tests.oracle.reductions as reductions
 import tests.oracle.unary as unary
 from tests.oracle.number_types import BOOL
@@ -98,6 +99,10 @@ def _table() -> dict[str, Callable[..., Any]]:
         (("var", "std"), reductions.variance),
         (("silu",), _silu),
         (("rms_norm",), _rms_norm),
+        (moves.JOINS, moves.join),
+        (("pad",), moves.pad),
+        (("take",), moves.take),
+        (("take_along_axis",), moves.take_along_axis),
         (("gelu",), _gelu),
         (complex_parts.PARTS, complex_parts.part),
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _METHODS = (
     *("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax"),
     *("argmin", "astype", "transpose", "squeeze", "clip", "conj", "swapaxes"),
+    *("reshape", "ravel", "flatten", "repeat", "take"),
 )
 
 
