@@ -111,7 +111,7 @@ def test_a_reduction_is_read_at_its_own_point_only() -> None:
     i = [sc.loop_index(k, n) for k, n in enumerate((2, 3, 4, 5))]
     assert source_points(expr, Point((i[1], i[3]))) == []
     kept: tuple[Scalar, ...] = (i[1], i[3])
-    assert reduced_point(expr, kept, Point((i[0], i[2]))).index == tuple(i)
+    assert reduced_point(expr, Point(kept), Point((i[0], i[2]))).index == tuple(i)
     assert total.ndim == 2
 
 
