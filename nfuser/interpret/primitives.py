@@ -119,9 +119,11 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "trunc": np.trunc,
     "rint": np.rint,
     "reciprocal": np.reciprocal,
+    "reciprocal_near": np.reciprocal,
 }
 _FLOAT_BINARY: dict[str, Callable[..., Any]] = {
     "divide": np.divide,
+    "divide_near": np.divide,
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,

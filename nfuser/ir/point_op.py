@@ -68,6 +68,9 @@ _ROWS = (
     PointOp("subtract", 2, "number", infix="-"),
     PointOp("multiply", 2, "number", infix="*"),
     PointOp("divide", 2, "float", is_costly=True),
+    # Of what is rounded to 16 bits: within 2 ulp of f32, where a GPU divides faster.
+    PointOp("divide_near", 2, "float", is_costly=True),
+    PointOp("reciprocal_near", 1, "float"),
     PointOp("floor_divide", 2, "real", is_costly=True),
     PointOp("remainder", 2, "real", is_costly=True),
     PointOp("fmod", 2, "real", is_costly=True),
@@ -95,6 +98,7 @@ _ROWS = (
     PointOp("imag", 1, "any", "cast"),
 )
 POINT_OPS = {row.name: row for row in _ROWS}
+NEAR = {name: POINT_OPS[f"{name}_near"] for name in ("divide", "reciprocal")}
 CAST, COPY, SELECT = (POINT_OPS[name] for name in ("cast", "copy", "select"))
 
 

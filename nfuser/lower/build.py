@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.maps import loops_of
+from nfuser.domains.maps import loops_of, source_points
+from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Reduce, ReduceOp, results, sources
+from nfuser.ir.expr import Pointwise, Reduce, ReduceOp, results, sources
+from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.keep import kept_values
@@ -34,6 +36,7 @@ from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
+    from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Scheduled
@@ -293,12 +296,21 @@ class _Builder:
         """Store ``output`` at its point; a packet goes out after the lane loop."""
         values = self.values
         point = self.space.points[output]
-        value = values.value(output, point)
+        value = values.value(*self._unrounded(output, point))
         address = values.address(output, point)
         for slot, tensor in enumerate(self.fusion.outputs):
             if tensor is output:
                 buffer = self._output_buffer(slot)
                 self._write(buffer, output, address, value, after)
+
+    def _unrounded(self, output: TensorView, point: Point) -> Key:
+        """Return what is stored: a store rounds to 16 bits itself."""
+        expr = self.fusion.definition[output]
+        if isinstance(expr, Pointwise) and expr.op is CAST and output.dtype.is_half:
+            ((source, where),) = source_points(expr, point)
+            if source.dtype is DType.F32:
+                return source, where
+        return output, point
 
     def _output_buffer(self, slot: int) -> Buffer:
         outputs = [b for b in self.buffers if b.role == "out"]

@@ -66,15 +66,17 @@ def gelu(b: Builder, x: Operand, *, approximate: str = "none") -> TensorView:
     operand = _float(b, "gelu", x)
     dtype = operand.dtype
     half, one = b.constant(0.5, dtype), b.constant(1.0, dtype)
-    if approximate == "none":
-        scaled = b.point("multiply", operand, b.constant(math.sqrt(0.5), dtype))
-        bend = b.point("erf", scaled)
-    elif approximate == "tanh":
+    if approximate == "tanh":
+        # (1 + tanh(u)) / 2 is 1 / (1 + exp(-2 u)), exact where it is small, too.
         cube = b.point("multiply", b.point("multiply", operand, operand), operand)
         fit = b.point("multiply", cube, b.constant(0.044715, dtype))
         inner = b.point("add", operand, fit)
-        root = b.constant(math.sqrt(2 / math.pi), dtype)
-        bend = b.point("tanh", b.point("multiply", inner, root))
+        root = b.constant(-2 * math.sqrt(2 / math.pi), dtype)
+        decay = b.point("exp", b.point("multiply", inner, root))
+        return b.point("divide", operand, b.point("add", decay, one))
+    if approximate == "none":
+        scaled = b.point("multiply", operand, b.constant(math.sqrt(0.5), dtype))
+        bend = b.point("erf", scaled)
     else:
         message = f"approximate is 'none' or 'tanh', not {approximate!r}"
         raise ArgumentError(message)

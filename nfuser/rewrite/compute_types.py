@@ -18,7 +18,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
-from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.point_op import CAST, NEAR, is_copy
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
@@ -80,6 +80,8 @@ class _Widener:
         if isinstance(expr, Reduce):
             self.exprs.append(replace(expr, results=tuple(made.values())))
         else:
+            if isinstance(expr, Pointwise):
+                expr = replace(expr, op=NEAR.get(expr.op.name, expr.op))
             self.exprs.append(replace(expr, result=made[expr.result]))
 
     def _rounds(self, expr: Pointwise) -> bool:

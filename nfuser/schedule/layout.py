@@ -7,6 +7,7 @@ serves every call with the same pattern.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts import Access, Facts
+    from nfuser.schedule.facts import Access, Facts, Linear
 
 Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
 Scattered: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
@@ -180,8 +181,18 @@ def is_packed(
     return (
         facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
         and access.address.is_aligned(chunk, group)
-        and all(guard.is_aligned(width, group) for guard in access.guards)
+        and all(_is_even(guard, group, width) for guard in access.guards)
     )
+
+
+def _is_even(guard: Linear, group: Sequence[LoopIndex], width: int) -> bool:
+    """Tell whether a guard holds for all of a packet or for none of it."""
+    step = guard.steps.get(group[-1], 0)
+    if group[-1] in guard.irregular or abs(step) > 1:
+        return False
+    # What grows along the lanes is above 0 from 1 on, what falls, down to 1.
+    edge = replace(guard, start=guard.start - 1) if step > 0 else guard
+    return step == 0 or edge.is_aligned(width, group)
 
 
 def scattered(
@@ -194,8 +205,10 @@ def scattered(
     """Return the accesses along ``group`` that do not go in packets of ``width``."""
     if width == 1:
         return frozenset()
+    lane = group[-1]
     return frozenset(
         (tensors.index(a.tensor), a.point)
         for a in found
-        if is_unit(a, group[-1]) and not is_packed(a, group, width, facts)
+        if (is_unit(a, lane) or lane in a.irregular)
+        and not is_packed(a, group, width, facts)
     )

@@ -251,7 +251,9 @@ def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]
         fold = min(_power(-(-packets // STEPS)), MAX_THREADS)
         while fold < MAX_THREADS and _kept(shape, fold, width) > KEPT_PER_THREAD:
             fold *= 2
-        keep = 128 // fold if fold <= WARP else 1  # or rows would share a warp's sum
+        # More than a warp for a row, and rows would share what their warps leave.
+        rows = max(_power(shape.rows), WARP // fold)  # a warp is whole
+        keep = min(128 // fold, rows) if fold <= WARP else 1
         return Geometry(fold, keep, 1), MAX_THREADS
     columns = max(shape.rows // width, 1)
     keep = min(WARP, _power(columns))

@@ -61,6 +61,7 @@ NUMBER_BINARY = [
     "multiply",
 ]
 FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
+NEAR = ["divide_near", "reciprocal_near"]
 INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [
     "to_bool",
@@ -118,6 +119,15 @@ def test_elementwise_primitives_compile_without_spills(kind: str) -> None:
     expressions.append("select(to_bool(x), x, y)")
     p = pointer(kind)
     assert build(stored(kind, expressions), p, p, p).spills == 0
+
+
+def test_near_functions_of_f32_call_nothing() -> None:
+    lines = stored("float32", ["divide_near(x, y)", "reciprocal_near(x)"])
+    p = pointer("float32")
+    ptx = build(lines, p, p, p).ptx
+    assert "div.full.f32" in ptx
+    assert "rcp.approx.f32" in ptx
+    assert "call" not in ptx
 
 
 @pytest.mark.parametrize("source", [*NUMBERS, "boolean"])
@@ -327,6 +337,7 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         *CASTS,
         *ROUNDINGS,
         *SHUFFLES,
+        *NEAR,
     }
     packets = {
         f"{d}_packet_{n}{s}" for n, s, _, _ in PACKETS for d in ("load", "store")

@@ -105,7 +105,8 @@ def divide(name: str, a: Any, b: Any) -> Value:
     zero = y.ref == 0
     doubt = doubt | (zero & (_across(x) | y.loose))
     doubt = doubt | (np.isinf(x.ref) & (y.err > 0) & _across(y))
-    return rounded(dtype, ref, err, doubt, loose=x.loose or y.loose)
+    ulps = 2.0 if dtype.itemsize == 2 else 1.0  # what 16 bits hold may be cheaper
+    return rounded(dtype, ref, err, doubt, ulps, loose=x.loose or y.loose)
 
 
 def _quotient_crosses(x: Value, y: Value, whole: Any) -> Array:

@@ -151,6 +151,7 @@ hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
 rsqrt = _float_unary("rsqrt", _inverse_root)
 reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
+reciprocal_near = define("reciprocal_near", 1, FLOAT, arithmetic.reciprocal)
 floor = _rounding("floor")
 ceil = _rounding("ceil")
 trunc = _rounding("trunc")
@@ -168,6 +169,7 @@ add = define("add", 2, NUMBER, arithmetic.add)
 subtract = define("subtract", 2, NUMBER, arithmetic.subtract)
 multiply = define("multiply", 2, NUMBER, arithmetic.multiply)
 divide = define("divide", 2, FLOAT, arithmetic.divide)
+divide_near = define("divide_near", 2, FLOAT, arithmetic.divide)
 floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
 remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
 fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
@@ -207,6 +209,7 @@ __all__ = [
     "cos",
     "cosh",
     "divide",
+    "divide_near",
     "erf",
     "erfc",
     "exp",
@@ -246,6 +249,7 @@ __all__ = [
     "power",
     "product_reassoc",
     "reciprocal",
+    "reciprocal_near",
     "remainder",
     "right_shift",
     "rint",

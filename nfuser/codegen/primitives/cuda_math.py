@@ -93,6 +93,14 @@ def _reciprocal(site: Site, x: Value) -> Value:
     return site.builder.fdiv(ir.Constant(x.type, 1.0), x)
 
 
+def _divide_near(site: Site, x: Value, y: Value) -> Value:
+    return site.assembly("div.full.f32 $0, $1, $2;", "=f,f,f", F32, [x, y])
+
+
+def _reciprocal_near(site: Site, x: Value) -> Value:
+    return site.assembly("rcp.approx.f32 $0, $1;", "=f,f", F32, [x])
+
+
 def _logaddexp(site: Site, x: Value, y: Value) -> Value:
     b = site.builder
     kind = site.result
@@ -140,6 +148,9 @@ def _select_rule(condition: Any, x: Any, y: Any) -> Any:
 
 divide = primitive("divide", same(FLOAT), _divide)
 reciprocal = primitive("reciprocal", same(FLOAT), _reciprocal)
+_SINGLE = frozenset({types.float32})
+divide_near = primitive("divide_near", same(_SINGLE), _divide_near)
+reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
 logaddexp = primitive("logaddexp", same(FLOAT), _logaddexp)
 isnan = primitive("isnan", same(FLOAT, types.boolean), _isnan)
 isinf = primitive("isinf", same(FLOAT, types.boolean), _isinf)
