@@ -513,8 +513,14 @@ class Values:
             return False
         if (self._numbers[tensor], point) in self.scheduled.heuristic.scattered:
             return False
+        if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
+            return False
         base = address - lane.index
         return lane.index not in scalar_walk.loops_in(base)
+
+    def _chosen_in_lane(self, chosen: Datum, point: Point) -> bool:
+        assert isinstance(chosen.tensor, TensorView)
+        return self.place((chosen.tensor, datum_point(chosen, point))).in_lane
 
     def _load_packet(self, key: Key, address: Scalar) -> None:
         tensor = key[0]

@@ -55,6 +55,11 @@ def _fold_of_nothing(x: Array) -> Array:
     return np.sum(x.reshape(x.shape[1], x.shape[0], 1))
 
 
+def _each_lane_at_its_own_place(x: Array) -> Array:
+    n = x.shape[0]
+    return np.take_along_axis(x, (x % n) - n, axis=0)
+
+
 CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_to_literal_sizes, np.arange(2.0)),
     (_to_quotients, np.arange(27.0).reshape(1, 3, 9)),
@@ -64,6 +69,7 @@ CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_one_part_alone, np.ones((2, 1))),
     (_rows_of_every_second, np.arange(256.0).reshape(4, 4, 16)),
     (_complex_parts, np.arange(3) * (1 - 2j)),
+    (_each_lane_at_its_own_place, np.arange(6).reshape(3, 2) * 5),
     (_fold_of_nothing, np.ones((0, 2))),
 ]
 
