@@ -53,8 +53,9 @@ class Config:
     ``num_threads``
         Threads of the CPU backend; None: as many as the process may use.
     ``cache_size``
-        Entries that each cache in memory keeps: of fusions, concretizations, runtimes,
-        schedules and kernels; the least recently used goes first.
+        Entries that each cache in memory keeps: of traces and plans of a function, of
+        fusions, concretizations, runtimes, schedules and kernels; the least recently
+        used goes first.
     """
 
     dump: frozenset[str] = frozenset()

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.frontend import fused as limits
+import nfuser.config as config
+from nfuser.frontend import variants as limits
 from nfuser.runtime.registry import forget_all
 
 
@@ -238,14 +239,26 @@ def test_an_instance_for_each_call_is_warned_of() -> None:
     Scaled(2.0).apply(_ones(3))
 
 
-def test_a_plan_in_use_outlives_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_PLANS", 4)
+def test_a_plan_in_use_outlives_many_others() -> None:
     doubled = nfuser.fuse(lambda x: x * 2)
-    for size in range(2, 12):
-        _new(doubled, _ones(size))
-        assert size == 2 or _new(doubled, _ones(2)) == HIT
-    assert _new(doubled, _ones(11)) == HIT
-    assert _new(doubled, _ones(3)) == REUSED
+    with config.override(cache_size=4):
+        for size in range(2, 12):
+            _new(doubled, _ones(size))
+            assert size == 2 or _new(doubled, _ones(2)) == HIT
+        assert _new(doubled, _ones(11)) == HIT
+        assert _new(doubled, _ones(3)) == REUSED
+
+
+def test_traces_of_the_structure_looked_for_longest_ago_go_first() -> None:
+    fused = nfuser.fuse(lambda x, mode: x * 2 if mode else x + 1)
+    with config.override(cache_size=2):
+        for mode in ("a", "b"):
+            assert _new(fused, _ones(2), mode)["traces"] == 1
+        assert "traces" not in _new(fused, _ones(3), "a")
+        assert _new(fused, _ones(3), "c")["traces"] == 1
+        assert "traces" not in _new(fused, _ones(4), "a")
+        assert _new(fused, _ones(4), "b")["traces"] == 1
+        assert len(fused.cache_table().splitlines()) == 1 + 2
 
 
 def test_the_reason_for_a_concretization_names_the_axis() -> None:

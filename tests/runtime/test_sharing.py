@@ -236,12 +236,12 @@ def test_every_cache_is_bounded_and_results_stay_right() -> None:
                 np.testing.assert_allclose(fused(x), expected, rtol=1e-6)
         assert len(cache.concretizations) <= 2
         assert len(cache.runtimes) <= 2
-    # The plans of the first calls still run what is forgotten everywhere else.
+    # The plans of the last calls still run what is forgotten everywhere else.
     forget_all()
     hits = fused.cache_info().hits
-    for x in arrays:
+    for x in arrays[-2:]:
         np.testing.assert_allclose(fused(x), np.sin(x).sum(axis=-1) * 2, rtol=1e-6)
-    assert fused.cache_info().hits == hits + len(arrays)
+    assert fused.cache_info().hits == hits + 2
 
 
 def test_a_dump_shows_all_stages_of_each_function(
