@@ -13,10 +13,7 @@ reaches the driver: it may be newer than the driver understands.
 
 from __future__ import annotations
 
-import ast
 import gc
-import hashlib
-import linecache
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.load import load_function
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:
@@ -95,37 +93,6 @@ def _no_collection() -> Generator[None]:
             gc.enable()
 
 
-def load_function(source_text: str, entry: str) -> tuple[Any, dict[str, Any]]:
-    """Return the function ``entry`` without its decorator, and that one's keywords."""
-    from nfuser.codegen.abridge_cuda import abridge
-
-    digest = hashlib.sha256(source_text.encode()).hexdigest()[:16]
-    filename = f"<nfuser {entry} {digest}>"
-    tree = ast.parse(source_text, filename)
-    keywords: dict[str, Any] = {}
-    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == entry:
-            keywords = _decorator_keywords(statement)
-            statement.decorator_list = []
-            abridge(statement, namespace)
-    lines = source_text.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source_text), None, lines, filename)
-    # Numba's disk cache, which needs a real file, is not used: nfuser keeps cubins.
-    exec(compile(tree, filename, "exec"), namespace)  # noqa: S102
-    return namespace[entry], keywords
-
-
-def _decorator_keywords(function: ast.FunctionDef) -> dict[str, Any]:
-    return {
-        keyword.arg: ast.literal_eval(keyword.value)
-        for decorator in function.decorator_list
-        if isinstance(decorator, ast.Call)
-        for keyword in decorator.keywords
-        if keyword.arg is not None
-    }
-
-
 @lru_cache(256)
 def _arguments(signature: str) -> tuple[Any, ...]:
     from numba.cuda.core.sigutils import normalize_signature
@@ -143,7 +110,9 @@ def _ptx(
 ) -> str:
     from numba import cuda
 
-    function, keywords = load_function(source_text, entry)
+    from nfuser.codegen.abridge_cuda import abridge
+
+    function, keywords = load_function(source_text, entry, abridge)
     ptx, _ = cuda.compile(
         function,
         _arguments(signature),

@@ -6,32 +6,36 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Rewrite: TypeAlias = "Callable[[ast.FunctionDef, dict[str, Any]], None]"
 
 
 def load_function(
-    text: str, entry: str, *, transform: ast.NodeTransformer | None = None
+    text: str, entry: str, rewrite: Rewrite | None = None
 ) -> tuple[Any, dict[str, Any]]:
     """Return the function ``entry`` without its decorator, and that one's keywords.
 
     The text is known to ``linecache``, so tracebacks and ``inspect`` show it.
-    ``transform`` may rewrite the function's syntax tree first.
+    ``rewrite`` may change the function's syntax tree first, and add to its globals.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     filename = f"<nfuser {entry} {digest}>"
     tree = ast.parse(text, filename)
     keywords: dict[str, Any] = {}
+    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == entry:
             keywords = _decorator_keywords(statement)
             statement.decorator_list = []
-            if transform is not None:
-                transform.visit(statement)
-                ast.fix_missing_locations(statement)
+            if rewrite is not None:
+                rewrite(statement, namespace)
     lines = text.splitlines(keepends=True)
     linecache.cache[filename] = (len(text), None, lines, filename)
-    namespace: dict[str, Any] = {"__name__": f"nfuser_generated_{digest}"}
-    # A file on disk would serve Numba's own cache, which is not used here.
+    # Numba's disk cache, which needs a real file, is not used: nfuser keeps cubins.
     exec(compile(tree, filename, "exec"), namespace)
     return namespace[entry], keywords
 

@@ -15,10 +15,11 @@ from nfuser.errors import ArgumentError, DTypeError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PLAIN = (np.ndarray, np.memmap)
+# By name: only who uses masked arrays should pay for importing ``numpy.ma``.
 _REMEDY = {
-    np.ma.MaskedArray: "masked arrays; call .filled() first",
-    np.matrix: "np.matrix, whose * is a matrix product; pass np.asarray(x)",
-    np.recarray: "record arrays; pass one field",
+    "MaskedArray": "masked arrays; call .filled() first",
+    "matrix": "np.matrix, whose * is a matrix product; pass np.asarray(x)",
+    "recarray": "record arrays; pass one field",
 }
 
 
@@ -48,9 +49,9 @@ def describe_numpy(array: Array, what: str) -> Descriptor:
 
 
 def _refuse_subclass(array: Array, what: str) -> None:
-    for cls, remedy in _REMEDY.items():
-        if isinstance(array, cls):
-            message = f"{what}: nfuser does not take {remedy}"
+    for cls in type(array).__mro__:
+        if cls.__name__ in _REMEDY and cls.__module__.startswith("numpy"):
+            message = f"{what}: nfuser does not take {_REMEDY[cls.__name__]}"
             raise ArgumentError(message)
     name = f"{type(array).__module__}.{type(array).__qualname__}"
     message = (
