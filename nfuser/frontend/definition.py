@@ -14,7 +14,7 @@ import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug import dump
 from nfuser.device.descriptor import describe
-from nfuser.errors import ArgumentError, NfuserError, ShapeError, UnsupportedError
+from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition_define import DEFINE
 from nfuser.frontend.definition_draft import Draft
 from nfuser.frontend.definition_inputs import (
@@ -23,6 +23,7 @@ from nfuser.frontend.definition_inputs import (
     tensor_descriptor,
 )
 from nfuser.frontend.definition_ops import TABLE, Ops
+from nfuser.frontend.definition_repro import is_fault, note_fault
 from nfuser.frontend.definition_run import Runner, check_backend
 from nfuser.frontend.definition_text import definition_text
 from nfuser.frontend.definition_trie import Trie
@@ -123,7 +124,7 @@ class FusionDefinition:
         may stand in their place. ``is_cpu`` is an array without axes that stays on
         the CPU.
         """
-        with self._draft.at_users_line():
+        with self._draft.at_users_line("fd.define_tensor"):
             if sizes is not None and strides is not None and shape is None:
                 if len(sizes) != len(strides):
                     message = f"sizes {sizes} and strides {strides} differ in length"
@@ -162,7 +163,7 @@ class FusionDefinition:
 
     def from_array(self, array: Any, static_sizes: bool = False) -> Tensor:
         """Add an input like ``array``: its dtype, rank, layout and axes of size 1."""
-        with self._draft.at_users_line():
+        with self._draft.at_users_line("fd.from_array"):
             d = describe(array, "from_array")
             contiguity, order = tensor_descriptor(d.shape, d.strides)
             shape = tuple(n if static_sizes or n == 1 else -1 for n in d.shape)
@@ -179,7 +180,7 @@ class FusionDefinition:
 
     def define_scalar(self, value: Any = None, dtype: Any = None) -> Scalar:
         """Return a constant, or add a number to the inputs if ``value`` is None."""
-        with self._draft.at_users_line():
+        with self._draft.at_users_line("fd.define_scalar"):
             if isinstance(value, DataType):
                 value, dtype = None, value
             if value is None:
@@ -192,21 +193,21 @@ class FusionDefinition:
 
     def define_vector(self, size: int) -> list[Scalar]:
         """Add ``size`` integers to the inputs."""
-        with self._draft.at_users_line():
+        with self._draft.at_users_line("fd.define_vector"):
             return self._draft.perform("define_vector", (size,), {})
 
     # -- outputs -------------------------------------------------------------
 
-    def add_output(self, output: Tensor | Scalar, alias_input: object = None) -> None:
-        """Make ``output`` the next of the arrays that ``execute`` returns."""
-        with self._draft.at_users_line():
-            if alias_input is not None:
-                message = (
-                    "add_output(output, alias_input) is not supported: inputs are "
-                    "never written; return the output and copy it"
-                )
-                raise UnsupportedError(message)
-            self._draft.perform("add_output", (output,), {})
+    def add_output(
+        self, output: Tensor | Scalar, alias_input: Tensor | None = None
+    ) -> None:
+        """Make ``output`` the next of the arrays that ``execute`` returns.
+
+        With ``alias_input``, that input takes it instead, after all was read.
+        """
+        with self._draft.at_users_line("fd.add_output"):
+            args = (output,) if alias_input is None else (output, alias_input)
+            self._draft.perform("add_output", args, {})
 
     def validate_definition(self) -> tuple[bool, str]:
         """Tell whether the definition can run, and why not."""
@@ -219,16 +220,17 @@ class FusionDefinition:
     # -- running -------------------------------------------------------------
 
     def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
-        """Return the outputs for arrays and numbers, in the order of definition."""
-        runner = self._complete()
+        """Return the outputs for arrays and numbers, in the order of definition.
+
+        Those that were added with ``alias_input`` are left out.
+        """
         with self._at_own_lines(inputs):
-            return runner.run(inputs, self._counters)
+            return self._complete().run(inputs, self._counters)
 
     def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
         """Return the kernels that a call with ``inputs`` runs."""
-        runner = self._complete()
         with self._at_own_lines(inputs):
-            plan = runner.plan(inputs, self._counters)
+            plan = self._complete().plan(inputs, self._counters)
         return [KernelView(launch) for launch in plan.program.launches]
 
     @contextmanager
@@ -239,8 +241,10 @@ class FusionDefinition:
         """
         try:
             yield
-        except NfuserError:
-            if self._shares:
+        except Exception as error:
+            if is_fault(error):
+                note_fault(error, repr(self), inputs)
+            elif self._shares:
                 with self._lock:
                     self._draft.write()
                     own = self._built()
@@ -298,7 +302,9 @@ class FusionDefinition:
             dump.dump("fusion", text(fusion))
         fits = tuple(draft.builder.questions.checks)
         needed = tuple(draft.requirements)
-        return Runner(fusion, draft.inputs, needed, fits, *self._kind)
+        return Runner(
+            fusion, draft.inputs, needed, fits, *self._kind, aliases=draft.aliases
+        )
 
     def __str__(self) -> str:
         with self._lock:

@@ -70,6 +70,7 @@ def integer_of(d: Draft, name: str, taken: list[Any]) -> sc.Scalar | None:
 
 
 def _div(d: Draft, x: Any, y: Any) -> Any:
+    """Divide; integers toward zero, as C does."""
     taken = [d.operand(x), d.operand(y)]
     if (known := integer_of(d, "div", taken)) is not None:
         return known
@@ -81,6 +82,7 @@ def _div(d: Draft, x: Any, y: Any) -> Any:
 
 
 def _pow(d: Draft, x: Any, y: Any) -> Any:
+    """Return ``x`` to the power ``y``."""
     taken = [d.operand(x), d.operand(y)]
     dtype = d.builder.promote(*taken)
     if isinstance(taken[1], INTEGERS) and dtype.is_integer and dtype.is_signed:
@@ -90,6 +92,7 @@ def _pow(d: Draft, x: Any, y: Any) -> Any:
 
 
 def _logical_right_shift(d: Draft, x: Any, y: Any) -> Any:
+    """Shift in zeros, whatever the sign."""
     b, left, right = d.builder, d.operand(x), d.operand(y)
     dtype = rules.bits_type(b, "logical_right_shift", left, right, boolean=False)
     unsigned = DType(f"u{dtype.bits}")
@@ -98,13 +101,22 @@ def _logical_right_shift(d: Draft, x: Any, y: Any) -> Any:
     return b.cast(b.point("right_shift", wide, count), dtype)
 
 
+def _divmod(d: Draft, x: Any, y: Any) -> Any:
+    """Return the floored quotient and what remains."""
+    taken = [d.operand(x), d.operand(y)]
+    found = ops.divmod(d.builder, *taken)
+    return tuple(d.same_kind(part, taken) for part in found)
+
+
 def _frac(d: Draft, x: Any) -> Any:
+    """Return what ``trunc`` takes away."""
     taken = d.operand(x)
     whole = ops.trunc(d.builder, taken)
     return d.same_kind(ops.subtract(d.builder, taken, whole), [taken])
 
 
 def _isreal(d: Draft, x: Any) -> Any:
+    """Tell where the imaginary part is 0."""
     taken = d.operand(x)
     part = ops.imag(d.builder, taken)
     return d.same_kind(ops.equal(d.builder, part, 0), [taken])
@@ -114,17 +126,20 @@ def _isreal(d: Draft, x: Any) -> Any:
 
 
 def _where(d: Draft, condition: Any, x: Any, y: Any) -> Any:
+    """Return ``x`` where the condition holds, else ``y``."""
     taken = [d.operand(a) for a in (condition, x, y)]
     return d.same_kind(ops.where(d.builder, *taken), taken)
 
 
 def _clamp(d: Draft, x: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """Hold to a range; None is no bound."""
     bounds = [None if a is None else d.operand(a) for a in (min, max)]
     taken = [d.operand(x), *(a for a in bounds if a is not None)]
     return d.same_kind(ops.clip(d.builder, taken[0], *bounds), taken)
 
 
 def _threshold(d: Draft, x: Any, threshold: Any, value: Any) -> Any:
+    """Return ``x`` where it lies above, else ``value``."""
     b = d.builder
     taken = [d.operand(a) for a in (x, threshold, value)]
     below = ops.less_equal(b, taken[0], taken[1])
@@ -135,17 +150,19 @@ def _lerp(d: Draft, start: Any, end: Any, weight: Any) -> Any:
     """Return ``start + weight * (end - start)``, exact at both ends."""
     b = d.builder
     first, last, share = taken = [d.operand(a) for a in (start, end, weight)]
-    gap = ops.subtract(b, last, first)
+    gap = d.same_kind(ops.subtract(b, last, first), [last, first])
     from_start = ops.add(b, first, ops.multiply(b, share, gap))
-    rest = ops.multiply(b, gap, ops.subtract(b, 1, share))
+    left = d.same_kind(ops.subtract(b, 1, share), [share])
+    rest = ops.multiply(b, gap, left)
     from_end = ops.subtract(b, last, rest)
     near = ops.less(b, ops.absolute(b, share), 0.5)
     return d.same_kind(ops.where(b, near, from_start, from_end), taken)
 
 
 def _addcmul(d: Draft, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+    """Return ``x + value * a * b``."""
     taken = [d.operand(item) for item in (x, a, b, value)]
-    scaled = ops.multiply(d.builder, taken[3], taken[1])
+    scaled = d.same_kind(ops.multiply(d.builder, taken[3], taken[1]), taken[1::2])
     product = ops.multiply(d.builder, scaled, taken[2])
     return d.same_kind(ops.add(d.builder, taken[0], product), taken)
 
@@ -176,6 +193,7 @@ def _folded(verb: Callable[..., TensorView], *, takes_dtype: bool) -> Any:
         found = verb(d.builder, x, axes, keepdims=keepdim)
         return found if wanted is None else ops.astype(d.builder, found, wanted)
 
+    operation.__doc__ = verb.__doc__
     return operation
 
 
@@ -188,6 +206,7 @@ def _var(
     *,
     dim: Any = None,
 ) -> Any:
+    """Return the variance."""
     return _var_mean(d, arg, dims, correction, keepdim, dim=dim)[0]
 
 
@@ -200,6 +219,7 @@ def _var_mean(
     *,
     dim: Any = None,
 ) -> Any:
+    """Return the variance and the mean."""
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         message = f"correction is a number, not {type(correction).__name__}"
         raise DTypeError(message)
@@ -213,6 +233,7 @@ def _var_mean(
 
 
 def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
+    """Convert, as ``astype`` does."""
     return ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
 
 
@@ -221,6 +242,7 @@ COMPOUND: dict[str, Callable[..., Any]] = {
     "cast": _cast,
     "clamp": _clamp,
     "div": _div,
+    "divmod": _divmod,
     "frac": _frac,
     "isreal": _isreal,
     "lerp": _lerp,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ShapeError, UnsupportedError
+from nfuser.frontend.definition_alias import aliased_slot
 from nfuser.frontend.definition_inputs import NumberInput, TensorInput, constant_of
 from nfuser.frontend.definition_types import DataType, required_dtype
 from nfuser.ir import scalar as sc
@@ -91,8 +92,11 @@ def _number(d: Draft, dtype: DType, name: str) -> Any:
     return d.same_kind(view, ())
 
 
-def _add_output(d: Draft, output: Any) -> None:
-    d.add_output(output)
+def _add_output(d: Draft, output: Any, alias_input: Any = None) -> None:
+    if alias_input is None:
+        d.add_output(output)
+    else:
+        d.add_output(output, aliased_slot(d, d.tensor(output), alias_input))
 
 
 DEFINE: dict[str, Callable[..., Any]] = {

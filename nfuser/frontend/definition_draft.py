@@ -68,13 +68,17 @@ class Draft:
         self.outputs: list[TensorView] = []
         self.records: list[Record] = []
         self.requirements: dict[Requirement, None] = {}
+        self.aliases: dict[
+            int, int
+        ] = {}  # slots of inputs by output, written at the end
         self.is_open = True
+        self.doing = ""  # what is being added, as errors name it
         self._handles = 0
         self._own: dict[str, Any] = {}  # what handles mean that an earlier one gave
 
     def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Apply operation ``name``, record it, and return handles of its results."""
-        with self.at_users_line():
+        with self.at_users_line(f"fd.ops.{name}"):
             return self.perform(f"ops.{name}", args, options)
 
     def perform(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -99,7 +103,7 @@ class Draft:
         return None if key is None else self.node.children.get(key)
 
     def _made(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        function = self.table[name]
+        function, self.doing = self.table[name], f"fd.{name}"
         try:
             inspect.signature(function).bind(self, *args, **options)
         except TypeError as error:
@@ -120,9 +124,9 @@ class Draft:
                 self._own[old.name] = _meaning(new)
         self.builder.source = here
 
-    def at_users_line(self) -> AtLine:
-        """Note the user's line for new tensors; name it in errors."""
-        return AtLine(self, current_line())
+    def at_users_line(self, what: str) -> AtLine:
+        """Note the user's line for new tensors; errors name it and ``what`` is done."""
+        return AtLine(self, current_line(), what)
 
     def check_open(self, line: SourceLine | None = None) -> None:
         """Refuse to change a definition that may have run already."""
@@ -200,33 +204,42 @@ class Draft:
 
     # -- extents -------------------------------------------------------------
 
-    def extent(self, item: Any) -> sc.Scalar:
-        """Return an integer or a scalar as an extent; it must be natural."""
+    def integer(self, item: Any, what: str = "an extent") -> sc.Scalar:
+        """Return an integer, or a scalar that is known before the kernels run."""
         number = self.operand(item) if isinstance(item, Tensor | Scalar) else item
         if isinstance(number, INTEGERS):
-            self.require_natural(number, "an extent is negative: {}")
             return number
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             message = (
-                "an extent is an integer, or a scalar that is an integer input or a "
+                f"{what} is an integer, or a scalar that is an integer input or a "
                 f"sum, difference or product of sizes; found {item!r}"
             )
             raise ArgumentError(message)
-        if number.__index__() < 0:
-            message = f"negative dimensions are not allowed: {number}"
-            raise ShapeError(message)
         return sc.const(number.__index__())
 
+    def extent(self, item: Any) -> sc.Scalar:
+        """Return an integer or a scalar as an extent; it must be natural."""
+        number = self.integer(item)
+        self.require_natural(number, "negative dimensions are not allowed: {}")
+        return number
+
     def require_natural(self, number: sc.Scalar, message: str) -> None:
-        """Refuse calls in which ``number`` is negative; ``{}`` is its value."""
-        if not is_natural(number):
-            text = f"{message}{self.place}"
+        """Refuse a negative ``number``, now or in a call; ``{}`` is its value."""
+        if isinstance(number, sc.Const):
+            if number.value < 0:
+                raise ShapeError(message.replace("{}", str(number.value), 1))
+        elif not is_natural(number):
+            text = f"{self.doing}: {message}{self.place}"
             self.requirements[Requirement(number, text)] = None
+
+    def shape_text(self, x: TensorView) -> str:
+        """Render a shape for a message, unknown sizes as question marks."""
+        return self.builder.shape_text(x.shape)
 
     # -- the end -------------------------------------------------------------
 
-    def add_output(self, item: Any) -> None:
-        """Make ``item`` the next output; it shares memory with nothing."""
+    def add_output(self, item: Any, written: int | None = None) -> None:
+        """Make ``item`` the next output, which the input in slot ``written`` takes."""
         found = self.tensor(item)
         definition = next(
             e for e in reversed(self.builder.exprs) if found in results(e)
@@ -234,6 +247,8 @@ class Draft:
         computed = isinstance(definition, Pointwise | Reduce)
         if found in self.outputs or not computed:
             found = self.builder.point("copy", found)
+        if written is not None:
+            self.aliases[len(self.outputs)] = written
         self.outputs.append(found)
 
     def close(self) -> Fusion:
@@ -246,9 +261,10 @@ class AtLine:
     """While it is entered, a draft is at one line of the user's."""
 
     # Not a generator: its frames would stand between the user's line and ours.
-    def __init__(self, draft: Draft, line: SourceLine | None) -> None:
+    def __init__(self, draft: Draft, line: SourceLine | None, what: str) -> None:
         self._draft = draft
         self._line = line
+        self._what = what
 
     def __enter__(self) -> None:
         self._draft.builder.source = self._line
@@ -261,7 +277,10 @@ class AtLine:
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, NfuserError):
-            error.args = (f"{error}{place(self._line)}", *error.args[1:])
+            # The verb may have another name than the operation, or the same.
+            text = str(error).removeprefix(f"{self._what.rpartition('.')[2]}: ")
+            named = text if text.startswith("fd.") else f"{self._what}: {text}"
+            error.args = (f"{named}{place(self._line)}", *error.args[1:])
 
 
 def handles(item: Any) -> Iterator[Handle]:

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 from nfuser.errors import UnsupportedError
 from nfuser.frontend.definition_compound import COMPOUND, integer_of
+from nfuser.frontend.definition_creation import CREATION
+from nfuser.frontend.definition_gathers import GATHERS
+from nfuser.frontend.definition_moves import MOVES
 from nfuser.frontend.definition_shapes import SHAPES
 
 if TYPE_CHECKING:
@@ -72,9 +75,8 @@ GENERAL = (
     *("nan_to_num", "round_to"),
 )
 _LATER = (
-    *("reshape", "pad", "cat", "index_select", "scatter", "gather"),
-    *("take_along_axis", "embedding_fwd", "cumsum", "cumprod", "cummin", "cummax"),
-    *("topk", "argsort", "triu", "matmul", "linear", "grouped_mm", "scaled_mm"),
+    *("scatter", "cumsum", "cumprod", "cummin", "cummax", "topk", "argsort"),
+    *("matmul", "linear", "grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
     *("erfinv", "erfcinv", "lgamma", "gcd"),
@@ -121,6 +123,7 @@ def _general(name: str) -> Any:
 
     made: Any = operation
     made.__signature__ = signature
+    made.__doc__ = verb.__doc__
     return made
 
 
@@ -130,6 +133,9 @@ TABLE: dict[str, Callable[..., Any]] = {
     **{name: _general(name) for name in GENERAL},
     **COMPOUND,
     **SHAPES,
+    **MOVES,
+    **GATHERS,
+    **CREATION,
 }
 
 
@@ -155,6 +161,6 @@ class Ops:
 
 
 def _refuse(draft: Draft, name: str) -> None:
-    with draft.at_users_line():
+    with draft.at_users_line(f"fd.ops.{name}"):
         message = f"fd.ops.{name} is not supported: {REFUSED[name]}"
         raise UnsupportedError(message)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
+from nfuser.frontend.definition_alias import check_aliases, write_aliases
 from nfuser.frontend.definition_inputs import TensorInput
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
@@ -55,8 +58,11 @@ class Runner:
         fits: Sequence[ScalarFits],
         backend: str | None,
         resize: ResizePolicy,
+        aliases: Mapping[int, int],
     ) -> None:
         self.fusion = fusion
+        self._aliases = dict(aliases)
+        self._written = frozenset(aliases.values())
         self._inputs = tuple(inputs)
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
@@ -80,7 +86,10 @@ class Runner:
         # What sizes alone decide was checked when the plan was made.
         if self._has_integers:
             self._check(call_symbols(plan, call.numbers))
-        return run_call(plan, call)
+        outputs = run_call(plan, call)
+        if self._aliases:
+            return write_aliases(self._aliases, plan, outputs, call.arrays)
+        return outputs
 
     def plan(self, inputs: Sequence[Any], counters: Counters) -> Plan:
         """Return the plan that a call with ``inputs`` follows."""
@@ -90,6 +99,9 @@ class Runner:
     # -- one call ------------------------------------------------------------
 
     def _call(self, inputs: Sequence[Any]) -> Call:
+        if not isinstance(inputs, list | tuple):
+            message = f"execute: expected a list of inputs, found {_type(inputs)}"
+            raise ArgumentError(message)
         if len(inputs) != len(self._inputs):
             names = ", ".join(x.name for x in self._inputs)
             message = (
@@ -101,6 +113,9 @@ class Runner:
         numbers: dict[int, Any] = {}
         for slot, (defined, item) in enumerate(zip(self._inputs, inputs, strict=True)):
             if isinstance(defined, TensorInput):
+                if slot in self._written and isinstance(item, np.generic):
+                    message = f"{self._name(slot)}: a NumPy scalar is never written"
+                    raise ArgumentError(message)
                 arrays[slot] = as_array(item, self._name(slot))
             else:
                 numbers[slot] = defined.read(slot, item)
@@ -121,7 +136,9 @@ class Runner:
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
         integers = {s: n for s, n in call.numbers.items() if type(n) is int}
-        return self._cache.plan(place, described, integers, counters, self.fusion)
+        plan = self._cache.plan(place, described, integers, counters, self.fusion)
+        check_aliases(self._aliases, plan, described, self._name)
+        return plan
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:
         for needed in self._requirements:
@@ -143,6 +160,10 @@ class Runner:
                 error.args = (f"{error}{hint}",)
             raise
         return find_place(library, device, self._backend, has_arrays=bool(arrays))
+
+
+def _type(item: object) -> str:
+    return type(item).__name__
 
 
 def check_backend(backend: str | None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of ``fd.ops`` on axes and extents, and those that make arrays."""
+"""Operations of ``fd.ops`` on axes and extents, and slices."""
 
 # The operands of an operation are handles and numbers of many types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -11,11 +11,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
-from nfuser.frontend.definition_types import DataType, dtype_or_none
+from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Slice
+from nfuser.ops.mismatch import shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,28 +24,43 @@ if TYPE_CHECKING:
 
 
 def _size(d: Draft, arg: Any, dim: int) -> sc.Scalar:
+    """Return the extent along ``dim``, a scalar that may be an extent again."""
     x = d.tensor(arg)
     return x.shape[ops.normal_axis(dim, x.ndim)]
 
 
 def _shape(d: Draft, arg: Any) -> list[sc.Scalar]:
+    """Return all extents."""
     return list(d.tensor(arg).shape)
 
 
-def _extents(d: Draft, shape: Any) -> list[sc.Scalar]:
-    if not isinstance(shape, list | tuple):
-        message = f"a shape is a list of extents, not {type(shape).__name__}"
+def extents_of(d: Draft, shape: Any) -> list[sc.Scalar]:
+    """Return the extents in a list of integers and scalars."""
+    return [d.extent(item) for item in listed(shape, "a shape")]
+
+
+def listed(items: Any, what: str) -> Sequence[Any]:
+    """Return ``items`` if they are a list."""
+    if not isinstance(items, list | tuple):
+        message = f"{what} is a list, not {type(items).__name__}"
         raise ArgumentError(message)
-    return [d.extent(item) for item in shape]
+    return items
+
+
+def sizes_text(shape: Sequence[sc.Scalar]) -> str:
+    """Render a shape for a message, unknown sizes as question marks."""
+    return shape_text([n.value if isinstance(n, sc.Const) else None for n in shape])
 
 
 def _permute(d: Draft, arg: Any, dims: Sequence[int]) -> Any:
+    """Reorder the axes: axis k of the result is axis ``dims[k]``."""
     return ops.permute(d.builder, d.tensor(arg), tuple(dims))
 
 
 def _squeeze(
     d: Draft, arg: Any, dims: int | Sequence[int], squeeze_expanded: bool = False
 ) -> Any:
+    """Drop axes of size 1."""
     if squeeze_expanded:
         message = "squeeze_expanded=True is not supported; index the array outside"
         raise UnsupportedError(message)
@@ -71,7 +85,7 @@ def _broadcast_in_dim(
     d: Draft, arg: Any, shape: Any, broadcast_dims: Sequence[int]
 ) -> Any:
     """Stretch ``arg`` to ``shape``; its axes are ``broadcast_dims`` there."""
-    x, target = d.tensor(arg), _extents(d, shape)
+    x, target = d.tensor(arg), extents_of(d, shape)
     places = [ops.normal_axis(k, len(target)) for k in broadcast_dims]
     if len(places) != x.ndim or any(a >= b for a, b in pairwise(places)):
         message = (
@@ -108,8 +122,12 @@ def _slice(
     start_indices: Sequence[Any],
     end_indices: Sequence[Any],
     strides: Sequence[int] | None = None,
+    manual_normalization: bool = False,
 ) -> Any:
-    """Take ``[start:end:stride]`` along each axis; beyond the end, what there is."""
+    """Take ``[start:end:stride]`` along each axis, as Python clamps and counts.
+
+    With ``manual_normalization``, ``0 <= start <= end <= extent`` is promised.
+    """
     x = d.tensor(arg)
     steps = (1,) * x.ndim if strides is None else tuple(strides)
     if {len(start_indices), len(end_indices), len(steps)} != {x.ndim}:
@@ -121,69 +139,96 @@ def _slice(
     starts: list[sc.Scalar] = []
     extents: list[sc.Scalar] = []
     for k, step in enumerate(steps):
-        start = sc.minimum(d.extent(start_indices[k]), x.shape[k])
-        end = sc.maximum(sc.minimum(d.extent(end_indices[k]), x.shape[k]), start)
+        bounds = [start_indices[k], end_indices[k]]
+        start, span = taken_range(d, x, k, bounds, exact=manual_normalization)
         starts.append(start)
-        extents.append((end - start + (step - 1)) // step)
-    return _sliced(d, x, starts, extents, steps)
+        extents.append((span + (step - 1)) // step)
+    return sliced(d, x, starts, extents, steps)
 
 
-def _select(d: Draft, arg: Any, index: int, dim: int) -> Any:
-    """Take element ``index`` along ``dim``, which is gone afterwards."""
-    x = d.tensor(arg)
-    place = ops.normal_axis(dim, x.ndim)
-    extent = x.shape[place]
-    if type(index) is not int:
-        message = f"select takes an integer that is known now, not {index!r}"
-        raise UnsupportedError(message)
-    start = sc.const(index) if index >= 0 else extent + index
-    left = start if index < 0 else extent - 1 - index
-    text = f"index {index} is out of bounds for axis {place}"
-    if isinstance(left, sc.Const) and left.value < 0:
-        raise AxisError(text)
-    d.require_natural(left, f"{text}, by {{}}")
-    starts: list[sc.Scalar] = [sc.const(0)] * x.ndim
-    extents = list(x.shape)
-    starts[place], extents[place] = start, sc.const(1)
-    one = _sliced(d, x, starts, extents, (1,) * x.ndim)
-    return ops.squeeze(d.builder, one, place)
+def taken_range(
+    d: Draft, x: TensorView, axis: int, bounds: Sequence[Any], *, exact: bool = False
+) -> tuple[sc.Scalar, sc.Scalar]:
+    """Return where ``bounds`` along an axis begin, and how many elements they hold."""
+    extent = x.shape[axis]
+    first, last = (d.integer(item, "a bound of a slice") for item in bounds)
+    if exact:
+        text = f"start {bounds[0]} and end {bounds[1]} do not lie in order within axis "
+        for gap in (first, last - first, extent - last):
+            d.require_natural(gap, f"{text}{axis} of shape {d.shape_text(x)}, by {{}}")
+        return first, last - first
+    start, end = clamped(first, extent), clamped(last, extent)
+    if start is sc.const(0) or is_part(start, end):
+        return start, end - start
+    return start, sc.maximum(end, start) - start
 
 
-def _sliced(
+def clamped(bound: sc.Scalar, extent: sc.Scalar) -> sc.Scalar:
+    """Return a bound of a slice, counted from the end if negative."""
+    if is_part(bound, extent):
+        return bound
+    if sc.is_natural(bound):
+        return sc.minimum(bound, extent)
+    behind = sc.maximum(bound + extent, 0)
+    if isinstance(bound, sc.Const):
+        return behind
+    ahead = sc.minimum(bound, extent)
+    return sc.select(sc.less(bound, 0), behind, ahead)
+
+
+def is_part(x: sc.Scalar, whole: sc.Scalar) -> bool:
+    """Tell whether ``0 <= x <= whole`` can be seen: x is a part, or the whole."""
+    if isinstance(x, sc.Binary) and x.op is sc.Op.FLOORDIV:
+        return x.lhs is whole and isinstance(x.rhs, sc.Const) and sc.is_natural(whole)
+    return x is whole and sc.is_natural(whole)
+
+
+def sliced(
     d: Draft,
     x: TensorView,
     starts: Sequence[sc.Scalar],
     extents: Sequence[sc.Scalar],
     steps: tuple[int, ...],
 ) -> TensorView:
+    """Return every ``steps``-th element from ``starts`` on."""
     result = d.builder.new(extents, x.dtype)
     d.builder.emit(Slice(x, result, tuple(starts), steps))
     return result
 
 
-def _full(d: Draft, shape: Any, fill_value: Any, dtype: Any = DataType.Null) -> Any:
-    wanted = dtype_or_none(dtype)
-    element = d.operand(fill_value)
-    return ops.full(d.builder, _extents(d, shape), element, wanted)
+def _broadcast_tensors(d: Draft, tensors: Sequence[Any]) -> Any:
+    """Stretch all tensors to the shape in which they meet."""
+    held = [d.tensor(item) for item in tensors]
+    if not held:
+        message = "expected at least one tensor, found none"
+        raise ArgumentError(message)
+    shape = d.builder.broadcast(*held, name="broadcast_tensors")
+    return [ops.broadcast_to(d.builder, x, shape) for x in held]
 
 
-def _iota(
-    d: Draft, length: Any, start: Any = 0, step: Any = 1, dtype: Any = DataType.Int
-) -> Any:
-    """Return ``start + step * i`` for i below ``length``."""
-    wanted = dtype_or_none(dtype) or DType.I64
-    first, stride = d.operand(start), d.operand(step)
-    return ops.arange(d.builder, d.extent(length), first, stride, wanted)
+def _matrix_transpose(d: Draft, arg: Any) -> Any:
+    """Exchange the last two axes."""
+    return ops.swapaxes(d.builder, d.tensor(arg), -2, -1)
+
+
+def _at_least(rank: int) -> Any:
+    def operation(d: Draft, arg: Any) -> Any:
+        return ops.at_least(d.builder, d.tensor(arg), rank)
+
+    operation.__doc__ = f"Add axes until there are {rank}, where NumPy does."
+    return operation
 
 
 SHAPES: dict[str, Callable[..., Any]] = {
+    "atleast_1d": _at_least(1),
+    "atleast_2d": _at_least(2),
+    "atleast_3d": _at_least(3),
     "broadcast": _broadcast,
     "broadcast_in_dim": _broadcast_in_dim,
+    "broadcast_tensors": _broadcast_tensors,
     "expand": _expand,
-    "full": _full,
-    "iota": _iota,
+    "matrix_transpose": _matrix_transpose,
     "permute": _permute,
-    "select": _select,
     "shape": _shape,
     "size": _size,
     "slice": _slice,

@@ -131,7 +131,7 @@ def test_a_number_that_does_not_fit_is_named(
 def test_numbers_are_checked_at_each_call() -> None:
     extent = _with_number(DataType.Int, lambda fd, n: fd.ops.full([n], 1.0))
     assert extent.execute([2])[0].shape == (2,)
-    with pytest.raises(ValueError, match=r"an extent is negative: -3\n  at .*\.py"):
+    with pytest.raises(ValueError, match=r"are not allowed: -3\n  at .*\.py"):
         extent.execute([-3])
     narrow = _with_number(
         DataType.Int, lambda fd, n: fd.ops.add(fd.ops.full([2], 1, DataType.Int8), n)
@@ -152,7 +152,7 @@ def test_sizes_are_checked_at_each_new_shape() -> None:
         x = fd.define_tensor(shape=[-1])
         fd.add_output(fd.ops.full([fd.ops.sub(x.size(0), 3)], 1.0))
     assert fd.execute([np.ones(5, np.float32)])[0].shape == (2,)
-    with pytest.raises(ValueError, match="an extent is negative: -1"):
+    with pytest.raises(ValueError, match="negative dimensions are not allowed: -1"):
         fd.execute([np.ones(2, np.float32)])
 
 
