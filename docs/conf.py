@@ -13,7 +13,7 @@ project = "nfuser"
 author = "The nfuser developers"
 copyright = "The nfuser developers"
 release = version = installed_version("nfuser")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "promotion"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "operations", "promotion"]
 exclude_patterns = ["_build", "_ext"]
 html_theme = "alabaster"
 html_theme_options = {"description": "Fusion of array functions in pure Python"}
