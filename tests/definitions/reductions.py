@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that fold axes, or normalize along them."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from tests.definitions.pointwise import in_f32, within
+from tests.definitions.writer import Term, epsilon, largest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.definitions.writer import Writer
+
+
+def _axes(w: Writer, term: Term) -> tuple[int, ...] | None:
+    rank = term.array.ndim
+    if w.dice.random() < 0.15:
+        return None
+    chosen = w.dice.sample(range(rank), w.dice.randint(1, rank))
+    return tuple(k - rank if w.dice.random() < 0.3 else k for k in chosen)
+
+
+def _count(term: Term, axes: tuple[int, ...] | None) -> int:
+    if axes is None:
+        return term.array.size
+    return int(np.prod([term.array.shape[k] for k in axes]))
+
+
+def _full(array: Any) -> bool:
+    return array.size > 0
+
+
+def folding(name: str, kinds: str, *, exact: bool = False) -> Callable[[Writer], None]:
+    """Return the step of a reduction that NumPy has under the same name."""
+    meaning: Callable[..., Any] = getattr(np, name)
+    plural = "keepdim" if name in ("sum", "prod", "max", "min") else "keepdims"
+
+    def step(w: Writer) -> None:
+        fits = None if name in ("sum", "any", "all", "count_nonzero") else _full
+        term = w.pick(kinds, (1, 4), exact=exact, fits=fits)
+        if name == "prod" and term.kind == "f":
+            term = within(w, term, 0.8, 1.2)
+        axes, keep = _axes(w, term), w.dice.random() < 0.4
+        made = getattr(w.fd.ops, name)(
+            term.handle, None if axes is None else [*axes], **{plural: keep}
+        )
+        found = in_f32(lambda x: meaning(x, axis=axes, keepdims=keep), term.array)
+        number = _count(term, axes)
+        scale = {"sum": number, "prod": 3 * number * max(1.0, largest(found))}
+        bits = epsilon(found.dtype) * largest(term.array)
+        factor = scale.get(name, 2)
+        w.computed(made, found, factor * (term.slack + bits))
+
+    return step
+
+
+def choosing(name: str) -> Callable[[Writer], None]:
+    """Return the step of argmax or argmin."""
+
+    def step(w: Writer) -> None:
+        term = w.pick("if", (1, 4), exact=True, fits=_full)
+        axis = w.axis(term) if w.dice.random() < 0.8 else None
+        made = getattr(w.fd.ops, name)(term.handle, axis)
+        w.keep(made, getattr(np, name)(term.array, axis))
+
+    return step
+
+
+def spread(name: str) -> Callable[[Writer], None]:
+    """Return the step of var, std or var_mean, on inputs that do spread."""
+
+    def step(w: Writer) -> None:
+        term = w.make("f", [w.dice.choice((3, 5, 7)) for _ in range(2)])
+        axis, correction = w.dice.choice((0, 1, None)), w.dice.choice((0, 1))
+        wide = term.array.astype(float)
+        var = wide.var(axis, ddof=correction)
+        named = {"dims" if name != "std" else "axis": axis, "correction": correction}
+        made = getattr(w.fd.ops, name)(term.handle, **named)
+        dtype = term.array.dtype
+        slack = 40 * epsilon(dtype) * (1 + largest(var))
+        if name == "var_mean":
+            w.keep(made[0], var.astype(dtype), slack)
+            w.keep(made[1], wide.mean(axis).astype(dtype), slack)
+        else:
+            found = var if name == "var" else np.sqrt(var)
+            w.keep(made, found.astype(dtype), slack)
+
+    return step
+
+
+def _norm(x: Any, *, centred: bool, eps: float) -> Any:
+    mean = x.mean(-1, keepdims=True) if centred else 0
+    power = np.square(x - mean).mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(power + eps)
+
+
+NORMAL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "layer_norm": (lambda x: _norm(x, centred=True, eps=1e-5), {}),
+    "log_softmax": (lambda x: special.log_softmax(x, -1), {"axis": -1}),
+    "logsumexp": (lambda x: special.logsumexp(x, -1), {"axis": -1}),
+    "rms_norm": (lambda x: _norm(x, centred=False, eps=1e-6), {}),
+    "softmax": (lambda x: special.softmax(x, -1), {"axis": -1}),
+}
+
+
+def normal(name: str) -> Callable[[Writer], None]:
+    """Return the step of a normalization along the last axis."""
+    meaning, options = NORMAL[name]
+
+    def step(w: Writer) -> None:
+        shape = [w.dice.choice((3, 5, 7)) for _ in range(w.dice.randint(1, 3))]
+        term = w.make("f", shape)
+        if len(np.unique(term.array)) < 3:
+            return
+        found = meaning(term.array.astype(float)).astype(term.array.dtype)
+        made = getattr(w.fd.ops, name)(term.handle, **options)
+        w.keep(made, found, 200 * epsilon(found.dtype) * max(1.0, largest(found)))
+
+    return step
+
+
+STEPS: dict[str, Callable[[Writer], None]] = {
+    **{name: folding(name, "if") for name in ("sum", "prod", "max", "min", "mean")},
+    **{name: folding(name, "if") for name in ("ptp",)},
+    **{name: folding(name, "bif", exact=True) for name in ("any", "all")},
+    "count_nonzero": folding("count_nonzero", "bif", exact=True),
+    **{name: choosing(name) for name in ("argmax", "argmin")},
+    **{name: spread(name) for name in ("var", "var_mean", "std")},
+    **{name: normal(name) for name in NORMAL},
+}
