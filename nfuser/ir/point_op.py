@@ -15,7 +15,7 @@ from nfuser.ir.base import value
 
 Takes = Literal["float", "real", "number", "integer", "bits", "bool", "any"]
 Gives = Literal["same", "bool", "cast"]
-MemoryOrder = Literal["K", "A", "C", "F"]
+MemoryOrder = Literal["K", "A", "C", "F", "like"]
 
 
 @value
@@ -24,7 +24,8 @@ class PointOp:
 
     ``takes`` names the dtypes admitted (real: no complex, no bool; number: no bool;
     bits: integers and bool); ``infix`` is its spelling between operands, if any;
-    ``order`` is the memory order of its result, as NumPy names them.
+    ``order`` is the memory order of its result, as NumPy names them: K that of ufuncs,
+    ``like`` what K means to copies, which order stretched axes by their stride 0, too.
     """
 
     name: str

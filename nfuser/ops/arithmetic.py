@@ -270,7 +270,9 @@ def copy(b: Builder, x: Operand, order: str | None = "K") -> TensorView:
     """Return a new array with the same elements, in memory order ``order``."""
     operand = b.tensor(x)
     result = b.new(operand.shape, operand.dtype)
-    b.emit(Pointwise(copy_in(memory_order(order)), (operand,), result))
+    wanted = memory_order(order)
+    op = copy_in("like" if wanted == "K" else wanted)
+    b.emit(Pointwise(op, (operand,), result))
     return result
 
 

@@ -143,11 +143,23 @@ def _ordered(
     rank = len(shape)
     if order == "K":
         return axis_order(rank, operands)
+    if order == "like":
+        return _order_like(shape, operands[0])
     if order == "A":
         forward = [_is_dense(shape, s, range(rank)) for s in operands]
         backward = [_is_dense(shape, s, range(rank - 1, -1, -1)) for s in operands]
         order = "F" if all(forward) and not all(backward) else "C"
     return range(rank) if order == "F" else range(rank - 1, -1, -1)
+
+
+def _order_like(shape: tuple[int, ...], strides: Strides) -> Sequence[int]:
+    """Return the axes, fastest first, of a copy of an array with these strides."""
+    backward = range(len(shape) - 1, -1, -1)
+    if _is_dense(shape, strides, backward):
+        return backward
+    if _is_dense(shape, strides, backward[::-1]):
+        return backward[::-1]
+    return sorted(backward, key=lambda axis: abs(strides[axis]))
 
 
 def _is_dense(shape: tuple[int, ...], strides: Strides, axes: Sequence[int]) -> bool:

@@ -100,6 +100,12 @@ def test_reductions_lie_as_numpys(array: Array, axes: set[int], keepdims: bool) 
     _check(lambda x: x.max(axis=along, keepdims=keepdims) * 2, [array])
 
 
+@settings(max_examples=150)
+@given(array=st.integers(1, 4).flatmap(lambda n: laid_out((n, 3, 2))))
+def test_copies_lie_as_numpys(array: Array) -> None:
+    _check(lambda x: np.copy(x, order="K"), [array])
+
+
 def test_operands_that_disagree_give_c_order() -> None:
     assert axis_order(2, [(1, 4), (4, 1)]) == [1, 0]
     assert axis_order(2, [(1, 4), (1, 4)]) == [0, 1]
