@@ -47,11 +47,10 @@ class Extents:
             self._facts.setdefault(-x, sc.const(-number))
 
     def _same(self, x: Scalar, y: Scalar) -> None:
-        first, second = self.settled([x, y])
+        # The simpler one stands for both: the other may be computed of it.
+        first, second = sorted(self.settled([x, y]), key=lambda scalar: scalar.key)
         if first is second or {x, y} & {sc.const(0), sc.const(1)}:
             return
-        if isinstance(second, Const):
-            first, second = second, first
         self._parent[second] = first
 
     def settled(

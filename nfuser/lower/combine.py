@@ -9,6 +9,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.lower import fold
 from nfuser.lower.kernel_ir import (
+    Array,
     Barrier,
     Buffer,
     Call,
@@ -50,6 +51,7 @@ class Combiner:
         self.nest = values.nest
         self.scratch: list[Scratch] = []
         self._parts: dict[Reduce, list[Buffer]] = {}
+        self._arrays: dict[Reduce, list[Array]] = {}
         self._reassociate = values.scheduled.target.kind == "cpu"
         heuristic = values.scheduled.heuristic
         self._compensated = (
@@ -170,7 +172,7 @@ class Combiner:
             return
         values, warps = self.values, threads // WARP
         thread = self._index[Binding.THREAD_X]
-        shared = [values.array(s.dtype, most, Memory.SHARED) for s in state]
+        shared = self._shared(reduce, state, most)
         pairs = list(zip(shared, state, strict=True))
         writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
         with values.block() as body:
@@ -183,13 +185,23 @@ class Combiner:
             self._shuffles(reduce, state, sc.const(WARP))
         values.emit_all(guarded(sc.less(WARP, threads), tuple(body)))
 
+    def _shared(self, reduce: Reduce, state: fold.State, size: int) -> list[Array]:
+        """Return an array for each value of a state; what blocks join takes it again.
+
+        A barrier lies between the two uses: that of the ticket.
+        """
+        if reduce not in self._arrays:
+            arrays = [self.values.array(s.dtype, size, Memory.SHARED) for s in state]
+            self._arrays[reduce] = arrays
+        return self._arrays[reduce]
+
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
         """Through shared memory, each thread a column, the rows in their order."""
         values = self.values
         rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
         x = self._index.get(Binding.THREAD_X, sc.const(0))
         size = values.scheduled.heuristic.most_threads * self._lanes
-        shared = [values.array(s.dtype, size, Memory.SHARED) for s in state]
+        shared = self._shared(reduce, state, size)
 
         def place(row: Scalar | int) -> Scalar:
             return (self._lane_index * rows + row) * columns + x

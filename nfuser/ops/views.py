@@ -228,7 +228,7 @@ def _bound(
     if x is None:
         return default
     bound = sc.as_scalar(x)
-    if _is_part(bound, extent):
+    if high is extent and _is_part(bound, extent):
         return bound
     if not sc.is_natural(bound) and b.ask(sc.less(bound, 0)):
         bound = bound + extent

@@ -257,14 +257,19 @@ def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]
         return Geometry(fold, keep, 1), MAX_THREADS
     columns = max(shape.rows // width, 1)
     keep = min(WARP, _power(columns))
-    # Each state of each reduction passes through shared memory of its own.
-    share = 8 * 2 * len(fusion.reductions) * width
+    # Each value of each state passes through shared memory of its own.
+    values = sum(2 if r.op in _PLACES else 1 for r in fusion.reductions)
+    values += sum(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
     most = 512
-    while most > keep and most * share > SHARED_BYTES:
+    while most > 1 and most * 8 * values * width > SHARED_BYTES:
         most //= 2
+    keep = min(keep, most)
     return Geometry(
         min(_power(-(-shape.length // 4)), most // keep, WARP), keep, 1
     ), most
+
+
+_PLACES = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
 
 
 def _kept(shape: _Shape, fold: int, width: int) -> int:
