@@ -30,7 +30,8 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.lower.parameters import host_scalars
-from nfuser.lower.values import Key, Scope, Values, packets
+from nfuser.lower.scopes import Key, Scope
+from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import ReductionHeuristic

@@ -19,7 +19,8 @@ from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:
-    from nfuser.lower.values import Key, Values
+    from nfuser.lower.scopes import Key
+    from nfuser.lower.values import Values
 
 
 _MADE = (Pointwise, Argument, Reduce, Pad, Concatenate)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a value is computed: once for a row, once for each step, or in the lane loop.
+
+What a value depends on decides. A scope collects statements, and the values they make.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.domains.maps import Point, data_of, datum_point, source_points
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.expr import (
+    Argument,
+    Concatenate,
+    Constant,
+    FromScalar,
+    Iota,
+    Pad,
+    Reduce,
+)
+from nfuser.ir.tensor import TensorView
+from nfuser.ir.walk import toposort
+from nfuser.lower.kernel_ir import (
+    Allocate,
+    Array,
+    Buffer,
+    For,
+    Let,
+    Memory,
+    Stmt,
+    Value,
+    Var,
+)
+from nfuser.schedule.memory import memory_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from nfuser.dtypes import DType
+    from nfuser.ir.scalar import Datum, LoopIndex, Scalar
+    from nfuser.schedule.scheduled import Scheduled
+
+Key: TypeAlias = "tuple[TensorView, Point]"
+
+
+@dataclass(slots=True)
+class Scope:
+    """Statements being collected, and the values they make."""
+
+    stmts: list[Stmt] = field(default_factory=list[Stmt])
+    values: dict[Key, Value] = field(default_factory=dict[Key, Value])
+    indices: dict[tuple[Key, Scalar], Datum] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is computed: inside the tile of a row, inside the lane loop."""
+
+    in_tile: bool
+    in_lane: bool
+
+
+class Scopes:
+    """The scopes of a kernel under construction."""
+
+    def __init__(self, scheduled: Scheduled) -> None:
+        self.scheduled = scheduled
+        self.fusion = scheduled.fusion
+        self.definition = scheduled.fusion.definition
+        self.nest = scheduled.nest
+        self.row = Scope()
+        self.tile: Scope | None = None
+        self.lane: Scope | None = None
+        self.arrays: list[Array] = []
+        self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
+        self.filled: set[Key] = set()  # of these, what an earlier pass has left
+        self.buffers: dict[TensorView, Buffer] = {}
+        self.parameters: dict[TensorView, Var] = {}
+        self.integers: dict[tuple[Scalar, DType], Var] = {}
+        self._numbers = {
+            t: k for k, t in reversed(list(enumerate(memory_tensors(self.fusion))))
+        }
+        self._places: dict[Key, Place] = {}
+        self._loop_places = {
+            loop: self._loop_place(loop) for loop in scheduled.space.loops
+        }
+
+    # -- where ---------------------------------------------------------------
+
+    def _loop_place(self, loop: LoopIndex) -> Place:
+        used = set(scalar_walk.loops_in(self.nest.index_of[loop]))
+        lane = self.nest.lane
+        in_lane = lane is not None and lane.index in used
+        folds = loop in self.scheduled.space.reduced
+        return Place(folds, in_lane)
+
+    def place(self, key: Key) -> Place:
+        """Return where the value of ``key`` belongs."""
+        if key not in self._places:
+            for item in toposort([key], self._unplaced):
+                self._places[item] = self._own_place(item)
+        return self._places[key]
+
+    def _unplaced(self, key: Key) -> list[Key]:
+        if key in self._places:
+            return []
+        return self.needs(key)
+
+    def needs(self, key: Key) -> list[Key]:
+        """Return the values that ``key`` is computed from, or found with."""
+        tensor, point = key
+        found = source_points(self.definition[tensor], point)
+        for chosen in data_of(point):
+            assert isinstance(chosen.tensor, TensorView)
+            found.append((chosen.tensor, datum_point(chosen, point)))
+        return found
+
+    def _own_place(self, key: Key) -> Place:
+        tensor, point = key
+        expr, inner = self.definition[tensor], self.needs(key)
+        match expr:
+            case Constant() | FromScalar():
+                places = []
+            case Argument():
+                strides = self.scheduled.strides.get(tensor, ())
+                moving = (
+                    [
+                        p
+                        for p, s in zip(point, strides, strict=True)
+                        if s is not sc.const(0)
+                    ]
+                    if not expr.by_value
+                    else []
+                )
+                places = self._places_of([*moving, *point.guard])
+            case Iota() | Reduce():
+                places = self._places_of(list(point))
+            case Pad() | Concatenate():
+                places = self._places_of([c for _, p in inner for c in p.guard])
+            case _:
+                places = []
+        places += [self._places[k] for k in inner]
+        return Place(any(p.in_tile for p in places), any(p.in_lane for p in places))
+
+    def _places_of(self, scalars: list[Scalar]) -> list[Place]:
+        return [
+            self._loop_places[loop] for x in scalars for loop in scalar_walk.loops_in(x)
+        ]
+
+    # -- scopes --------------------------------------------------------------
+
+    def array(self, dtype: DType, size: int, memory: Memory = Memory.LOCAL) -> Array:
+        """Declare an array for the whole kernel."""
+        made = Array(dtype, size, memory)
+        self.arrays.append(made)
+        return made
+
+    def allocations(self) -> list[Stmt]:
+        """Return the declarations of all arrays."""
+        return [Allocate(array) for array in self.arrays]
+
+    @property
+    def lane_size(self) -> int:
+        """The number of lanes of a full packet or tile; 1 without a lane."""
+        lane = self.nest.lane
+        if lane is None:
+            return 1
+        assert isinstance(lane.extent, sc.Const)
+        return lane.extent.value
+
+    @property
+    def lane_index(self) -> Scalar:
+        """The index of the lane; 0 without one."""
+        return self.nest.lane.index if self.nest.lane else sc.const(0)
+
+    @property
+    def outside_lane(self) -> Scope:
+        """The scope around the lane loop that is open, or would be."""
+        return self.tile or self.row
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append ``stmt`` to the innermost scope."""
+        (self.lane or self.tile or self.row).stmts.append(stmt)
+
+    def emit_all(self, stmts: tuple[Stmt, ...]) -> None:
+        """Append several statements."""
+        for stmt in stmts:
+            self.emit(stmt)
+
+    @contextmanager
+    def block(self) -> Generator[list[Stmt]]:
+        """Collect statements of the innermost scope apart, for a loop or a branch."""
+        scope = self.lane or self.tile or self.row
+        outer, scope.stmts = scope.stmts, []
+        try:
+            yield scope.stmts
+        finally:
+            scope.stmts = outer
+
+    @contextmanager
+    def lanes(self) -> Generator[None]:
+        """Put a lane loop around the body, where lanes belong to rows of their own."""
+        if self.nest.lane is None or self.nest.lane_reduces:
+            yield
+            return
+        self.lane = Scope()
+        try:
+            yield
+        finally:
+            loop = self.in_lanes(self.lane)
+            self.lane = None
+            if loop is not None:
+                self.emit(loop)
+
+    def let(self, value: Value, tensor: TensorView | None = None) -> Var:
+        """Give ``value`` a name in the innermost scope."""
+        var = Var(value.dtype, tensor)
+        self.emit(Let(var, value))
+        return var
+
+    def scope_of(self, place: Place) -> Scope:
+        """Return the scope that is open at ``place``."""
+        if place.in_lane:
+            assert self.lane is not None
+            return self.lane
+        if place.in_tile:
+            assert self.tile is not None
+            return self.tile
+        return self.row
+
+    def in_lanes(self, body: Scope) -> Stmt | None:
+        """Return the loop over lanes with ``body``, or None where it is empty."""
+        lane = self.nest.lane
+        if lane is None or not body.stmts:
+            return None
+        return For(lane.index, lane.stop, tuple(body.stmts))
+
+    def close_tile(self) -> None:
+        """End the pass over the row; what it has kept can be read from now on."""
+        for scope in (self.tile, self.lane):
+            if scope is not None:
+                self.filled.update(k for k in scope.values if k in self.kept)
+        self.tile = self.lane = None
