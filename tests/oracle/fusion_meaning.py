@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "divide_near": "divide",
     "reciprocal_near": "reciprocal",
-    "divide_near": "divide",
-    "reciprocal_near": "reciprocal",
     "atan2": "arctan2",
     "bit_and": "bitwise_and",
     "bit_or": "bitwise_or",
