@@ -31,6 +31,10 @@ def print_cpu(kernel: Kernel) -> Source:
 
 
 class _CpuPrinter(Printer):
+    # LLVM 22 vectorizes a uniform division under a condition as if the condition were
+    # that of the first lane: the others get what was there. Before the loop it is safe.
+    hoists_guarded = True
+
     def source(self) -> Source:
         kernel = self.kernel
         parameters = [self.buffer(b) for b in kernel.buffers]

@@ -57,6 +57,7 @@ class Printer:
     """Prints one kernel; subclasses spell what targets have of their own."""
 
     indent = "    "
+    hoists_guarded = False  # whether loops begin with what guarded reads divide
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -223,7 +224,8 @@ class Printer:
     def _index_names(self, stmt: Stmt) -> list[str]:
         """Name the indices of ``stmt`` that are worth it."""
         lines: list[str] = []
-        for index in _indices_of(stmt):
+        hoists = self.hoists_guarded and isinstance(stmt, For)
+        for index in _indices_of(stmt, guarded=hoists):
             for x in _worth_naming(index, self._repeats):
                 if x in self._named or not self._is_known(x):
                     continue
@@ -314,9 +316,8 @@ def _is_prepared(x: Scalar) -> bool:
 def _indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
     """Return the indices of ``stmt``, those inside its body too.
 
-    A loop's come with those of ``guarded`` reads, for what in them stays the same is
-    divided before the loop: LLVM 22 vectorizes a uniform division under a condition as
-    if the condition were that of the first lane (the others get what was there).
+    ``guarded`` ones are those that have no sense but under the condition they stand
+    under: they count where the target wants them, inside a loop.
     """
     match stmt:
         case Let(_, Load(_, index)):
@@ -324,10 +325,10 @@ def _indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
         case Store(_, index) | LoadPacket(_, _, _, index) | StorePacket(_, index):
             return [index]
         case For(_, stop, body):
-            return [stop, *_inner_indices(body, guarded=True)]
+            return [stop, *_inner_indices(body, guarded=guarded)]
         case If(condition, body):
             own: list[Scalar] = [condition] if isinstance(condition, Binary) else []
-            if _only_loads(body) and not guarded:
+            if _only_lets(body) and not guarded:
                 return own
             return [*own, *_inner_indices(body, guarded=guarded)]
         case _:
@@ -338,12 +339,10 @@ def _inner_indices(body: tuple[Stmt, ...], *, guarded: bool = False) -> list[Sca
     return [x for s in body for x in _indices_of(s, guarded=guarded)]
 
 
-def _only_loads(body: tuple[Stmt, ...]) -> bool:
-    """Tell whether ``body`` reads under a guard; its index has no sense without."""
+def _only_lets(body: tuple[Stmt, ...]) -> bool:
+    """Tell whether ``body`` computes under a guard what has no sense without it."""
     return all(
-        isinstance(s, LoadPacket)
-        or (isinstance(s, Let) and isinstance(s.value, Load))
-        or (isinstance(s, If) and _only_loads(s.body))
+        isinstance(s, (LoadPacket, Let)) or (isinstance(s, If) and _only_lets(s.body))
         for s in body
     )
 

@@ -30,6 +30,7 @@ from nfuser.ir.expr import (
     Reshape,
     Slice,
     Squeeze,
+    Take,
     results,
     sources,
 )
@@ -84,7 +85,7 @@ class _Rebuild:
             case Reshape():
                 shape = self._extents.settled(expr.result.shape)
                 made, replaced = decomposed(expr, self._patterns[old], shape)
-            case Slice() | Pad() | Concatenate():
+            case Slice() | Pad() | Concatenate() | Remap() | Take():
                 made, replaced = without_trivial_resize(self._shaped(expr))
             case _:
                 made, replaced = _without_trivial_reduction(self._shaped(expr))

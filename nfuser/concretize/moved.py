@@ -14,9 +14,11 @@ from nfuser.ir.expr import (
     ExpandDims,
     Expr,
     Pad,
+    Remap,
     Reshape,
     Slice,
     Squeeze,
+    Take,
 )
 from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
@@ -44,9 +46,8 @@ def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) 
     """Return a reshape to ``shape`` as squeeze, merges and splits, and broadcast."""
     source, shape = expr.source, _kept_extents(expr.source, pattern, shape)
     result = concrete(shape, expr.result)
-    if 0 in (getattr(x, "value", 1) for x in shape):
-        nothing = concrete((), result)
-        return [Constant(0, nothing), Expand(nothing, result)], (result,)
+    if sc.const(0) in shape:
+        return _nothing(result)
     made: list[Expr] = []
     if pattern.squeezed:
         kept = [x for k, x in enumerate(source.shape) if k not in pattern.squeezed]
@@ -92,9 +93,23 @@ def _renumbered(
     )
 
 
+def _nothing(result: TensorView) -> Made:
+    """Return an empty tensor that reads no other.
+
+    A reduction of it runs all the same, and would read where its loops stand at 0.
+    """
+    nothing = concrete((), result)
+    return [Constant(0, nothing), Expand(nothing, result)], (result,)
+
+
+_MOVING = (Slice, Pad, Concatenate, Remap, Take)
+
+
 def without_trivial_resize(expr: Expr) -> Made:
     """Forward the source of what resizes nothing; leave out what is never read."""
     zero = sc.const(0)
+    if isinstance(expr, _MOVING) and zero in expr.result.shape:
+        return _nothing(expr.result)
     match expr:
         case Slice(source, result, starts, steps):
             same = source.shape == result.shape and set(steps) <= {1}
@@ -105,9 +120,6 @@ def without_trivial_resize(expr: Expr) -> Made:
                 return [], (source,)
             if _is_fill(expr):
                 return [Expand(expr.fill, result)], (result,)
-        case Concatenate(_, result) if zero in result.shape:
-            nothing = concrete((), result)
-            return [Constant(0, nothing), Expand(nothing, result)], (result,)
         case Concatenate(parts, result, axis):
             full = [t for t in parts if t.shape[axis] is not zero] or [parts[0]]
             if len(full) == 1 and full[0].shape == result.shape:

@@ -320,7 +320,7 @@ class Values(Scopes):
         lane = self.nest.lane
         if lane is None or lane.binding is not Binding.PACKET:
             return False
-        if (self._numbers[tensor], point) in self.scheduled.heuristic.scattered:
+        if (self._numbers[tensor], point) not in self.scheduled.heuristic.packed:
             return False
         if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
             return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Access, Facts, Linear
 
 Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
-Scattered: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
+Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 
 
 @value
@@ -134,7 +134,7 @@ def packet_width(
 
     The narrowest element that is read or written in unit steps fills ``largest``
     bytes where packets start aligned, whatever the other loops do. What does not goes
-    element by element (``scattered``), unless narrower packets suit all better.
+    element by element, unless narrower packets suit all better.
     """
     lane = group[-1]
     unit = [a for a in found if is_unit(a, lane)]
@@ -195,20 +195,18 @@ def _is_even(guard: Linear, group: Sequence[LoopIndex], width: int) -> bool:
     return step == 0 or edge.is_aligned(width, group)
 
 
-def scattered(
+def packed(
     group: Sequence[LoopIndex],
     found: Sequence[Access],
     width: int,
     facts: Facts,
     tensors: Sequence[TensorView],
-) -> Scattered:
-    """Return the accesses along ``group`` that do not go in packets of ``width``."""
+) -> Packed:
+    """Return the accesses along ``group`` that go in packets of ``width``."""
     if width == 1:
         return frozenset()
-    lane = group[-1]
     return frozenset(
         (tensors.index(a.tensor), a.point)
         for a in found
-        if (is_unit(a, lane) or lane in a.irregular)
-        and not is_packed(a, group, width, facts)
+        if is_unit(a, group[-1]) and is_packed(a, group, width, facts)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.schedule.facts import accesses
-from nfuser.schedule.layout import grouped, ordered, packet_width, scattered
+from nfuser.schedule.layout import grouped, ordered, packed, packet_width
 from nfuser.schedule.memory import (
     memory_tensors,
     needs_wide_index,
@@ -56,11 +56,11 @@ class Pointwise:
         found = accesses(fusion, space, facts, strides(fusion, steps))
         loops = ordered(space.kept, found, facts)
         groups = grouped(loops, found, facts)
-        width, apart = 1, frozenset[Any]()
+        width, together = 1, frozenset[Any]()
         if facts.target.kind == "cuda" and groups:
             group = [space.kept[k] for k in groups[-1]]
             width = limited(packet_width(group, found, facts), fusion)
-            apart = scattered(group, found, width, facts, memory_tensors(fusion))
+            together = packed(group, found, width, facts, memory_tensors(fusion))
         wide = needs_wide_index(fusion, facts)
         return PointwiseHeuristic(
             groups,
@@ -68,7 +68,7 @@ class Pointwise:
             width,
             CUDA_THREADS,
             wide,
-            apart,
+            together,
             _items(fusion, facts, width),
         )
 

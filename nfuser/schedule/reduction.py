@@ -12,7 +12,7 @@ from nfuser.ir.expr import ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, takes_one_pass, widen_sums
 from nfuser.schedule.facts import Access, accesses
-from nfuser.schedule.layout import grouped, is_unit, ordered, packet_width, scattered
+from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
 from nfuser.schedule.memory import (
     memory_tensors,
     needs_wide_index,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.layout import Scattered
+    from nfuser.schedule.layout import Packed
 
 WARP = 32  # columns that are read side by side across memory
 MAX_THREADS = 1024
@@ -147,9 +147,9 @@ class _Shape:
         group = self.lane_group()
         return packet_width(group, self.found, self.facts) if group else 1
 
-    def scattered(self, width: int, tensors: Sequence[TensorView]) -> Scattered:
-        """Return what does not go in packets of ``width``."""
-        return scattered(self.lane_group(), self.found, width, self.facts, tensors)
+    def packed(self, width: int, tensors: Sequence[TensorView]) -> Packed:
+        """Return what goes in packets of ``width``."""
+        return packed(self.lane_group(), self.found, width, self.facts, tensors)
 
 
 def _space(fusion: Fusion) -> Space:
@@ -227,7 +227,7 @@ def _cuda_choice(fusion: Fusion, shape: _Shape) -> ReductionHeuristic:
         steps=steps if keeps else 0,
         splits=1 if splits == 1 else 0,
         wide_index=needs_wide_index(fusion, shape.facts),
-        scattered=shape.scattered(width, memory_tensors(fusion)),
+        packed=shape.packed(width, memory_tensors(fusion)),
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
     )
@@ -258,8 +258,8 @@ def _geometry(fusion: Fusion, shape: _Shape, width: int) -> tuple[Geometry, int]
     columns = max(shape.rows // width, 1)
     keep = min(WARP, _power(columns))
     # Each value of each state passes through shared memory of its own.
-    values = sum(2 if r.op in _PLACES else 1 for r in fusion.reductions)
-    values += sum(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
+    reductions = expand_moments(fusion, one_pass=True).reductions
+    values = sum(2 if r.op in _PLACES else 1 for r in reductions)
     most = 512
     while most > 1 and most * 8 * values * width > SHARED_BYTES:
         most //= 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.layout import Groups, Scattered, Step
+    from nfuser.schedule.layout import Groups, Packed, Step
     from nfuser.schedule.nest import Nest
 
 Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"
@@ -42,7 +42,7 @@ class PointwiseHeuristic:
     width: int
     threads: int
     wide_index: bool
-    scattered: Scattered = frozenset()
+    packed: Packed = frozenset()
     items: int = 1
 
     @property
@@ -70,7 +70,7 @@ class ReductionHeuristic:
     kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once); across
     memory, where each lane adds up a column, it keeps what rounding takes away instead.
-    ``scattered`` accesses go element by element where others go in packets. Where
+    ``packed`` accesses go in packets, all others element by element. Where
     ``fold_threads`` is 0 the three numbers of threads and blocks are ``knobs``, given
     at each launch by ``geometry``, which is no part of the kernel: one kernel serves
     rows of any length. Its blocks have at most ``threads`` threads.
@@ -87,7 +87,7 @@ class ReductionHeuristic:
     splits: int
     wide_index: bool
     chunk: int = 0
-    scattered: Scattered = frozenset()
+    packed: Packed = frozenset()
     threads: int = 0
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 

@@ -128,7 +128,7 @@ def test_what_lies_askew_does_not_narrow_the_packets_of_the_rest() -> None:
     call = Call(lambda x: x[:, 1:] + 1, _array(16, 65))
     heuristic = call.heuristic()
     assert heuristic.width == 4
-    assert {number for number, _ in heuristic.scattered} == {0}
+    assert {number for number, _ in heuristic.packed} == {1}
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 6, 8, 12])

@@ -205,24 +205,14 @@ def fmod(kind: Any, a: Value, b: Value) -> Value:
     return select(b.equals(0), 0, rest)
 
 
-def _positive(b: Value) -> Value:
-    """Return b such that LLVM knows it is not 0.
-
-    A division that might trap stays under the condition it stands under, and LLVM's
-    vectorizer then takes one that is alike for all lanes from the first of them, even
-    where the first is masked off.
-    """
-    return call("llvm.umax", b, b.constant(1))
-
-
 def udiv(_kind: Any, a: Value, b: Value) -> Value:
     """Return a // b for a non-negative a and a positive b."""
-    return a.make(a.builder.udiv(a.ir, _positive(b).ir))
+    return a.make(a.builder.udiv(a.ir, b.ir))
 
 
 def urem(_kind: Any, a: Value, b: Value) -> Value:
     """Return a % b for a non-negative a and a positive b."""
-    return a.make(a.builder.urem(a.ir, _positive(b).ir))
+    return a.make(a.builder.urem(a.ir, b.ir))
 
 
 def isnan(_kind: Any, x: Value) -> Value:
