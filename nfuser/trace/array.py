@@ -112,7 +112,8 @@ class TracedArray(Methods, NumpyProtocols):
             raise MutationError(message)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key is not Ellipsis and key != slice(None):
+        is_whole = isinstance(key, slice) and key == slice(None)
+        if key is not Ellipsis and not is_whole:
             self._refuse_assignment()
             raise MutationError(refusals.SET_ITEM)
         before = self._operand()

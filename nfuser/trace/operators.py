@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
     @unwatched
     def method(self: Any, other: Any) -> Any:
-        if not is_operand(other):
-            return NotImplemented
         return self._tracer.operate(verb, self, other)
 
     return method
@@ -33,8 +31,6 @@ def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 def _reflected(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
     @unwatched
     def method(self: Any, other: Any) -> Any:
-        if not is_operand(other):
-            return NotImplemented
         return self._tracer.operate(verb, other, self)
 
     return method
@@ -46,11 +42,6 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
         return self._update(verb, other)
 
     return method
-
-
-def is_operand(item: Any) -> bool:
-    """Tell whether an operator may take ``item``; others get their own turn."""
-    return not isinstance(item, (str, bytes, list, tuple, dict, set, type(None)))
 
 
 @unwatched

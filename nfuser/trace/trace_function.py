@@ -33,7 +33,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
-from nfuser.trace.listed import made_while_tracing
+from nfuser.trace.listed import array_of, made_while_tracing
 from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
@@ -55,6 +55,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     try:
         snapshot = Snapshot(function, args, kwargs, call.input_count)
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
+        tracer.list_items = lambda items: array_of(tracer, items)
         tracer.meet_number = snapshot.elements.meet
         with tracer.running():
             returned = snapshot.observe(lambda: _call(function, args, kwargs))

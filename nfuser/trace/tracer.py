@@ -40,7 +40,8 @@ class Tracer:
     """One run of a user's function over stand-ins.
 
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
-    makes the stand-in of a tensor; ``capture`` makes an input of a foreign array.
+    makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
+    ``list_items`` an array of a list.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Tracer:
         self.handlers = handlers
         self._wrap = wrap
         self.capture: Callable[[Any], TensorView | None] = lambda _: None
+        self.list_items: Callable[[Any], TensorView] = self.tensor
         self.meet_number: Callable[[Any], None] = lambda _: None
         self.captured: dict[int, TensorView] = {}
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
@@ -87,6 +89,8 @@ class Tracer:
         captured = self.capture(item)
         if captured is not None:
             return captured
+        if isinstance(item, (list, tuple)):  # as NumPy takes them
+            return self.list_items(item)
         message = f"expected an array or a number, found {type(item).__name__}"
         raise ArgumentError(message)
 

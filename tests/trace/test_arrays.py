@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from nfuser import numpy as nnp
+from nfuser.errors import ArgumentError, MutationError
 from nfuser.trace import call_of, current_tracer, trace_function
 from tests.trace.meaning import run
 
@@ -208,3 +209,33 @@ def test_a_trace_knows_that_it_runs() -> None:
     trace_function(lambda x: seen.append(current_tracer()) or x, call_of((X,)))
     assert seen[0] is not None
     assert current_tracer() is None
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x == [1.5, 4.0, 3.0],
+        lambda x: (1.5, 4.0, 3.0) != x,
+        lambda x: np.where(x == [1.5, 4.0, 3.0], 1, -1),
+        lambda x: x + [1, 2, 3] - [[1.0], [2.0]],
+        lambda x: np.maximum(x, [0, 1, 2]),
+    ],
+)
+def test_lists_of_numbers_are_operands(function: Callable[..., Any]) -> None:
+    same(function, X)
+
+
+@pytest.mark.parametrize("other", ["a", None, {1}], ids=str)
+def test_what_is_no_number_compares_with_no_array(other: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected an array or a number"):
+        run(lambda x: x == other, X)
+
+
+def test_assignment_by_a_mask_says_what_to_write() -> None:
+    def masked(x: Any) -> Any:
+        y = x + 1
+        y[y > 0] = 0
+        return y
+
+    with pytest.raises(MutationError, match="where"):
+        run(masked, X)
