@@ -11,7 +11,7 @@ from __future__ import annotations
 
 # ``logging``, too, holds a lock during a fork, and who compiles may log. Hooks run in
 # reverse order: imported first, it is asked when the compiler's lock is ours already.
-import logging  # noqa: F401
+import logging  # pyright: ignore[reportUnusedImport]  # noqa: F401
 import os
 import threading
 from typing import TYPE_CHECKING

@@ -121,8 +121,8 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             pairs = zip(source.shape, result.shape, strict=source.ndim > 0)
             return [(k, k) for k, (a, b) in enumerate(pairs) if a is b]
         case Remap(_, _, index):
-            places = {sc.place(k, x): k for k, x in enumerate(result.shape)}
-            return [(k, places[i]) for k, i in enumerate(index) if i in places]
+            plain = ((k, i) for k, i in enumerate(index) if isinstance(i, sc.LoopIndex))
+            return [(k, sc.place_axis(i)) for k, i in plain]
         case ExpandDims(_, _, axes):
             own = (k for k in range(result.ndim) if k not in axes)
             return list(enumerate(own))

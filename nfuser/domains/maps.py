@@ -124,10 +124,11 @@ def _view_index(
             return [start + p * step for start, p, step in zipped]
         case Reshape():
             return _reshaped(expr, point)
-        case Remap(_, result, index):
-            axes = enumerate(zip(result.shape, point, strict=True))
+        case Remap(_, _, index):
+            # A place is known by its axis: its extent may be spelled in another way.
+            places = (loop for x in index for loop in scalar_walk.loops_in(x))
             return scalar_walk.substitute(
-                index, {sc.place(k, extent): p for k, (extent, p) in axes}
+                index, {place: point[sc.place_axis(place)] for place in places}
             )
         case _:
             assert_never(expr)

@@ -222,6 +222,11 @@ def place(axis: int, extent: Scalar | int) -> LoopIndex:
     return loop_index(-1 - axis, extent)
 
 
+def place_axis(place: LoopIndex) -> int:
+    """Return the axis whose index ``place`` stands for."""
+    return -1 - place.number
+
+
 def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
     """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
     index = tuple(index)
