@@ -229,6 +229,8 @@ class Printer:
             for x in _worth_naming(index, self._repeats):
                 if x in self._named or not self._is_known(x):
                     continue
+                if isinstance(stmt, If) and _divides_below_zero(x):
+                    continue  # only threads that the condition keeps out get there
                 text = self.scalar(x)
                 name = self._fresh("j")
                 self._named[x] = name
@@ -307,6 +309,16 @@ class Printer:
             for x, name in self._host.items()
         ]
         return f"# nfuser {VERSION} for {target}\n{self.header}{''.join(notes)}"
+
+
+def _divides_below_zero(x: Scalar) -> bool:
+    """Tell whether ``x`` holds a quotient of what may be negative."""
+    return any(
+        isinstance(part, Binary)
+        and part.op in (Op.FLOORDIV, Op.MOD)
+        and not sc.is_natural(part.lhs)
+        for part in scalar_walk.every([x])
+    )
 
 
 def _is_prepared(x: Scalar) -> bool:

@@ -15,6 +15,7 @@ from nfuser.concretize.moved import concrete, decomposed, without_trivial_resize
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
+    Argument,
     Concatenate,
     Constant,
     Expand,
@@ -35,7 +36,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
-from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.point_op import COPY, POINT_OPS
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def concretize(fusion: Fusion, asked: Questions, answers: Answers) -> Concrete:
     builder = _Rebuild(extents, patterns)
     for expr in fusion.exprs:
         builder.add(expr)
-    outputs = [builder.new[t] for t in fusion.outputs]
+    outputs = [builder.output(t) for t in fusion.outputs]
     return Concrete(Fusion(fusion.name, builder.exprs, outputs), answers)
 
 
@@ -74,12 +75,15 @@ class _Rebuild:
         self, extents: Extents, patterns: Mapping[Expr, ReshapePattern]
     ) -> None:
         self.exprs: list[Expr] = []
+        self._arguments: set[TensorView] = set()
         self.new: dict[TensorView, TensorView] = {}
         self._extents = extents
         self._patterns = patterns
 
     def add(self, old: Expr) -> None:
         """Append the concrete form of ``old``."""
+        if isinstance(old, Argument):
+            self._arguments.add(old.result)
         expr = with_sources(old, [self.new[t] for t in sources(old)])
         match expr:
             case Reshape():
@@ -91,6 +95,19 @@ class _Rebuild:
                 made, replaced = _without_trivial_reduction(self._shaped(expr))
         self.exprs.extend(made)
         self.new.update(zip(results(old), replaced, strict=True))
+
+    def output(self, old: TensorView) -> TensorView:
+        """Return what stands for an output: never an argument, which lies elsewhere."""
+        new = self.new[old]
+        if old not in self._arguments and new in self._made_arguments:
+            copied = replace(new, source=old.source)
+            self.exprs.append(Pointwise(COPY, (new,), copied))
+            return copied
+        return new
+
+    @property
+    def _made_arguments(self) -> set[TensorView]:
+        return {self.new[t] for t in self._arguments}
 
     def _shaped(self, expr: Expr) -> Expr:
         shape = self._shape(expr)

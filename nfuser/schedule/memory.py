@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.layout import Step, pattern, strides_of
@@ -35,16 +36,18 @@ def strides(
     return {t: strides_of(t, k, steps) for k, (t, steps) in enumerate(pairs)}
 
 
+def _elements(tensor: TensorView, facts: Facts) -> int:
+    """Count the elements of a tensor that may lie in no memory: its index counts."""
+    return math.prod(facts.size(x) for x in tensor.shape)
+
+
 def needs_wide_index(fusion: Fusion, facts: Facts) -> bool:
     """Tell whether some offset or count does not fit 32 bits."""
-    count = 1
+    count = max((_elements(t, facts) for t in fusion.definition), default=1)
     for tensor in memory_tensors(fusion):
         sizes = [facts.size(x) for x in tensor.shape]
         steps = facts.layouts[tensor].strides
         reach = sum((n - 1) * abs(s) for n, s in zip(sizes, steps, strict=True) if n)
-        total = 1
-        for n in sizes:
-            total *= n
-        count = max(count, reach, total)
+        count = max(count, reach)
     # A factor of two leaves room for the overshoot of the last block.
     return count > INT32_LIMIT // 2

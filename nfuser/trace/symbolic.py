@@ -75,10 +75,13 @@ class SymbolicInt(NumpyProtocols, Standin):
 
     def _divided(self, fold: Callable[[Any, Any], Scalar]) -> Callable[..., Scalar]:
         def apply(x: Any, y: Any) -> Scalar:
-            divisor = sc.as_scalar(y)
-            if self._tracer.ask(sc.less(0, divisor), usual=1):
-                return fold(x, divisor)
-            # Scalars divide by positive numbers only: the rest is for Python.
+            dividend, divisor = sc.as_scalar(x), sc.as_scalar(y)
+            natural = sc.is_natural(dividend) or not self._tracer.ask(
+                sc.less(dividend, 0)
+            )
+            if natural and self._tracer.ask(sc.less(0, divisor), usual=1):
+                return fold(dividend, divisor)
+            # Scalars divide natural numbers by positive ones: the rest is for Python.
             a, c = (self._tracer.consume_scalar(sc.as_scalar(s)) for s in (x, y))
             return sc.const(a // c if fold is sc.floor_divide else a % c)
 

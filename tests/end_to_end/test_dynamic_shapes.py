@@ -338,3 +338,21 @@ def test_a_changed_reshape_may_cut_elsewhere() -> None:
     assert "pairs other axes" in fused.why()
     for m in (1, 3, 12, 4, 1):
         _same(fused, x, y, m)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_a_pad_of_nothing_leaves_a_strided_argument_as_it_lies(backend: str) -> None:
+    fused = nfuser.fuse(lambda x, n: np.pad(x, ((0, 0), (n, n))), backend=backend)
+    x = np.arange(20).reshape(4, 5)[::2, ::2]
+    np.testing.assert_array_equal(fused(x, 0), x)
+    np.testing.assert_array_equal(fused(x, 1), np.pad(x, ((0, 0), (1, 1))))
+
+
+def test_quotients_of_negative_numbers_are_pythons() -> None:
+    fused = nfuser.fuse(lambda x, n: (x + n // (n + 5), x * (n % (n + 5))))
+    x = np.ones(3)
+    for n in (2, -2, 7, -4, 0):
+        for got, expected in zip(
+            fused(x, n), (x + n // (n + 5), x * (n % (n + 5))), strict=True
+        ):
+            np.testing.assert_array_equal(got, expected)
