@@ -74,6 +74,17 @@ def _round_bf16(x: Any) -> Any:
     return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
+def _to_f32_odd(x: Any) -> Any:
+    """Round to f32 so that a rounding to fewer digits is the only one that counts."""
+    exact = np.asarray(x)
+    near = exact.astype(np.float32)
+    bits = near.view(np.uint32)
+    toward_zero = np.where(np.abs(near) > np.abs(exact), bits - np.uint32(1), bits)
+    is_inexact = ~np.isnan(exact) & (near != exact)
+    odd = np.where(is_inexact, toward_zero | np.uint32(1), bits)
+    return odd.astype(np.uint32).view(np.float32)
+
+
 def _fast_divide(n: Any, multiplier: Any, shift: Any) -> Any:
     doubled = np.asarray(n).astype(np.uint64) * np.uint64(2)
     word = np.asarray(multiplier).astype(np.uint32).astype(np.uint64)
@@ -186,6 +197,7 @@ def _table() -> dict[str, Elementwise]:
     table |= {name: Elementwise(_cast(d), 1, ANY, d) for name, d in CASTS.items()}
     return table | {
         "invert": Elementwise(np.invert, 1, INTEGER | BOOL),
+        "to_f32_odd": Elementwise(_to_f32_odd, 1, frozenset({"float64"}), "float32"),
         "round_f16": Elementwise(_round_f16, 1, FLOAT, "float32"),
         "round_bf16": Elementwise(_round_bf16, 1, FLOAT, "float32"),
         "udiv": Elementwise(np.floor_divide, 2, INDEX),

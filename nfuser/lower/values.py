@@ -283,7 +283,10 @@ class Values(Scopes):
         if expr.op is CAST:
             if target.is_half:
                 if source.compute is not DType.F32:
-                    operands = [Call("to_f32", tuple(operands), DType.F32)]
+                    # To odd, so that the second rounding is the only one that counts.
+                    is_double = source.compute is DType.F64
+                    between = "to_f32_odd" if is_double else "to_f32"
+                    operands = [Call(between, tuple(operands), DType.F32)]
                 name = f"round_{target}"
             elif source.compute is target:
                 return operands[0]

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir.expr import (
     Argument,
-    Constant,
     Expr,
-    FromScalar,
     Pointwise,
     Reduce,
     results,
@@ -30,7 +28,7 @@ def widen_halves(fusion: Fusion) -> Fusion:
         isinstance(fusion.definition[t], Argument) for t in fusion.outputs
     ):
         return fusion
-    widener = _Widener(fusion)
+    widener = _Widener()
     for expr in fusion.exprs:
         widener.add(expr)
     outputs = [widener.narrow(t) for t in fusion.outputs]
@@ -45,11 +43,9 @@ def _is_widened(expr: Expr) -> bool:
 
 
 class _Widener:
-    def __init__(self, fusion: Fusion) -> None:
+    def __init__(self) -> None:
         self.exprs: list[Expr] = []
-        self._fusion = fusion
         self._wide: dict[TensorView, TensorView] = {}
-        self._rounded: dict[TensorView, TensorView] = {}
 
     def add(self, expr: Expr) -> None:
         """Append the f32 form of ``expr``."""
@@ -58,19 +54,14 @@ class _Widener:
         if isinstance(expr, Argument):
             self.exprs.append(expr)
             if halves:
-                self._rounded[expr.result] = expr.result
                 self._wide[expr.result] = self._cast(expr.result, DType.F32)
             return
         if not halves:
             self.exprs.append(expr)
             return
-        if isinstance(expr, Pointwise) and expr.op is CAST and self._rounds(expr):
-            narrow = self._cast(expr.operands[0], expr.result.dtype, expr.result)
-            self._rounded[expr.result] = narrow
-            self._wide[expr.result] = self._cast(narrow, DType.F32)
-            return
         if isinstance(expr, Pointwise) and expr.op is CAST:
-            self._wide[expr.result] = self._cast(expr.operands[0], DType.F32)
+            narrow = self._cast(expr.operands[0], expr.result.dtype, expr.result)
+            self._wide[expr.result] = self._cast(narrow, DType.F32)
             return
         if isinstance(expr, Pointwise) and is_copy(expr.op):
             self._wide[expr.result] = expr.operands[0]
@@ -83,12 +74,6 @@ class _Widener:
             if isinstance(expr, Pointwise):
                 expr = replace(expr, op=NEAR.get(expr.op.name, expr.op))
             self.exprs.append(replace(expr, result=made[expr.result]))
-
-    def _rounds(self, expr: Pointwise) -> bool:
-        """Tell a cast that rounds from a scalar operand's change of type."""
-        source = self._fusion.definition.get(expr.operands[0])
-        by_value = isinstance(source, Argument) and source.by_value
-        return not (by_value or isinstance(source, (Constant, FromScalar)))
 
     def _cast(
         self, tensor: TensorView, dtype: DType, like: TensorView | None = None

@@ -160,6 +160,8 @@ def test_float_tests_and_roundings_compile(kind: str) -> None:
         f"store(c, int32(i + {1000 * k}), {name}(x))"
         for k, name in enumerate(ROUNDINGS)
     ]
+    if kind == "float64":
+        lines += ["store(c, int32(i + 9000), to_f32_odd(x))"]
     lines += ["store_f16(d, i, x)", "store_bf16(e, i, x)"]
     word = pointer("uint16")
     kinds = (pointer(kind), pointer("uint8"), pointer("float32"), word, word)
@@ -336,6 +338,7 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         *INTEGER_BINARY,
         *CASTS,
         *ROUNDINGS,
+        "to_f32_odd",
         *SHUFFLES,
         *NEAR,
     }

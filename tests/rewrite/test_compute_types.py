@@ -33,9 +33,7 @@ def _with_explicit_cast() -> Fusion:
     return hand.fusion(hand.cast(scaled, DType.F32), rounded)
 
 
-def test_an_explicit_cast_rounds_and_a_scalar_does_not(
-    golden: Callable[[str], None],
-) -> None:
+def test_an_explicit_cast_rounds(golden: Callable[[str], None]) -> None:
     made = widen_halves(_with_explicit_cast())
     verify_fusion(made)
     golden(text(made))

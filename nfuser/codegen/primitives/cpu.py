@@ -37,6 +37,7 @@ from nfuser.codegen.primitives import cpu_math_value as values
 from nfuser.codegen.primitives.cpu_cast import (
     to_bool,
     to_f32,
+    to_f32_odd,
     to_f64,
     to_i8,
     to_i16,
@@ -282,6 +283,7 @@ __all__ = [
     "tanh",
     "to_bool",
     "to_f32",
+    "to_f32_odd",
     "to_f64",
     "to_i8",
     "to_i16",

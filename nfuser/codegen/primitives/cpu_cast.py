@@ -14,8 +14,21 @@ from numba.core import types
 from numba.core.typing.templates import signature
 
 from nfuser.codegen.primitives.cpu_arithmetic import is_float, is_signed
-from nfuser.codegen.primitives.cpu_define import ANY, common_type, register
-from nfuser.codegen.primitives.cpu_math_value import FLOAT, I32, I64, Value, select
+from nfuser.codegen.primitives.cpu_define import (
+    ANY,
+    common_type,
+    define,
+    register,
+    untyped,
+)
+from nfuser.codegen.primitives.cpu_math_value import (
+    FLOAT,
+    I32,
+    I64,
+    Value,
+    absolute,
+    select,
+)
 
 
 def _truncated(x: Value, integer: Any) -> Value:
@@ -69,6 +82,20 @@ def convert(x: Value, source: Any, target: Any) -> Value:
     return x.make(widen(x.ir, integer))
 
 
+def rounded_to_odd(x: Value) -> Value:
+    """Return f32 with its last bit set where the f64 `x` lies between two of them.
+
+    A rounding to fewer digits then gives what one rounding of `x` would.
+    """
+    b = x.builder
+    near = x.make(b.fptrunc(x.ir, FLOAT))
+    back = x.make(b.fpext(near.ir, x.type))
+    bits = x.make(b.bitcast(near.ir, I32))
+    toward_zero = select(absolute(back) > absolute(x), bits - 1, bits)
+    is_inexact = x.make(b.fcmp_ordered("!=", back.ir, x.ir))
+    return x.make(b.bitcast(select(is_inexact, toward_zero | 1, bits).ir, FLOAT))
+
+
 def _cast(name: str, target: Any) -> Any:
     def rule(_typing: Any, operand: Any) -> Any:
         source = common_type((operand,), ANY)
@@ -94,3 +121,6 @@ to_u32 = _cast("to_u32", types.uint32)
 to_u64 = _cast("to_u64", types.uint64)
 to_f32 = _cast("to_f32", types.float32)
 to_f64 = _cast("to_f64", types.float64)
+to_f32_odd = define(
+    "to_f32_odd", 1, frozenset({types.float64}), untyped(rounded_to_odd), types.float32
+)

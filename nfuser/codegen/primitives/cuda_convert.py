@@ -78,6 +78,18 @@ def _to_float(site: Site, x: Value) -> Value:
     return b.sitofp(x, target) if source in SIGNED else b.uitofp(x, target)
 
 
+def _to_f32_odd(site: Site, x: Value) -> Value:
+    """Return f32 with its last bit set where ``x`` lies between two of them.
+
+    A rounding to fewer digits then gives what one rounding of ``x`` would.
+    """
+    b = site.builder
+    below = site.assembly("cvt.rz.f32.f64 $0, $1;", "=f,d", F32, [x])
+    is_inexact = b.fcmp_ordered("!=", b.fpext(below, F64), x)
+    bits = b.bitcast(below, I32)
+    return b.bitcast(b.or_(bits, b.zext(is_inexact, I32)), F32)
+
+
 def widen_f16(site: Site, bits: Value) -> Value:
     """Return the float32 that the 16 ``bits`` of an IEEE half stand for."""
     return site.builder.fpext(site.builder.bitcast(bits, F16), F32)
@@ -120,5 +132,8 @@ to_u32 = primitive("to_u32", same(ANY, types.uint32), _to_integer)
 to_u64 = primitive("to_u64", same(ANY, types.uint64), _to_integer)
 to_f32 = primitive("to_f32", same(ANY, types.float32), _to_float)
 to_f64 = primitive("to_f64", same(ANY, types.float64), _to_float)
+to_f32_odd = primitive(
+    "to_f32_odd", same(frozenset({types.float64}), types.float32), _to_f32_odd
+)
 round_f16 = primitive("round_f16", same(FLOAT, types.float32), _round_f16)
 round_bf16 = primitive("round_bf16", same(FLOAT, types.float32), _round_bf16)
