@@ -81,9 +81,8 @@ def _strides(
         case Pad(source, _, result):
             return _like(shapes[result], shapes[source], found[source])
         case Concatenate(parts, result):
-            shape = shapes[result]
-            own = [_stretch(t, found[t], shapes, shapes[t]) for t in parts]
-            return dense(shape, axis_order(len(shape), own))
+            own = [(shapes[t], found[t]) for t in parts]
+            return dense(shapes[result], _order_beside(result.ndim, own))
         case Take(source, _, result, leads=True):
             return dense(shapes[result], _index_first(expr, shapes[source], found))
         case Take(_, _, result):
@@ -160,6 +159,33 @@ def _order_like(shape: tuple[int, ...], strides: Strides) -> Sequence[int]:
     if _is_dense(shape, strides, backward[::-1]):
         return backward[::-1]
     return sorted(backward, key=lambda axis: abs(strides[axis]))
+
+
+def _order_beside(
+    rank: int, parts: Sequence[tuple[tuple[int, ...], Strides]]
+) -> list[int]:
+    """Return the axes, fastest first, of what NumPy makes of joined arrays.
+
+    An insertion sort from the slowest axis on; a part says nothing of an axis of size
+    1, and where parts disagree, C order wins.
+    """
+    order = list(range(rank))
+    for start in range(1, rank):
+        axis = order[start]
+        place = start
+        for k in range(start - 1, -1, -1):
+            other = order[k]
+            is_later = [
+                abs(strides[axis]) > abs(strides[other])
+                for shape, strides in parts
+                if shape[axis] != 1 and shape[other] != 1
+            ]
+            if is_later and not all(is_later):
+                break
+            if is_later:
+                place = k
+        order.insert(place, order.pop(start))
+    return order[::-1]
 
 
 def _is_dense(shape: tuple[int, ...], strides: Strides, axes: Sequence[int]) -> bool:

@@ -261,6 +261,7 @@ def _beside(w: Writer, term: Term, axis: int | None) -> Term:
         other
         for other in w.terms
         if other.kind == term.kind
+        and _meet(other.array.dtype, term.array.dtype)
         and other.array.ndim == len(shape)
         and all(
             a == b or k == axis
@@ -269,7 +270,19 @@ def _beside(w: Writer, term: Term, axis: int | None) -> Term:
     ]
     if fitting and w.dice.random() < 0.6:
         return w.dice.choice(fitting)
-    return w.make(term.kind, shape)
+    made = w.make(term.kind, shape)
+    while not _meet(made.array.dtype, term.array.dtype):
+        made = w.make(term.kind, shape)
+    return made
+
+
+def _meet(*dtypes: np.dtype[Any]) -> bool:
+    """Tell whether NumPy joins arrays of ``dtypes``; it refuses f16 beside bf16."""
+    try:
+        np.result_type(*dtypes)
+    except TypeError:
+        return False
+    return True
 
 
 def cat(w: Writer) -> None:

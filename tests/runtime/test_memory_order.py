@@ -106,6 +106,23 @@ def test_copies_lie_as_numpys(array: Array) -> None:
     _check(lambda x: np.copy(x, order="K"), [array])
 
 
+@settings(max_examples=150)
+@given(data=st.data())
+def test_joined_arrays_lie_as_numpys(data: st.DataObject) -> None:
+    shape = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=3))
+    beside = [(*shape[:axis], n, *shape[axis + 1 :]) for n in sizes]
+    _check(
+        lambda *given: np.concatenate(given, axis),
+        [data.draw(laid_out(one)) for one in beside],
+    )
+    _check(
+        lambda *given: np.stack(given, axis),
+        [data.draw(laid_out(tuple(shape))) for _ in sizes],
+    )
+
+
 def test_operands_that_disagree_give_c_order() -> None:
     assert axis_order(2, [(1, 4), (4, 1)]) == [1, 0]
     assert axis_order(2, [(1, 4), (1, 4)]) == [0, 1]
