@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cast to 16 bits rounds, once, whatever it comes from."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from typing import Any
