@@ -31,6 +31,7 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scopes import Key, Scope
+from nfuser.lower.stage import Stager
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
@@ -65,6 +66,7 @@ class _Builder:
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
+        self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
 
@@ -102,7 +104,9 @@ class _Builder:
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
         items = self.nest.leaf(Binding.UNROLLED) if self.levels == 0 else None
         if items is not None:
-            body = (For(items.index, items.extent, body),)
+            once = items.extent is sc.const(1)
+            body = body if once else (For(items.index, items.extent, body),)
+            body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
         elif self.levels == 0:
             for bound in self.nest.kept_bounds:
                 body = guarded(sc.less(bound.index, bound.extent), body)
@@ -298,10 +302,12 @@ class _Builder:
         values = self.values
         point = self.space.points[output]
         value = values.value(*self._unrounded(output, point))
+        if place := self.stager.outputs.get(output):
+            values.emit(SetElement(place.array, place.index, value))
+            return
         address = values.address(output, point)
-        for slot, tensor in enumerate(self.fusion.outputs):
+        for tensor, buffer in self._slots():
             if tensor is output:
-                buffer = self._output_buffer(slot)
                 self._write(buffer, output, address, value, after)
 
     def _unrounded(self, output: TensorView, point: Point) -> Key:
@@ -313,9 +319,9 @@ class _Builder:
                 return source, where
         return output, point
 
-    def _output_buffer(self, slot: int) -> Buffer:
-        outputs = [b for b in self.buffers if b.role == "out"]
-        return outputs[slot]
+    def _slots(self) -> list[tuple[TensorView, Buffer]]:
+        buffers = [b for b in self.buffers if b.role == "out"]
+        return list(zip(self.fusion.outputs, buffers, strict=True))
 
     def _write(
         self,

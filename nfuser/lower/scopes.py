@@ -28,6 +28,7 @@ from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
     Buffer,
+    Element,
     For,
     Let,
     Memory,
@@ -78,6 +79,7 @@ class Scopes:
         self.arrays: list[Array] = []
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
+        self.staged: dict[Key, Element] = {}  # what lies in a tile, and where
         self.buffers: dict[TensorView, Buffer] = {}
         self.parameters: dict[TensorView, Var] = {}
         self.integers: dict[tuple[Scalar, DType], Var] = {}
@@ -88,6 +90,10 @@ class Scopes:
         self._loop_places = {
             loop: self._loop_place(loop) for loop in scheduled.space.loops
         }
+
+    def numbered(self, key: Key) -> tuple[int, Point]:
+        """Return ``key`` as heuristics name it: by the number of its tensor."""
+        return self._numbers[key[0]], key[1]
 
     # -- where ---------------------------------------------------------------
 

@@ -306,6 +306,10 @@ class Values(Scopes):
             return
         scope = self.scope_of(self.place(key))
         var = Var(tensor.dtype.compute, tensor)
+        if key in self.staged:
+            scope.stmts.append(Let(var, self.staged[key]))
+            scope.values[key] = var
+            return
         if point.guard:
             scope.stmts.append(Let(var, Number(0, var.dtype)))
         load = Let(var, Load(buffer, address))
@@ -323,7 +327,7 @@ class Values(Scopes):
         lane = self.nest.lane
         if lane is None or lane.binding is not Binding.PACKET:
             return False
-        if (self._numbers[tensor], point) not in self.scheduled.heuristic.packed:
+        if self.numbered((tensor, point)) not in self.scheduled.heuristic.packed:
             return False
         if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
             return False

@@ -144,6 +144,7 @@ class NestBuilder:
         self._transforms: list[Transform] = []
         self._bound: dict[LoopAxis, tuple[Binding, Scalar]] = {}
         self._count = len(kept) + len(reduced)
+        self._index: dict[LoopAxis, Scalar] = {}
 
     def axis(self, loop: LoopIndex) -> LoopAxis:
         """Return the axis that stands for ``loop`` of the space."""
@@ -208,7 +209,12 @@ class NestBuilder:
                         left = source.extent - index[outer] * factor
                         stop[inner] = sc.minimum(factor, left)
                     index[source] = at
+        self._index = index
         return self._assemble(index, loops, stop, bounds)
+
+    def at(self, axis: LoopAxis) -> Scalar:
+        """Return where a frozen nest stands along ``axis``, split or not."""
+        return self._index.get(axis, sc.const(0))
 
     def _assemble(
         self,

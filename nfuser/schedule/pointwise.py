@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.domains.space import Mismatch, Space, find_space
+from nfuser.schedule import transpose
 from nfuser.schedule.facts import accesses
 from nfuser.schedule.layout import grouped, ordered, packed, packet_width
 from nfuser.schedule.memory import (
@@ -20,6 +21,7 @@ from nfuser.schedule.scheduled import (
     PointwiseHeuristic,
     Rejection,
     Scheduled,
+    TransposeHeuristic,
 )
 from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
@@ -36,7 +38,7 @@ CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1
 
 
 class Pointwise:
-    """One flat loop over packets, on either target."""
+    """One flat loop over packets, or tiles where memory runs two ways."""
 
     name = "pointwise"
 
@@ -49,19 +51,27 @@ class Pointwise:
             return Rejection(self.name, found.reason, found.tensor)
         return None
 
-    def heuristic(self, fusion: Fusion, facts: Facts) -> PointwiseHeuristic:
+    def heuristic(
+        self, fusion: Fusion, facts: Facts
+    ) -> PointwiseHeuristic | TransposeHeuristic:
         """Group loops that run as one, and widen packets as far as all accesses go."""
         space = _space(fusion)
         steps = patterns(fusion, facts)
         found = accesses(fusion, space, facts, strides(fusion, steps))
         loops = ordered(space.kept, found, facts)
         groups = grouped(loops, found, facts)
+        wide = needs_wide_index(fusion, facts)
+        if facts.target.kind == "cuda":
+            tiled = transpose.choose(
+                fusion, space.kept, groups, steps, found, wide, facts
+            )
+            if not isinstance(tiled, Rejection):
+                return tiled
         width, together = 1, frozenset[Any]()
         if facts.target.kind == "cuda" and groups:
             group = [space.kept[k] for k in groups[-1]]
             width = limited(packet_width(group, found, facts), fusion)
             together = packed(group, found, width, facts, memory_tensors(fusion))
-        wide = needs_wide_index(fusion, facts)
         return PointwiseHeuristic(
             groups,
             steps,
@@ -74,11 +84,14 @@ class Pointwise:
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
-        assert isinstance(heuristic, PointwiseHeuristic)
         space = _space(fusion)
+        found = strides(fusion, heuristic.patterns)
+        if isinstance(heuristic, TransposeHeuristic):
+            nest, tile = transpose.build(space.kept, heuristic)
+            return Scheduled(fusion, space, nest, found, heuristic, target, tile)
+        assert isinstance(heuristic, PointwiseHeuristic)
         build = _cuda_nest if target.kind == "cuda" else _cpu_nest
         nest = build(space.kept, heuristic)
-        found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)
 
 

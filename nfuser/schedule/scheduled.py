@@ -148,7 +148,65 @@ class ReductionHeuristic:
         )
 
 
-Heuristic: TypeAlias = PointwiseHeuristic | ReductionHeuristic
+@value
+class TransposeHeuristic:
+    """How a fusion without reductions runs whose accesses lie along different axes.
+
+    Pairs are for the groups ``along`` and ``across``: the sides of a tile, and the
+    elements of a packet. ``staged`` accesses go through shared memory, in packets along
+    ``across``; the others go directly, in packets along ``along``. Those of either kind
+    that are ``packed`` have packets, all others go element by element.
+    """
+
+    groups: Groups
+    patterns: Patterns
+    along: int
+    across: int
+    tile: tuple[int, int]
+    widths: tuple[int, int]
+    threads: int
+    wide_index: bool
+    packed: Packed
+    staged: Packed
+
+    @property
+    def width(self) -> int:
+        """The elements of a packet along which the fusion runs."""
+        return self.widths[0]
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
+
+    def __str__(self) -> str:
+        tile, widths = ("x".join(map(str, x)) for x in (self.tile, self.widths))
+        return (
+            f"transpose(tile={tile}, widths={widths}, threads={self.threads}, "
+            f"staged={len(self.staged)})"
+        )
+
+
+Heuristic: TypeAlias = PointwiseHeuristic | ReductionHeuristic | TransposeHeuristic
+
+
+@node
+class Tile:
+    """The way across a tile: a nest with the same blocks and threads as the other one.
+
+    ``size`` is the room that an array of the tile has; ``place`` the element of it
+    where the other nest stands, ``other_place`` where this one does.
+    """
+
+    nest: Nest
+    size: int
+    place: Scalar
+    other_place: Scalar
 
 
 @node
@@ -161,6 +219,7 @@ class Scheduled:
     strides: Mapping[TensorView, tuple[Scalar, ...]]
     heuristic: Heuristic
     target: Target
+    tile: Tile | None = None
 
     @property
     def is_wide(self) -> bool:
@@ -193,4 +252,6 @@ __all__ = [
     "Rejection",
     "Scheduled",
     "Scheduler",
+    "Tile",
+    "TransposeHeuristic",
 ]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles through shared memory, for accesses that run along different axes.
+
+A tile is a rectangle of two groups of loops: ``along`` is where most bytes lie side by
+side, ``across`` where the *staged* accesses do. A block reads what is staged in packets
+along ``across``, lays it down in shared memory, and then runs the fusion along
+``along``; staged outputs take the same way back. Everything else is read and written
+where it is needed, as by the flat loop.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from nfuser.domains.maps import data_of
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import node
+from nfuser.schedule.layout import is_unit, packed, packet_width
+from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.scheduled import Rejection, Tile, TransposeHeuristic
+from nfuser.schedule.weight import limited
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.schedule.facts import Access, Facts
+    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.nest import LoopAxis, Nest
+    from nfuser.schedule.scheduled import Patterns
+
+NAME = "transpose"
+SIDES = (64, 32)  # elements of one side of a tile; the second where they are wide
+THREADS = 256
+SHARED_BYTES = 40 * 1024
+LEAST_FILLED = 0.5  # share of the tiles' elements that are there
+BANK = 4  # bytes
+
+
+def choose(
+    fusion: Fusion,
+    loops: Sequence[LoopIndex],
+    groups: Groups,
+    steps: Patterns,
+    found: Sequence[Access],
+    wide_index: bool,
+    facts: Facts,
+) -> TransposeHeuristic | Rejection:
+    """Return how ``fusion`` runs in tiles, or why it should not.
+
+    Read or written where it is needed, what crosses moves a sector of memory for each
+    element; in tiles it costs a write and a read of shared memory. So tiles pay unless
+    most of each would be empty.
+    """
+    axes = _axes(loops, groups, found, facts)
+    if isinstance(axes, Rejection):
+        return axes
+    along, across, staged = axes
+    rows, columns = ([loops[k] for k in groups[g]] for g in (along, across))
+    sizes = [_extent(x, facts) for x in (rows, columns)]
+    tile = _sides(sizes, staged)
+    if not _is_filled(sizes, tile):
+        return Rejection(NAME, "its tiles would be mostly empty", staged[0].tensor)
+    staged = _fitting(tile, staged)
+    direct = [a for a in found if a not in staged]
+    widths = (
+        limited(packet_width(rows, direct, facts), fusion),
+        packet_width(columns, staged, facts),
+    )
+    tensors = memory_tensors(fusion)
+    return TransposeHeuristic(
+        groups,
+        steps,
+        along,
+        across,
+        tile,
+        widths,
+        min(THREADS, math.prod(tile) // max(widths)),
+        wide_index,
+        packed(rows, direct, widths[0], facts, tensors)
+        | packed(columns, staged, widths[1], facts, tensors),
+        frozenset((tensors.index(a.tensor), a.point) for a in staged),
+    )
+
+
+def _axes(
+    loops: Sequence[LoopIndex], groups: Groups, found: Sequence[Access], facts: Facts
+) -> tuple[int, int, list[Access]] | Rejection:
+    """Return the group that most bytes lie along, the next one, and what crosses."""
+    lanes = [loops[group[-1]] for group in groups]
+
+    def weight(accesses: Sequence[Access]) -> int:
+        return sum(a.tensor.dtype.itemsize * _count(a, loops, facts) for a in accesses)
+
+    # The last group runs innermost in memory where all are alike.
+    order = range(len(lanes) - 1, -1, -1)
+    unit = [weight([a for a in found if is_unit(a, lane)]) for lane in lanes]
+    along = max(order, key=lambda k: unit[k], default=0)
+    crossing = {
+        k: [a for a in found if _crosses(a, lanes[k], lanes[along])]
+        for k in order
+        if k != along
+    }
+    across = max(crossing, key=lambda k: weight(crossing[k]), default=along)
+    if not crossing.get(across):
+        return Rejection(NAME, "all accesses run along one axis")
+    return along, across, crossing[across]
+
+
+def _crosses(access: Access, lane: LoopIndex, other: LoopIndex) -> bool:
+    """Tell whether ``access`` moves along both, in packets along ``lane`` only.
+
+    What is read under a guard, or where an index tensor says, stays where it is.
+    """
+    plain = not access.point.guard and not data_of(access.point)
+    moves = access.steps.get(other, 0) != 0 and other not in access.irregular
+    return plain and moves and is_unit(access, lane)
+
+
+def _count(access: Access, loops: Sequence[LoopIndex], facts: Facts) -> int:
+    moved = [x for x in loops if access.steps.get(x, 0) or x in access.irregular]
+    return _extent(moved, facts)
+
+
+def _extent(loops: Sequence[LoopIndex], facts: Facts) -> int:
+    return math.prod(facts.size(loop.extent) for loop in loops)
+
+
+def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int]:
+    """Return the sides of a tile: whole cache lines, or two, at both ends."""
+    fits = _shared_bytes((SIDES[0], SIDES[0]), staged) <= SHARED_BYTES
+    is_narrow = all(a.tensor.dtype.compute.itemsize <= BANK for a in staged)
+    side = SIDES[0] if fits and is_narrow else SIDES[1]
+    along, across = (min(side, SIDES[1]) if n <= SIDES[1] else side for n in sizes)
+    return along, across
+
+
+def _fitting(tile: tuple[int, int], staged: Sequence[Access]) -> list[Access]:
+    """Return those of ``staged`` that shared memory holds, the first ones."""
+    fitting: list[Access] = []
+    for access in staged:
+        if _shared_bytes(tile, [*fitting, access]) <= SHARED_BYTES:
+            fitting.append(access)
+    return fitting
+
+
+def _shared_bytes(tile: tuple[int, int], staged: Sequence[Access]) -> int:
+    sizes = (max(a.tensor.dtype.compute.itemsize, BANK) for a in staged)
+    return _slots(tile) * sum(sizes)
+
+
+def _slots(tile: tuple[int, int]) -> int:
+    """Return how many elements the array of one tile has room for."""
+    return tile[0] * (tile[1] + 1)
+
+
+def _is_filled(sizes: Sequence[int], tile: tuple[int, int]) -> bool:
+    """Tell whether the tiles over ``sizes`` have elements enough."""
+    pairs = list(zip(sizes, tile, strict=True))
+    room = math.prod(-(-n // side) * side for n, side in pairs)
+    return math.prod(sizes) >= LEAST_FILLED * room > 0
+
+
+def build(
+    loops: Sequence[LoopIndex], heuristic: TransposeHeuristic
+) -> tuple[Nest, Tile]:
+    """Return the nest along the tile, and the tile with the nest across it."""
+    along, place = _nest(loops, heuristic, is_across=False)
+    across, other = _nest(loops, heuristic, is_across=True)
+    return along, Tile(across, _slots(heuristic.tile), place, other)
+
+
+@node
+class _Side:
+    """A group of loops in tiles, places within a tile, and elements of a packet."""
+
+    tile: LoopAxis
+    place: LoopAxis
+    element: LoopAxis
+    places: int
+
+    @property
+    def inner(self) -> list[LoopAxis]:
+        """What lies within a tile, outermost first."""
+        return [self.place, self.element]
+
+
+def _side(builder: NestBuilder, axis: LoopAxis, size: int, width: int) -> _Side:
+    element = builder.one()
+    if width > 1:
+        axis, element = builder.split(axis, width, Tail.EXACT)
+    places = size // width
+    tile, place = builder.split(axis, places, Tail.CLAMP)
+    return _Side(tile, place, element, places)
+
+
+def _nest(
+    loops: Sequence[LoopIndex], heuristic: TransposeHeuristic, *, is_across: bool
+) -> tuple[Nest, Scalar]:
+    """Return the nest one way through the tile, and where it stands in shared memory.
+
+    Both nests have the same blocks and threads. Rows of a tile's array begin in banks
+    one after the other, and elements of one packet lie apart by as much as there are
+    packets, so that a warp finds its neighbours along either side in other banks.
+    """
+    builder = NestBuilder(loops, ())
+    axes = [
+        builder.merge([builder.axis(loops[k]) for k in group])
+        for group in heuristic.groups
+    ]
+    tile, widths = heuristic.tile, heuristic.widths
+    along = _side(builder, axes[heuristic.along], tile[0], widths[0])
+    across = _side(builder, axes[heuristic.across], tile[1], widths[1])
+    used = (heuristic.along, heuristic.across)
+    rest = [axis for k, axis in enumerate(axes) if k not in used]
+    block = builder.merge([*rest, across.tile, along.tile])
+    rows, packets = (along, across) if is_across else (across, along)
+    inner = [*rows.inner, packets.place]
+    part = builder.merge([x for x in inner if x.extent is not sc.const(1)])
+    item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+    builder.bind(block, Binding.BLOCK_X)
+    builder.bind(thread, Binding.THREAD_X)
+    builder.bind(item, Binding.UNROLLED)
+    if packets.element.extent is not sc.const(1):
+        builder.bind(packets.element, Binding.PACKET)
+    nest = builder.freeze()
+
+    def position(side: _Side) -> Scalar:
+        return builder.at(side.element) * side.places + builder.at(side.place)
+
+    return nest, position(along) * (tile[1] + 1) + position(across)
