@@ -214,7 +214,7 @@ class NestBuilder:
 
     def at(self, axis: LoopAxis) -> Scalar:
         """Return where a frozen nest stands along ``axis``, split or not."""
-        return self._index.get(axis, sc.const(0))
+        return self._index[axis]
 
     def _assemble(
         self,

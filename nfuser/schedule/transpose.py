@@ -36,7 +36,8 @@ NAME = "transpose"
 SIDES = (64, 32)  # elements of one side of a tile; the second where they are wide
 THREADS = 256
 SHARED_BYTES = 40 * 1024
-LEAST_FILLED = 0.5  # share of the tiles' elements that are there
+LEAST_FILLED = 0.4  # share of the tiles' elements that are there
+NEAR = 4  # elements of a step of which a sector of memory holds several
 BANK = 4  # bytes
 
 
@@ -111,13 +112,14 @@ def _axes(
 
 
 def _crosses(access: Access, lane: LoopIndex, other: LoopIndex) -> bool:
-    """Tell whether ``access`` moves along both, in packets along ``lane`` only.
+    """Tell whether ``access`` moves along both, in short steps along ``lane`` only.
 
     What is read under a guard, or where an index tensor says, stays where it is.
     """
     plain = not access.point.guard and not data_of(access.point)
-    moves = access.steps.get(other, 0) != 0 and other not in access.irregular
-    return plain and moves and is_unit(access, lane)
+    regular = access.irregular.isdisjoint((lane, other))
+    short, long = (abs(access.steps.get(x, 0)) for x in (lane, other))
+    return plain and regular and 0 < short <= NEAR < long
 
 
 def _count(access: Access, loops: Sequence[LoopIndex], facts: Facts) -> int:
@@ -179,17 +181,17 @@ class _Side:
 
     tile: LoopAxis
     place: LoopAxis
-    element: LoopAxis
+    element: LoopAxis | None
     places: int
 
     @property
     def inner(self) -> list[LoopAxis]:
         """What lies within a tile, outermost first."""
-        return [self.place, self.element]
+        return [self.place, *([self.element] if self.element else [])]
 
 
 def _side(builder: NestBuilder, axis: LoopAxis, size: int, width: int) -> _Side:
-    element = builder.one()
+    element = None
     if width > 1:
         axis, element = builder.split(axis, width, Tail.EXACT)
     places = size // width
@@ -218,17 +220,17 @@ def _nest(
     rest = [axis for k, axis in enumerate(axes) if k not in used]
     block = builder.merge([*rest, across.tile, along.tile])
     rows, packets = (along, across) if is_across else (across, along)
-    inner = [*rows.inner, packets.place]
-    part = builder.merge([x for x in inner if x.extent is not sc.const(1)])
+    part = builder.merge([*rows.inner, packets.place])
     item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
     builder.bind(block, Binding.BLOCK_X)
     builder.bind(thread, Binding.THREAD_X)
     builder.bind(item, Binding.UNROLLED)
-    if packets.element.extent is not sc.const(1):
+    if packets.element:
         builder.bind(packets.element, Binding.PACKET)
     nest = builder.freeze()
 
     def position(side: _Side) -> Scalar:
-        return builder.at(side.element) * side.places + builder.at(side.place)
+        element = builder.at(side.element) if side.element else sc.const(0)
+        return element * side.places + builder.at(side.place)
 
     return nest, position(along) * (tile[1] + 1) + position(across)

@@ -105,6 +105,52 @@ def test_aligned_rows_are_read_in_packets(dtype: str, width: int) -> None:
     assert "load_packet" not in kernel.source
 
 
+def _turned_sum(x: Any, y: Any) -> Any:
+    return x + y.T
+
+
+def _images(x: Any, y: Any) -> Any:
+    return xp.tanh(x.transpose(0, 2, 1)) * y, x - y.transpose(0, 2, 1)
+
+
+def _turned_bits(x: Any, y: Any) -> Any:
+    return x & y.transpose(0, 2, 1)
+
+
+VECTORS = {
+    "float32": "v4.f32",
+    "float64": "v2.f64",
+    "float16": "v4.u32",
+    "bfloat16": "v4.u32",
+    "int16": "v4.u32",
+    "uint8": "v2.u32",
+}
+
+
+@pytest.mark.parametrize("dtype", VECTORS)
+def test_both_sides_of_a_tile_move_in_packets(dtype: str) -> None:
+    fused = nfuser.fuse(_turned_sum, backend="interpret")
+    (kernel,) = fused.kernels(build(dtype, (128, 256)), build(dtype, (256, 128)))
+    _check(kernel)
+    ptx = compile_cuda(kernel.source, kernel.name, kernel.signature).ptx
+    # Every access of global memory, on either side of the tile.
+    moves = re.findall(r"(?:ld|st)\.global(?:\.nc)?\.(\S+)", ptx)
+    assert set(moves) == {VECTORS[dtype]}
+
+
+@pytest.mark.parametrize("shape", [(2, 64, 96), (2, 65, 63)])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "float32"])
+def test_tiles_keep_to_their_registers(dtype: str, shape: tuple[int, int, int]) -> None:
+    is_float = "float" in dtype
+    fused = nfuser.fuse(_images if is_float else _turned_bits, backend="interpret")
+    batch, rows, columns = shape
+    arguments = build(dtype, shape), build(dtype, (batch, columns, rows))
+    kernels = fused.kernels(*arguments)
+    assert any("transpose" in kernel.schedule for kernel in kernels)
+    for kernel in kernels:
+        _check(kernel)
+
+
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0), (12, 0)])
 def test_every_generation_is_compiled_for(cc: tuple[int, int]) -> None:
     fused = nfuser.fuse(ROWS["layer_norm"], backend="interpret")
