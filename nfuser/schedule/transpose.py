@@ -63,7 +63,7 @@ def choose(
     rows, columns = ([loops[k] for k in groups[g]] for g in (along, across))
     sizes = [_extent(x, facts) for x in (rows, columns)]
     tile = _sides(sizes, staged)
-    if not _is_filled(sizes, tile):
+    if tile is None:
         return Rejection(NAME, "its tiles would be mostly empty", staged[0].tensor)
     staged = _fitting(tile, staged)
     direct = [a for a in found if a not in staged]
@@ -131,13 +131,18 @@ def _extent(loops: Sequence[LoopIndex], facts: Facts) -> int:
     return math.prod(facts.size(loop.extent) for loop in loops)
 
 
-def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int]:
-    """Return the sides of a tile: whole cache lines, or two, at both ends."""
-    fits = _shared_bytes((SIDES[0], SIDES[0]), staged) <= SHARED_BYTES
+def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int] | None:
+    """Return the sides of a tile: whole cache lines at both ends, best two of them.
+
+    None where most of each tile would be empty.
+    """
+    large, small = SIDES
+    along, across = (large if n > small else small for n in sizes)
+    fits = _shared_bytes((along, across), staged) <= SHARED_BYTES
     is_narrow = all(a.tensor.dtype.compute.itemsize <= BANK for a in staged)
-    side = SIDES[0] if fits and is_narrow else SIDES[1]
-    along, across = (min(side, SIDES[1]) if n <= SIDES[1] else side for n in sizes)
-    return along, across
+    tiles = [(along, across)] if fits and is_narrow else []
+    filled = (t for t in (*tiles, (small, small)) if _is_filled(sizes, t))
+    return next(filled, None)
 
 
 def _fitting(tile: tuple[int, int], staged: Sequence[Access]) -> list[Access]:
