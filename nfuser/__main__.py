@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``python -m nfuser demo|doctor``."""
+"""The command line: ``python -m nfuser demo|doctor|cache``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from nfuser import demo, doctor
+from nfuser import cache_command, demo, doctor
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,7 +15,11 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="six fused functions against NumPy")
     commands.add_parser("doctor", help="versions, backends, and what is missing")
+    cache = commands.add_parser("cache", help="the folder of compiled kernels")
+    cache.add_argument("action", choices=cache_command.ACTIONS)
     chosen = parser.parse_args(arguments)
+    if chosen.command == "cache":
+        return cache_command.main(chosen.action)
     return {"demo": demo.main, "doctor": doctor.main}[chosen.command]()
 
 

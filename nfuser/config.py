@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 VERSION = "0.1.0"
-FEATURES = frozenset({"concretize_resize_extents"})
+FEATURES = frozenset({"concretize_resize_extents", "disk_cache"})
 REWRITES = (
     "drop_dead_code",
     "split_complex",
@@ -50,6 +50,8 @@ class Config:
         0: never; 1: at the end of each stage; 2: after each pass.
     ``pass_limit``
         Run only the first n passes of each stage.
+    ``cache_dir``
+        Folder of compiled kernels; None: ``nfuser`` in the user's cache folder.
     ``num_threads``
         Threads of the CPU backend; None: as many as the process may use.
     ``cache_size``

@@ -76,6 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     stack = ExitStack()
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nfuser-tests-"))
     stack.enter_context(_clean(Path(folder)))
+    # And for the processes that tests start.
+    stack.enter_context(pytest.MonkeyPatch.context()).setenv("NFUSER_CACHE_DIR", folder)
     config.add_cleanup(stack.close)
     config.stash[CACHE] = Path(folder)
 

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,15 +144,15 @@ def _call(
 
 @contextmanager
 def _counting(compiled: Counter[str]) -> Generator[None]:
-    table = executable._COMPILE  # pyright: ignore[reportPrivateUsage]
+    table = executable._BACKENDS  # pyright: ignore[reportPrivateUsage]
     real, lock = table["cpu"], threading.Lock()
 
-    def counted(source: Any, device: int) -> Any:
+    def counted(source: Any) -> Any:
         with lock:
             compiled[source.digest] += 1
-        return real(source, device)
+        return real.compile(source)
 
-    table["cpu"] = counted
+    table["cpu"] = replace(real, compile=counted)
     try:
         yield
     finally:

@@ -1,39 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile one emitted CPU kernel to machine code in this process."""
+"""Compile one emitted CPU kernel to an object file."""
 
 # Numba carries few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen import half_support
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load import load_function
+from nfuser.codegen.machine_code import MachineCode
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class CpuBinary:
-    """Machine code of one kernel; ``library`` owns it."""
-
-    address: int
-    library: Any
-
-    @property
-    def assembly(self) -> str:
-        """The machine code as text."""
-        return self.library.get_asm_str()
-
-
-def compile_cpu(source: Source) -> CpuBinary:
+def compile_cpu(source: Source) -> MachineCode:
     """Compile ``source``; arguments do not alias, and arithmetic is as written."""
     with COMPILER:
         try:
@@ -52,13 +40,15 @@ def _arguments(signature: str) -> tuple[Any, ...]:
     return normalize_signature(signature)[0]
 
 
-def _compiled(function: Any, signature: str) -> CpuBinary:
+def _compiled(function: Any, signature: str) -> MachineCode:
     from numba.core import compiler, types
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
 
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
+    flags.no_compile = True  # no kernel is called from Numba
     flags.error_model = "numpy"
     flags.noalias = True
     flags.nrt = False
@@ -71,5 +61,8 @@ def _compiled(function: Any, signature: str) -> CpuBinary:
         flags,
         {},
     )
-    address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-    return CpuBinary(address, made.library)
+    with global_compiler_lock:
+        made.library.finalize()
+    # Numba keeps the object file for a disk cache of its own.
+    code = bytes(made.library._get_compiled_object())
+    return MachineCode(code, made.fndesc.llvm_func_name)

@@ -4,51 +4,84 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.cpu import print_cpu
 from nfuser.codegen.cuda import print_cuda
+from nfuser.codegen.machine_code import MachineCode
 from nfuser.debug import timing
+from nfuser.errors import NfuserError
+from nfuser.runtime.disk_cache import (
+    drop_machine_code,
+    find_machine_code,
+    keep_machine_code,
+)
 from nfuser.runtime.memo import Memo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.codegen.source import Source
     from nfuser.lower.kernel_ir import Kernel
 
 _log = logging.getLogger("nfuser")
 
 
-class Executable(Protocol):
-    """Machine code of one kernel."""
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How machine code of a kernel is made, and how it becomes something to launch."""
 
-    source: Source
+    compile: Callable[[Source], MachineCode]
+    load: Callable[[MachineCode, Source, int], Any]
+
+
+Origin: TypeAlias = Literal["compiled", "loaded", "reused"]
 
 
 class KernelCache:
-    """Executables by the digest of their source; each is compiled once."""
+    """Executables by the digest of their source; each is made once."""
 
     def __init__(self) -> None:
-        self._found: Memo[tuple[str, str, int], Any] = Memo()
+        self._found: Memo[tuple[str, str, int], tuple[Any, Origin]] = Memo()
 
-    def get(self, source: Source, backend: str, device: int) -> tuple[Any, bool]:
-        """Return the executable of ``source``, and whether it was compiled just now.
+    def get(self, source: Source, backend: str, device: int) -> tuple[Any, Origin]:
+        """Return the executable of ``source``, and where it came from for this call.
 
         Threads that ask for the same one wait for each other; Numba's compiler takes
         the others one after another.
         """
 
-        def compiled() -> Any:
-            with timing.timed("compile"), COMPILER:  # modules imported here, too
-                made = _COMPILE[backend](source, device)
-            _log.info("compiled %s for %s", source.entry, backend)
-            return made
+        def make() -> tuple[Any, Origin]:
+            with COMPILER:  # modules imported here, too
+                return _made(source, backend, device)
 
-        return self._found.get((backend, source.digest, device), compiled)
+        (made, origin), is_new = self._found.get((backend, source.digest, device), make)
+        return made, origin if is_new else "reused"
 
     def clear(self) -> None:
         """Forget everything; running programs keep what they hold."""
         self._found.clear()
+
+
+def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
+    if backend == "interpret":
+        return source, "compiled"
+    room = _BACKENDS[backend]
+    with timing.timed("load"):
+        machine = find_machine_code(source, backend)
+        if machine is not None:
+            try:
+                return room.load(machine, source, device), "loaded"
+            except NfuserError as error:
+                drop_machine_code(source, backend, str(error))
+    with timing.timed("compile"):
+        machine = room.compile(source)
+    _log.info("compiled %s for %s", source.entry, backend)
+    with timing.timed("load"):
+        keep_machine_code(source, backend, machine)
+        return room.load(machine, source, device), "compiled"
 
 
 def print_kernel(kernel: Kernel) -> Source:
@@ -58,28 +91,38 @@ def print_kernel(kernel: Kernel) -> Source:
         return (print_cuda if is_cuda else print_cpu)(kernel)
 
 
-def _compile_cpu(source: Source, device: int) -> Any:
+def _compile_cpu(source: Source) -> MachineCode:
     from nfuser.codegen.compile_cpu import compile_cpu  # noqa: PLC0415 (Numba)
+
+    return compile_cpu(source)
+
+
+def _load_cpu(machine: MachineCode, source: Source, device: int) -> Any:
+    from nfuser.codegen.load_object import load_object  # noqa: PLC0415 (llvmlite)
     from nfuser.device.cpu_kernel import CpuKernel  # noqa: PLC0415
 
-    binary = compile_cpu(source)
-    return CpuKernel(binary.address, source.kinds, keep=binary)
+    address, owner = load_object(machine)
+    return CpuKernel(address, source.kinds, keep=owner)
 
 
-def _compile_cuda(source: Source, device: int) -> Any:
+def _compile_cuda(source: Source) -> MachineCode:
     from nfuser.codegen.compile_cuda import compile_cuda  # noqa: PLC0415 (Numba)
-    from nfuser.device.module import load_cubin  # noqa: PLC0415
 
     target = source.kernel.scheduled.target
     binary = compile_cuda(
         source.text, source.entry, source.signature, cc=target.compute_capability
     )
-    return load_cubin(binary.cubin, source.entry, device)
+    return MachineCode(binary.cubin, source.entry)
 
 
-def _interpret(source: Source, device: int) -> Any:
-    return source
+def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
+    from nfuser.device.module import load_cubin  # noqa: PLC0415 (loads libcuda)
+
+    return load_cubin(machine.code, machine.entry, device)
 
 
-_COMPILE = {"cpu": _compile_cpu, "cuda": _compile_cuda, "interpret": _interpret}
+_BACKENDS = {
+    "cpu": Backend(_compile_cpu, _load_cpu),
+    "cuda": Backend(_compile_cuda, _load_cuda),
+}
 KERNELS = KernelCache()

@@ -175,6 +175,7 @@ class FusionExecutorCache:
             counters.meet(made)
             counters.add("runtimes")
             counters.add("compiled", made.compiled)
+            counters.add("loaded", made.loaded)
             counters.add("reused", made.reused)
             known = {r.segmented for r in self.runtimes.values()}
             if found.segmented in known and not is_new_here:

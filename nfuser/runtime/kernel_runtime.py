@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import nfuser.config as config
@@ -55,8 +56,9 @@ class FusionKernelRuntime:
 
     ``FusionExecutorCache.kernel_runtime_for(inputs)`` finds or makes it. ``segments``
     are the pieces in the order in which they run, each with its ``scheduled`` loops and
-    the ``source`` of its kernel; ``compiled`` and ``reused`` count the kernels that
-    were made for this runtime, and those that were there already.
+    the ``source`` of its kernel; ``compiled``, ``loaded`` and ``reused`` count the
+    kernels that were made for this runtime, those that another process had left on
+    disk, and those that were there already.
 
     >>> import numpy as np
     >>> import nfuser
@@ -75,6 +77,7 @@ class FusionKernelRuntime:
     heuristics: tuple[Heuristic, ...]
     segments: tuple[CompiledSegment, ...]
     compiled: int
+    loaded: int
     reused: int
 
 
@@ -91,17 +94,16 @@ def build_runtime(
 ) -> FusionKernelRuntime:
     """Schedule, lower, print and compile every segment that nobody has yet."""
     made: list[CompiledSegment] = []
-    compiled = 0
+    origins: Counter[str] = Counter()
     for segment, heuristic in zip(segmented.segments, heuristics, strict=True):
         lowered = _lowered(segment, heuristic, place.target)
         scheduled, source = lowered.scheduled, lowered.source
         _dump(lowered)
-        executable, is_new = KERNELS.get(source, place.backend, place.device.index)
-        compiled += is_new
+        executable, origin = KERNELS.get(source, place.backend, place.device.index)
+        origins[origin] += 1
         made.append(CompiledSegment(segment, scheduled, source, executable))
-    return FusionKernelRuntime(
-        segmented, heuristics, tuple(made), compiled, len(made) - compiled
-    )
+    counts = (origins[origin] for origin in ("compiled", "loaded", "reused"))
+    return FusionKernelRuntime(segmented, heuristics, tuple(made), *counts)
 
 
 def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:

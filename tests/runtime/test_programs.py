@@ -132,8 +132,8 @@ def test_sizes_that_do_not_fit_leave_no_trace_in_the_cache() -> None:
 def test_the_kernel_cache_compiles_a_source_once_a_device() -> None:
     source = _Planner(lambda x: x * 2, X)(X).runtime.segments[0].source
     cache = KernelCache()
-    assert cache.get(source, "interpret", 0) == (source, True)
-    assert cache.get(source, "interpret", 0) == (source, False)
-    assert cache.get(source, "interpret", 1) == (source, True)
+    assert cache.get(source, "interpret", 0) == (source, "compiled")
+    assert cache.get(source, "interpret", 0) == (source, "reused")
+    assert cache.get(source, "interpret", 1) == (source, "compiled")
     cache.clear()
-    assert cache.get(source, "interpret", 0) == (source, True)
+    assert cache.get(source, "interpret", 0) == (source, "compiled")

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compiler gives: bytes that any process on such a machine can load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """A cubin or an object file of one kernel, and the name its function has there."""
+
+    code: bytes
+    entry: str
