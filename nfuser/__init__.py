@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
-from nfuser.frontend.check import check
-from nfuser.frontend.definition import FusionDefinition
-from nfuser.frontend.definition_types import DataType
 from nfuser.frontend.fused import Fused, fuse
-from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+
+if TYPE_CHECKING:
+    from nfuser.frontend.check import check
+    from nfuser.frontend.definition import FusionDefinition
+    from nfuser.frontend.definition_types import DataType
+    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
     "DataType",
@@ -23,3 +28,24 @@ __all__ = [
     "check",
     "fuse",
 ]
+
+# Public names that a process which only calls fused functions can do without.
+_ON_FIRST_USE = {
+    "DataType": "nfuser.frontend.definition_types",
+    "FusionDefinition": "nfuser.frontend.definition",
+    "FusionExecutorCache": "nfuser.runtime.executor_cache",
+    "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
+    "check": "nfuser.frontend.check",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        message = f"module 'nfuser' has no attribute {name!r}"
+        raise AttributeError(message)
+    found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nfuser.ir.base import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MachineCode:
     """A cubin or an object file of one kernel, and the name its function has there."""
 

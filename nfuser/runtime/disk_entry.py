@@ -8,12 +8,11 @@ checksum is over the entry's key too, so a file under another's name is refused.
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
-from dataclasses import dataclass
 
 from nfuser.codegen.machine_code import MachineCode
 from nfuser.errors import NfuserError
+from nfuser.ir.base import value
 
 _MAGIC = b"nfuser\0\1"
 _FRAME = struct.Struct("<8sIQ32s")
@@ -23,7 +22,7 @@ class DamagedEntryError(NfuserError):
     """A file is not the whole entry that its name promises."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entry:
     """A compiled kernel with what ``python -m nfuser cache ls`` shows of it."""
 
@@ -37,7 +36,7 @@ def pack(key: str, entry: Entry) -> bytes:
     """Return the contents of the file of ``entry``."""
     code = entry.machine.code
     words = (entry.machine.entry, entry.kernel, entry.backend, entry.target)
-    header = json.dumps(words).encode()
+    header = "\n".join(words).encode()
     checksum = _checksum(key, header, code)
     return _FRAME.pack(_MAGIC, len(header), len(code), checksum) + header + code
 
@@ -51,7 +50,7 @@ def unpack(key: str, data: bytes) -> Entry:
     >>> unpack("key", pack("key", made)[:-1])
     Traceback (most recent call last):
         ...
-    nfuser.runtime.disk_entry.DamagedEntryError: it has 80 bytes, not 81
+    nfuser.runtime.disk_entry.DamagedEntryError: it has 67 bytes, not 68
     """
     if len(data) < _FRAME.size:
         raise DamagedEntryError(f"it has {len(data)} bytes, fewer than its frame")
@@ -65,7 +64,10 @@ def unpack(key: str, data: bytes) -> Entry:
     code = data[_FRAME.size + header_size :]
     if _checksum(key, header, code) != checksum:
         raise DamagedEntryError("its checksum is wrong")
-    function, kernel, backend, target = json.loads(header)
+    words = header.decode().split("\n")
+    if len(words) != 4:
+        raise DamagedEntryError(f"its header has {len(words)} words, not 4")
+    function, kernel, backend, target = words
     return Entry(MachineCode(code, function), kernel, backend, target)
 
 

@@ -12,7 +12,6 @@ import hashlib
 import os
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ import nfuser.codegen as codegen
 from nfuser.config import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from nfuser.codegen.source import Source
 
 _COMPILERS = {
@@ -33,6 +34,10 @@ _FAMILIES = {
     "cuda": ("numba-", "numba_cuda-", "llvmlite-", "nvidia_", "cuda_"),
 }
 _TOOLKIT = ("CUDA_HOME", "CUDA_PATH")
+_PROCESSOR = (  # of /proc/cpuinfo; the first processor speaks for all
+    *("vendor_id", "cpu family", "model", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
+)
 
 
 def key_of(source: Source, backend: str) -> str:
@@ -92,15 +97,36 @@ def _versions(backend: str) -> list[str]:
         ]
     for name in _COMPILERS[backend]:
         if not any(f.lower().startswith(f"{name}-") for f in found):
-            try:  # a package that lies elsewhere than its metadata
-                found.append(f"{name}-{version(name)}")
-            except PackageNotFoundError:
-                found.append(f"{name}-unknown")
+            found.append(f"{name}-{_version_elsewhere(name)}")
     return sorted(found)
 
 
-def _processor() -> tuple[str, str, str]:
-    import llvmlite.binding as llvm  # noqa: PLC0415 (who loads an object needs it)
+def _version_elsewhere(name: str) -> str:
+    """Return the version of a package that lies elsewhere than its metadata."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (slow)
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _processor() -> Hashable:
+    """Return what compilers ask of this processor."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            first, _, _ = file.read(16384).partition("\n\n")
+    except OSError:
+        return _processor_by_llvm()
+    rows = (line.partition(":") for line in first.splitlines())
+    facts = {name.strip(): text.strip() for name, _, text in rows}
+    known = tuple((name, facts[name]) for name in _PROCESSOR if name in facts)
+    is_told = any(name in facts for name in ("flags", "Features"))
+    return (os.uname().machine, known) if is_told else _processor_by_llvm()
+
+
+def _processor_by_llvm() -> Hashable:
+    import llvmlite.binding as llvm  # noqa: PLC0415 (slow)
 
     features = llvm.get_host_cpu_features().flatten()
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features

@@ -14,7 +14,6 @@ import contextlib
 import errno
 import logging
 import os
-import secrets
 import stat
 import time
 import warnings
@@ -77,7 +76,7 @@ class DiskStore:
             return
         data = pack(key, entry)
         path = self._path(key)
-        aside = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_ASIDE}")
+        aside = path.with_name(f"{path.name}.{os.urandom(8).hex()}{_ASIDE}")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             self._write(aside, data)

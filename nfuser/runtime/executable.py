@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nfuser.codegen.compiler_lock import COMPILER
@@ -13,6 +12,7 @@ from nfuser.codegen.cuda import print_cuda
 from nfuser.codegen.machine_code import MachineCode
 from nfuser.debug import timing
 from nfuser.errors import NfuserError
+from nfuser.ir.base import value
 from nfuser.runtime.disk_cache import (
     drop_machine_code,
     find_machine_code,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("nfuser")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Backend:
     """How machine code of a kernel is made, and how it becomes something to launch."""
 

@@ -20,7 +20,8 @@ import pytest
 import nfuser
 from nfuser import __main__ as command_line
 from nfuser import config
-from nfuser.codegen.load_object import is_portable, undefined_symbols
+from nfuser.codegen.elf import read_object
+from nfuser.codegen.load_object import is_portable
 from nfuser.codegen.machine_code import MachineCode
 from nfuser.runtime import disk_key
 from nfuser.runtime.disk_cache import current_store, folder_in_force, store_in
@@ -266,7 +267,7 @@ def test_kernels_call_only_what_every_process_has() -> None:
     assert len(keys) == 2 * len(calls)  # none was left out
     objects = [store.read(key).machine.code for key in keys]
     assert all(is_portable(code) for code in objects)
-    called = {name for code in objects for name in undefined_symbols(code)}
+    called = {name for code in objects for name in read_object(code).undefined}
     assert {"fmod", "fmodf"} <= called
     assert not any("numba" in name.lower() or "NRT" in name for name in called)
 
