@@ -14,16 +14,21 @@ if TYPE_CHECKING:
     from nfuser.frontend.check import check
     from nfuser.frontend.definition import FusionDefinition
     from nfuser.frontend.definition_types import DataType
+    from nfuser.frontend.spec import Spec
+    from nfuser.frontend.stages import Compiled, Lowered
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
+    "Compiled",
     "DataType",
     "Fused",
     "FusionDefinition",
     "FusionExecutorCache",
     "FusionKernelRuntime",
+    "Lowered",
     "NfuserError",
+    "Spec",
     "__version__",
     "check",
     "fuse",
@@ -31,10 +36,13 @@ __all__ = [
 
 # Public names that a process which only calls fused functions can do without.
 _ON_FIRST_USE = {
+    "Compiled": "nfuser.frontend.stages",
     "DataType": "nfuser.frontend.definition_types",
     "FusionDefinition": "nfuser.frontend.definition",
     "FusionExecutorCache": "nfuser.runtime.executor_cache",
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
+    "Lowered": "nfuser.frontend.stages",
+    "Spec": "nfuser.frontend.spec",
     "check": "nfuser.frontend.check",
 }
 

@@ -20,7 +20,10 @@ from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.plan_table import PlanTable
 from nfuser.frontend.ready import make_ready
 from nfuser.frontend.scalar_checks import check_scalars
+from nfuser.frontend.spec import with_arrays
+from nfuser.frontend.stages import Form, Lowered
 from nfuser.frontend.variants import Variants
+from nfuser.frontend.warmup import warm_up
 from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.place import common_place, find_place
@@ -28,11 +31,13 @@ from nfuser.runtime.plan import symbol_values
 from nfuser.trace import current_tracer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from nfuser.concretize import ResizePolicy
+    from nfuser.device.descriptor import Descriptor
     from nfuser.frontend.ready import Ready
     from nfuser.frontend.variants import Variant
+    from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
 
 P = ParamSpec("P")
@@ -126,6 +131,14 @@ class Fused(Generic[P, R]):
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
     ) -> Ready:
         """Return the plan of a call that ``variant`` serves; it captures ``arrays``."""
+        asked = self._asked(variant, arrays, described)
+        plan = variant.cache.plan(*asked, self._counters, variant.trace.fusion)
+        return make_ready(variant, plan, asked[0], described, arrays)
+
+    def _asked(
+        self, variant: Variant, arrays: tuple[Any, ...], described: Described
+    ) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
+        """Return where a call runs, and what its arrays and its integers are."""
         trace = variant.trace
         descriptors = dict(described.arrays)
         named = described.named(descriptors)
@@ -137,10 +150,63 @@ class Fused(Generic[P, R]):
         integers = {s: n for s, n in described.numbers.items() if type(n) is int}
         check_scalars(trace.checks, symbol_values(descriptors, integers))
         place = find_place(library, device, self._backend, has_arrays=bool(descriptors))
-        plan = variant.cache.plan(
-            place, descriptors, integers, self._counters, trace.fusion
-        )
-        return make_ready(variant, plan, place, described, arrays)
+        return place, descriptors, integers
+
+    # -- compiling without a call --------------------------------------------
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered[P, R]:
+        """Write the kernels of a call, after ``jax.jit``; ``compile`` them next.
+
+        Arguments are as in a call; ``nfuser.Spec`` may stand for an array.
+
+        >>> import numpy as np, nfuser
+        >>> scaled = fuse(lambda x, a: x * a)
+        >>> compiled = scaled.lower(nfuser.Spec((2, 3)), 2.0).compile()
+        >>> compiled(np.ones((2, 3), np.float32), 3.0)
+        array([[3., 3., 3.],
+               [3., 3., 3.]], dtype=float32)
+        """
+        given, named = with_arrays((args, kwargs))
+        form = Form(given, named)
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = Arguments(given, named, self._function)
+        with self._lock:
+            described = Described(arguments, self._function)
+            call = (arguments, described, given, named)
+            found = self._variants.find(*call) or self._variants.trace(
+                *call, self._counters
+            )
+            asked = self._asked(*found, described)
+            variant = found[0]
+            sources = variant.cache.sources(
+                *asked, self._counters, variant.trace.fusion
+            )
+
+        def prepare() -> None:
+            self._prepare(arguments, given, named)
+
+        return Lowered(self._name, sources, form, prepare, self)
+
+    def warmup(self, specs: Iterable[Any], *, progress: bool = False) -> None:
+        """Compile for calls to come, of which nothing is run.
+
+        Each of ``specs`` is what a call is given: a tuple of arguments, or the only
+        one; ``nfuser.Spec`` may stand for an array. ``progress`` draws a bar where
+        standard error is a terminal.
+
+        >>> import nfuser
+        >>> doubled = fuse(lambda x: x * 2)
+        >>> doubled.warmup([nfuser.Spec((8, 8)), nfuser.Spec((1, 8))])
+        >>> doubled.cache_info().compiled > 0
+        True
+        """
+        steps = [functools.partial(self._warm, spec) for spec in specs]
+        warm_up(self._name, steps, progress=progress)
+
+    def _warm(self, spec: Any) -> None:
+        given = with_arrays(spec if type(spec) is tuple else (spec,))
+        self._prepare(Arguments(given, {}, self._function), given, {})
 
     # -- looking inside ------------------------------------------------------
 

@@ -31,6 +31,7 @@ from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
     heuristics_for,
+    sources_for,
 )
 from nfuser.runtime.memo import Memo
 from nfuser.runtime.place import common_place, find_place
@@ -48,11 +49,13 @@ from nfuser.segment.segmented import text as segmented_text
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
+    from nfuser.codegen.source import Source
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.device.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
+    from nfuser.schedule.facts import Facts
     from nfuser.schedule.scheduled import Heuristic
 
 
@@ -118,6 +121,36 @@ class FusionExecutorCache:
         ``counters`` are the caller's. So is ``fusion``, which says the same as that of
         this cache: it names the caller's lines if the sizes do not fit.
         """
+        found, facts, is_new_here = self._found(
+            place, arrays, integers, counters, fusion
+        )
+        heuristics = heuristics_for(found.segmented, facts)
+        runtime = self._runtime(found, heuristics, place, counters, is_new_here)
+        return build_plan(
+            found, runtime, facts, place, arrays, heuristics, self._decided
+        )
+
+    def sources(
+        self,
+        place: Place,
+        arrays: Mapping[int, Descriptor],
+        integers: Mapping[int, int],
+        counters: Counters,
+        fusion: Fusion | None = None,
+    ) -> tuple[Source, ...]:
+        """Return the kernels of the plan that ``plan`` would give, not compiled."""
+        found, facts, _ = self._found(place, arrays, integers, counters, fusion)
+        heuristics = heuristics_for(found.segmented, facts)
+        return sources_for(found.segmented, heuristics, place)
+
+    def _found(
+        self,
+        place: Place,
+        arrays: Mapping[int, Descriptor],
+        integers: Mapping[int, int],
+        counters: Counters,
+        fusion: Fusion | None,
+    ) -> tuple[Concretization, Facts, bool]:
         values = symbol_values(arrays, integers)
         is_static = policy_in_force(self._resize) == "static"
         answers = answer(
@@ -125,12 +158,7 @@ class FusionExecutorCache:
         )
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)
-        facts = facts_of(found, place, arrays, values)
-        heuristics = heuristics_for(found.segmented, facts)
-        runtime = self._runtime(found, heuristics, place, counters, is_new_here)
-        return build_plan(
-            found, runtime, facts, place, arrays, heuristics, self._decided
-        )
+        return found, facts_of(found, place, arrays, values), is_new_here
 
     def _concretization(
         self, answers: Answers, counters: Counters, is_new_here: bool

@@ -106,6 +106,14 @@ def build_runtime(
     return FusionKernelRuntime(segmented, heuristics, tuple(made), *counts)
 
 
+def sources_for(
+    segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
+) -> tuple[Source, ...]:
+    """Return what ``build_runtime`` would compile; nothing is compiled yet."""
+    pairs = zip(segmented.segments, heuristics, strict=True)
+    return tuple(_lowered(s, h, place.target).source for s, h in pairs)
+
+
 def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:
     fusion, scheduler = segment.fusion, _scheduler(segment)
 
