@@ -147,10 +147,10 @@ def _counting(compiled: Counter[str]) -> Generator[None]:
     table = executable._BACKENDS  # pyright: ignore[reportPrivateUsage]
     real, lock = table["cpu"], threading.Lock()
 
-    def counted(source: Any) -> Any:
+    def counted(task: Any) -> Any:
         with lock:
-            compiled[source.digest] += 1
-        return real.compile(source)
+            compiled[task.text] += 1
+        return real.compile(task)
 
     table["cpu"] = replace(real, compile=counted)
     try:

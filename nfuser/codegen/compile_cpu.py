@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nfuser.codegen import half_support
 from nfuser.codegen.compiler_lock import COMPILER
@@ -17,19 +17,16 @@ from nfuser.codegen.load import load_function
 from nfuser.codegen.machine_code import MachineCode
 from nfuser.errors import CompileError
 
-if TYPE_CHECKING:
-    from nfuser.codegen.source import Source
 
-
-def compile_cpu(source: Source) -> MachineCode:
-    """Compile ``source``; arguments do not alias, and arithmetic is as written."""
+def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
+    """Compile a kernel; arguments do not alias, and arithmetic is as written."""
     with COMPILER:
         try:
             half_support.install()
-            function, _ = load_function(source.text, source.entry)
-            return _compiled(function, source.signature)
+            function, _ = load_function(source_text, entry)
+            return _compiled(function, signature)
         except Exception as error:
-            message = f"kernel {source.entry} did not compile: {error}\n{source.text}"
+            message = f"kernel {entry} did not compile: {error}\n{source_text}"
             raise CompileError(message) from error
 
 

@@ -23,7 +23,6 @@ from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.frontend.spec import with_arrays
 from nfuser.frontend.stages import Form, Lowered
 from nfuser.frontend.variants import Variants
-from nfuser.frontend.warmup import warm_up
 from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.place import common_place, find_place
@@ -186,14 +185,14 @@ class Fused(Generic[P, R]):
         def prepare() -> None:
             self._prepare(arguments, given, named)
 
-        return Lowered(self._name, sources, form, prepare, self)
+        return Lowered(self._name, asked[0].backend, sources, form, prepare, self)
 
     def warmup(self, specs: Iterable[Any], *, progress: bool = False) -> None:
         """Compile for calls to come, of which nothing is run.
 
         Each of ``specs`` is what a call is given: a tuple of arguments, or the only
-        one; ``nfuser.Spec`` may stand for an array. ``progress`` draws a bar where
-        standard error is a terminal.
+        one; ``nfuser.Spec`` may stand for an array. Many kernels are compiled in
+        several processes. ``progress`` draws a bar where standard error is a terminal.
 
         >>> import nfuser
         >>> doubled = fuse(lambda x: x * 2)
@@ -201,12 +200,12 @@ class Fused(Generic[P, R]):
         >>> doubled.cache_info().compiled > 0
         True
         """
-        steps = [functools.partial(self._warm, spec) for spec in specs]
-        warm_up(self._name, steps, progress=progress)
+        from nfuser.frontend.warmup import warm_up  # noqa: PLC0415 (subprocess is slow)
 
-    def _warm(self, spec: Any) -> None:
-        given = with_arrays(spec if type(spec) is tuple else (spec,))
-        self._prepare(Arguments(given, {}, self._function), given, {})
+        calls: list[tuple[Any, ...]]
+        calls = [s if isinstance(s, tuple) else (s,) for s in specs]
+        lowered = [self.lower(*call) for call in calls]
+        warm_up(self._name, lowered, progress=progress)
 
     # -- looking inside ------------------------------------------------------
 

@@ -24,28 +24,30 @@ class Lowered(Generic[P, R]):
     def __init__(
         self,
         name: str,
+        backend: str,
         sources: Sequence[Source],
         form: Form,
         prepare: Callable[[], None],
         call: Callable[P, R],
     ) -> None:
         self.name = name
-        self._sources = tuple(sources)
+        self.backend = backend
+        self.sources = tuple(sources)
         self._form = form
         self._prepare = prepare
         self._call = call
 
     def as_text(self) -> str:
         """Return the source of all kernels, in the order in which they run."""
-        return "\n\n".join(source.text for source in self._sources)
+        return "\n\n".join(source.text for source in self.sources)
 
     def compile(self) -> Compiled[P, R]:
         """Compile every kernel that nobody has compiled before."""
         self._prepare()
-        return Compiled(self.name, self._sources, self._form, self._call)
+        return Compiled(self.name, self.sources, self._form, self._call)
 
     def __repr__(self) -> str:
-        return f"<nfuser.Lowered {self.name}, {len(self._sources)} kernels>"
+        return f"<nfuser.Lowered {self.name}, {len(self.sources)} kernels>"
 
 
 class Compiled(Generic[P, R]):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.cpu import print_cpu
 from nfuser.codegen.cuda import print_cuda
-from nfuser.codegen.machine_code import MachineCode
 from nfuser.debug import timing
 from nfuser.errors import NfuserError
 from nfuser.ir.base import value
+from nfuser.runtime.compile_task import Task, run, task_of
 from nfuser.runtime.disk_cache import (
     drop_machine_code,
     find_machine_code,
@@ -23,6 +23,7 @@ from nfuser.runtime.memo import Memo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.codegen.machine_code import MachineCode
     from nfuser.codegen.source import Source
     from nfuser.lower.kernel_ir import Kernel
 
@@ -33,7 +34,7 @@ _log = logging.getLogger("nfuser")
 class Backend:
     """How machine code of a kernel is made, and how it becomes something to launch."""
 
-    compile: Callable[[Source], MachineCode]
+    compile: Callable[[Task], MachineCode]
     load: Callable[[MachineCode, Source, int], Any]
 
 
@@ -77,7 +78,7 @@ def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
             except NfuserError as error:
                 drop_machine_code(source, backend, str(error))
     with timing.timed("compile"):
-        machine = room.compile(source)
+        machine = room.compile(task_of(source, backend))
     _log.info("compiled %s for %s", source.entry, backend)
     with timing.timed("load"):
         keep_machine_code(source, backend, machine)
@@ -91,28 +92,12 @@ def print_kernel(kernel: Kernel) -> Source:
         return (print_cuda if is_cuda else print_cpu)(kernel)
 
 
-def _compile_cpu(source: Source) -> MachineCode:
-    from nfuser.codegen.compile_cpu import compile_cpu  # noqa: PLC0415 (Numba)
-
-    return compile_cpu(source)
-
-
 def _load_cpu(machine: MachineCode, source: Source, device: int) -> Any:
     from nfuser.codegen.load_object import load_object  # noqa: PLC0415 (llvmlite)
     from nfuser.device.cpu_kernel import CpuKernel  # noqa: PLC0415
 
     address, owner = load_object(machine)
     return CpuKernel(address, source.kinds, keep=owner)
-
-
-def _compile_cuda(source: Source) -> MachineCode:
-    from nfuser.codegen.compile_cuda import compile_cuda  # noqa: PLC0415 (Numba)
-
-    target = source.kernel.scheduled.target
-    binary = compile_cuda(
-        source.text, source.entry, source.signature, cc=target.compute_capability
-    )
-    return MachineCode(binary.cubin, source.entry)
 
 
 def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
@@ -122,7 +107,7 @@ def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
 
 
 _BACKENDS = {
-    "cpu": Backend(_compile_cpu, _load_cpu),
-    "cuda": Backend(_compile_cuda, _load_cuda),
+    "cpu": Backend(run, _load_cpu),
+    "cuda": Backend(run, _load_cuda),
 }
 KERNELS = KernelCache()

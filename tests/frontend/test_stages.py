@@ -18,6 +18,7 @@ import pytest
 import nfuser
 from nfuser import Spec
 from nfuser.errors import ArgumentError
+from nfuser.runtime import compile_ahead
 from nfuser.runtime.registry import forget_all
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -124,7 +125,8 @@ def test_a_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> 
         nfuser.fuse(_two_kernels).warmup(specs)
     assert file.getvalue() == ""
     drawn = terminal.getvalue().split("\r")[1:]
-    assert [row.split("] ")[1][:3] for row in drawn] == ["0/2", "1/2", "2/2"]
+    calls = [row for row in drawn if "calls" in row]
+    assert [row.split("] ")[1][:3] for row in calls] == ["0/2", "1/2", "2/2"]
     assert all(row.startswith("warming up _two_kernels [") for row in drawn)
 
 
@@ -135,3 +137,32 @@ def test_a_warm_process_loads_what_another_warmed_up() -> None:
     fused(X)
     assert fused.cache_info().compiled == 0
     assert fused.cache_info().loaded == len(fused.kernels(X))
+
+
+def test_many_kernels_are_compiled_in_several_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compile_ahead, "KERNELS_A_PROCESS", 1)
+    monkeypatch.setattr(compile_ahead, "available_threads", lambda: 2)
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    fused = nfuser.fuse(_two_kernels)
+    fused.warmup([Spec((3, 4)), Spec((3, 4), "float64")], progress=True)
+    monkeypatch.undo()
+    info = fused.cache_info()
+    assert info.compiled == 0  # here
+    assert info.loaded > 2
+    assert f"{info.loaded}/{info.loaded} kernels" in terminal.getvalue()
+    np.testing.assert_allclose(fused(X)[0], _two_kernels(X)[0], rtol=1e-6)
+    assert fused.cache_info().compiled == 0
+
+
+def test_where_a_helping_process_fails_the_caller_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compile_ahead, "KERNELS_A_PROCESS", 1)
+    monkeypatch.setattr(compile_ahead, "available_threads", lambda: 2)
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    fused = nfuser.fuse(_two_kernels)
+    fused.warmup([Spec((3, 4)), Spec((3, 4), "float64")])
+    assert fused.cache_info().compiled > 2

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile many kernels in several processes, and leave them on disk.
+
+Numba compiles one kernel at a time in a process, and another process has to import it
+first, which takes as long as some five kernels do. So this is for many kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from nfuser.device.affinity import available_threads
+from nfuser.runtime.compile_task import task_of
+from nfuser.runtime.disk_cache import (
+    BACKENDS,
+    current_store,
+    find_machine_code,
+    keep_machine_code,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nfuser.codegen.source import Source
+
+KERNELS_A_PROCESS = 8
+"""What a process must compile to be worth its start."""
+
+_MOST_PROCESSES = 16
+
+
+def missing_kernels(
+    sources: Iterable[tuple[Source, str]],
+) -> list[tuple[Source, str]]:
+    """Return those of ``sources``, each with its backend, that are not on disk."""
+    store = current_store()
+    if store is None or not store.is_usable:
+        return []
+    fresh = {(source.digest, backend): source for source, backend in sources}
+    return [
+        (source, backend)
+        for (_, backend), source in fresh.items()
+        if backend in BACKENDS and find_machine_code(source, backend) is None
+    ]
+
+
+def compile_ahead(missing: list[tuple[Source, str]], step: Callable[[], None]) -> None:
+    """Compile ``missing`` if they are many; call ``step`` after each.
+
+    What is left out, or fails, is compiled where it is used, as always.
+    """
+    processes = min(
+        available_threads(), len(missing) // KERNELS_A_PROCESS, _MOST_PROCESSES
+    )
+    if processes < 2:
+        return
+    queue: SimpleQueue[tuple[Source, str]] = SimpleQueue()
+    for pair in missing:
+        queue.put(pair)
+    with ThreadPoolExecutor(processes) as pool:
+        for _ in range(processes):
+            pool.submit(_drive, queue, step)
+
+
+def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> None:
+    """Hand tasks to one process until there are none, or it is gone."""
+    command = [sys.executable, "-m", "nfuser.runtime.compile_worker"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while True:
+            try:
+                source, backend = queue.get_nowait()
+            except Empty:
+                process.stdin.close()
+                return
+            try:
+                pickle.dump(task_of(source, backend), process.stdin)
+                process.stdin.flush()
+                machine = pickle.load(process.stdout)
+            except (OSError, EOFError, pickle.UnpicklingError):
+                return
+            if machine is not None:
+                keep_machine_code(source, backend, machine)
+            step()
