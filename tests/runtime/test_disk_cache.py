@@ -243,6 +243,26 @@ def test_a_writer_that_is_killed_harms_nobody(tmp_path: Path) -> None:
     assert _process(CALL, tmp_path)[0] == "0 1"
 
 
+CUBIN = (
+    "import sys, numpy as np, nfuser\n"
+    "from nfuser.runtime import disk_cache\n"
+    "from nfuser.runtime.compile_task import run, task_of\n"
+    "f = nfuser.fuse(lambda x: np.exp(x) * 3, backend='interpret')\n"
+    "(source,) = f.lower(np.ones((4, 8), np.float32)).sources\n"
+    "found = disk_cache.find_machine_code(source, 'cuda')\n"
+    "print(found is not None, [n for n in sys.modules if n.startswith('numba')])\n"
+    "if found is None:\n"
+    "    made = run(task_of(source, 'cuda'))\n"
+    "    disk_cache.keep_machine_code(source, 'cuda', made)\n"
+)
+
+
+def test_a_cubin_is_found_again_without_numba(tmp_path: Path) -> None:
+    pytest.importorskip("numba_cuda")
+    assert _process(CUBIN, tmp_path)[0] == "False []"
+    assert _process(CUBIN, tmp_path)[0] == "True []"
+
+
 @pytest.mark.parametrize("shapes", [False, True])
 def test_random_programs_compile_nothing_in_a_second_process(
     tmp_path: Path, shapes: bool
