@@ -417,7 +417,7 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
         return quotient
     rest, divisor = _cancelled(rest, divisor)
     if isinstance(rest, Binary) and rest.op is Op.FLOORDIV:
-        return quotient + _binary(Op.FLOORDIV, rest.lhs, rest.rhs * divisor)
+        return quotient + floor_divide(rest.lhs, rest.rhs * divisor)
     return quotient + _binary(Op.FLOORDIV, rest, divisor)
 
 
@@ -445,6 +445,8 @@ def upper_bound(x: Scalar) -> Scalar | None:
                     term = term * (extent - 1)
                 case Binary(Op.MOD, _, divisor):
                     term = term * (divisor - 1)
+                case Binary(Op.FLOORDIV, LoopIndex(_, Const(extent)), Const(divisor)):
+                    term = term * ((extent - 1) // divisor)
                 case Binary():
                     return None
                 case Select():

@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from nfuser.schedule.scheduled import Patterns
 
 NAME = "transpose"
-SIDES = (64, 32)  # elements of one side of a tile; the second where they are wide
-THREADS = 256
+TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element
+SMALL = 32  # shortest side
+THREADS = 256  # at least, where a tile has packets for them
+PER_THREAD = 16  # elements
 SHARED_BYTES = 40 * 1024
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
 BANK = 4  # bytes
+WARP = 32  # threads, and banks
 
 
 def choose(
@@ -72,6 +75,7 @@ def choose(
         packet_width(columns, staged, facts),
     )
     tensors = memory_tensors(fusion)
+    room = math.prod(tile)
     return TransposeHeuristic(
         groups,
         steps,
@@ -79,7 +83,7 @@ def choose(
         across,
         tile,
         widths,
-        min(THREADS, math.prod(tile) // max(widths)),
+        min(max(room // PER_THREAD, THREADS), room // max(widths)),
         wide_index,
         packed(rows, direct, widths[0], facts, tensors)
         | packed(columns, staged, widths[1], facts, tensors),
@@ -134,15 +138,23 @@ def _extent(loops: Sequence[LoopIndex], facts: Facts) -> int:
 def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int] | None:
     """Return the sides of a tile: whole cache lines at both ends, best two of them.
 
-    None where most of each tile would be empty.
+    The first that shared memory holds; None where most of each tile would be empty.
     """
-    large, small = SIDES
-    along, across = (large if n > small else small for n in sizes)
-    fits = _shared_bytes((along, across), staged) <= SHARED_BYTES
-    is_narrow = all(a.tensor.dtype.compute.itemsize <= BANK for a in staged)
-    tiles = [(along, across)] if fits and is_narrow else []
-    filled = (t for t in (*tiles, (small, small)) if _is_filled(sizes, t))
+    widest = max(a.tensor.dtype.itemsize for a in staged)
+    tiles = [
+        (_shortened(along, sizes[0]), _shortened(across, sizes[1]))
+        for along, across, most in TILES
+        if widest <= most
+    ]
+    fitting = [t for t in tiles if _shared_bytes(t, staged) <= SHARED_BYTES]
+    filled = (t for t in fitting or tiles[-1:] if _is_filled(sizes, t))
     return next(filled, None)
+
+
+def _shortened(side: int, size: int) -> int:
+    while side > SMALL and size <= side // 2:
+        side //= 2
+    return side
 
 
 def _fitting(tile: tuple[int, int], staged: Sequence[Access]) -> list[Access]:
@@ -188,11 +200,21 @@ class _Side:
     place: LoopAxis
     element: LoopAxis | None
     places: int
+    size: int
 
-    @property
-    def inner(self) -> list[LoopAxis]:
-        """What lies within a tile, outermost first."""
-        return [self.place, *([self.element] if self.element else [])]
+    def rows(self, builder: NestBuilder, neighbours: int) -> list[LoopAxis]:
+        """Return the positions within a tile as axes, outermost first.
+
+        A warp runs through ``neighbours`` places of the other side; the positions that
+        it takes beside them lie so far apart that their banks are the next ones.
+        """
+        elements = [self.element] if self.element else []
+        if neighbours >= WARP or self.size < WARP:
+            return [self.place, *elements]
+        position = builder.merge([*elements, self.place])
+        group, within = builder.split(position, WARP, Tail.EXACT)
+        step, rest = builder.split(within, neighbours, Tail.EXACT)
+        return [rest, group, step]
 
 
 def _side(builder: NestBuilder, axis: LoopAxis, size: int, width: int) -> _Side:
@@ -201,7 +223,7 @@ def _side(builder: NestBuilder, axis: LoopAxis, size: int, width: int) -> _Side:
         axis, element = builder.split(axis, width, Tail.EXACT)
     places = size // width
     tile, place = builder.split(axis, places, Tail.CLAMP)
-    return _Side(tile, place, element, places)
+    return _Side(tile, place, element, places, size)
 
 
 def _nest(
@@ -209,9 +231,9 @@ def _nest(
 ) -> tuple[Nest, Scalar]:
     """Return the nest one way through the tile, and where it stands in shared memory.
 
-    Both nests have the same blocks and threads. Rows of a tile's array begin in banks
-    one after the other, and elements of one packet lie apart by as much as there are
-    packets, so that a warp finds its neighbours along either side in other banks.
+    Both nests have the same blocks and threads. The position along a side counts
+    places first, then elements of packets; the rows of a tile's array begin in
+    neighbouring banks.
     """
     builder = NestBuilder(loops, ())
     axes = [
@@ -225,7 +247,7 @@ def _nest(
     rest = [axis for k, axis in enumerate(axes) if k not in used]
     block = builder.merge([*rest, across.tile, along.tile])
     rows, packets = (along, across) if is_across else (across, along)
-    part = builder.merge([*rows.inner, packets.place])
+    part = builder.merge([*rows.rows(builder, packets.places), packets.place])
     item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
     builder.bind(block, Binding.BLOCK_X)
     builder.bind(thread, Binding.THREAD_X)

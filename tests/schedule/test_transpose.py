@@ -203,7 +203,9 @@ def _worst_conflict(nest: Nest, place: Scalar, itemsize: int, threads: int) -> i
 @pytest.mark.parametrize(
     "dtype", ["uint8", "float16", "int16", "float32", "int64", "float64"]
 )
-@pytest.mark.parametrize("sizes", [(64, 64), (63, 61), (32, 32)])
+@pytest.mark.parametrize(
+    "sizes", [(64, 64), (63, 61), (32, 32), (63, 64), (128, 63), (128, 128)]
+)
 def test_a_warp_meets_each_bank_once(dtype: str, sizes: tuple[int, int]) -> None:
     call = Call(
         _turned_sum, _array(*sizes, dtype=dtype), _array(*sizes[::-1], dtype=dtype)
