@@ -74,6 +74,7 @@ class Call:
             (compiled,),
             1,
             0,
+            0,
         )
         slots = {t: self._slot(t) for t in (*inputs, *self.fusion.outputs)}
         program = build_program(
