@@ -8,7 +8,7 @@ import struct
 from nfuser.errors import CompileError
 from nfuser.ir.base import value
 
-_SYMBOLS, _RELOCATIONS, NO_BITS = 2, 4, 8  # SHT_SYMTAB, SHT_RELA, SHT_NOBITS
+_SYMBOLS, _RELOCATIONS, NO_BITS = 2, 4, 8  # kinds of sections, as ELF numbers them
 _MADE_BY_LOADERS = frozenset({"_GLOBAL_OFFSET_TABLE_"})
 UNDEFINED, COMMON, SPECIAL = 0, 0xFFF2, 0xFF00  # section numbers of symbols
 X86_64 = 62
