@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.errors import NfuserError
-from nfuser.runtime.disk_cache import current_store, folder_in_force
+from nfuser.runtime.disk_cache import current_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,8 @@ def main(action: str) -> int:
     """Do one action on the cache in force; return the exit status."""
     store = current_store()
     if store is None or not store.is_usable:
-        print(f"no cache in {folder_in_force()}")
+        where = "force" if store is None else str(store.folder)
+        print(f"no cache in {where}")
         return 1
     does: dict[str, Callable[[DiskStore], int]]
     does = {"ls": _list, "clear": _clear, "verify": _verify}

@@ -27,7 +27,10 @@ def current_store() -> DiskStore | None:
     settings = config.current()
     if "disk_cache" in settings.disable or os.name != "posix":
         return None
-    return store_in(str(folder_in_force()))
+    try:
+        return store_in(str(folder_in_force()))
+    except RuntimeError:  # a user without a home, as containers have them
+        return None
 
 
 def folder_in_force() -> Path:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +145,17 @@ def test_the_folder_is_the_users_cache_unless_another_is_named(
             assert folder_in_force() == tmp_path / "xdg" / "nfuser"
             monkeypatch.setenv("XDG_CACHE_HOME", "relative")
             assert folder_in_force() == tmp_path / ".cache" / "nfuser"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(pathlib.Path, "home", home)
+    with config.override(cache_dir=None):
+        assert current_store() is None
+        assert _counts() == (1, 0)
 
 
 def test_a_folder_that_others_can_write_to_is_not_used() -> None:
