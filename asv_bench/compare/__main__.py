@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m asv_bench.compare``: print the table of workloads, nfuser and peers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+THREADS = ("NFUSER", "NUMBA", "NUMEXPR", "OMP", "MKL", "OPENBLAS")
+
+
+def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("asv_bench.compare", description=__doc__)
+    add = parser.add_argument
+    add("--backend", choices=("cuda", "cpu"), default="cpu")
+    add("--table", choices=("workloads", "rope"), default="workloads")
+    add("--only", nargs="*", default=(), metavar="PREFIX", help="of workloads' names")
+    add("--peers", nargs="*", type=str.lower, metavar="NAME", help="none, or some")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--odd", action="store_true", help="one more on the last axis")
+    sizes.add_argument("--tiny", action="store_true", help="check only: sizes below 10")
+    add("--threads", type=int, default=None, help="cores to use on the CPU")
+    add("--join", nargs="*", metavar="FILE", help="print what --json wrote before")
+    add("--json", metavar="FILE", help="write everything found")
+    return parser.parse_args(given)
+
+
+def pin(threads: int | None) -> None:
+    """Give every peer the same cores, before any of them is imported."""
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    os.sched_setaffinity(0, cores)
+    for name in THREADS:
+        os.environ[f"{name}_NUM_THREADS"] = str(len(cores))
+    # Threads that spin after a call would slow down whoever has the next turn.
+    os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+
+
+def main() -> int:
+    options = arguments_of()
+    if options.backend == "cpu":
+        pin(options.threads)
+    from asv_bench.compare.contest import OURS, Row
+    from asv_bench.compare.table import print_table
+
+    found = joined(options.join) if options.join else measured(options)
+    rows = [Row(**row) for row in found["rows"]]
+    names = dict.fromkeys(name for row in rows for name in row.first_call)
+    ours = [name for name in names if name.startswith(OURS)]
+    peers = [name for name in names if name not in ours]
+    print(found["versions"], "\n")
+    print_table(rows, found["copy"], peers, options.backend, print, ours)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(found, file)
+    return 0 if all(row.is_right for row in rows) else 1
+
+
+def joined(files: Sequence[str]) -> dict[str, Any]:
+    """Return the rows of several files as if one run had made them."""
+    parts = [json.loads(Path(name).read_text()) for name in files]
+    copy = sum(part["copy"] for part in parts) / len(parts)
+    rows = [row for part in parts for row in part["rows"]]
+    return {"versions": parts[0]["versions"], "copy": copy, "rows": rows}
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the workloads that were asked for."""
+    from asv_bench.compare.contest import OURS, make_row
+    from asv_bench.compare.devices import Cpu, Cuda
+    from asv_bench.compare.peers import installed
+    from asv_bench.compare.rope_table import rope_rows
+    from asv_bench.compare.versions import versions
+    from asv_bench.compare.workloads import WORKLOADS
+
+    device = Cuda() if options.backend == "cuda" else Cpu()
+    peers = installed(options.backend, options.peers)
+    is_timed = not options.tiny
+    found: dict[str, Any] = {"versions": versions(options.backend)}
+    found["copy"] = device.copy_bandwidth() if is_timed else 0.0
+    rows: list[dict[str, Any]] = []
+
+    def done(row: Any) -> None:
+        rows.append(asdict(row))
+        print(f"{row.name}: {row.fresh or row.notes}", file=sys.stderr, flush=True)
+
+    if options.table == "rope":
+        rope_rows(device, peers, options.only, done)
+        return found | {"rows": rows}
+    change = "odd" if options.odd else "tiny" if options.tiny else ""
+    for workload in WORKLOADS:
+        sizes = workload.sizes(options.backend, change)
+        if sizes and workload.row_name(sizes).startswith(tuple(options.only) or ""):
+            ours = {OURS: "dynamic"}
+            done(make_row(device, workload, sizes, peers, ours, is_timed))
+    return found | {"rows": rows}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks: events on the GPU with its cache flushed, rounds by turns on the CPU."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FLUSH_BYTES = 1 << 28  # several times the largest L2; also hides the host's own time
+BUDGET = 0.06  # seconds of measured time for each call
+COPIED_BYTES = 1 << 30
+
+
+def gpu_seconds(torch: Any, call: Callable[[], Any], flush: Any) -> float:
+    """Return the median device time of ``call``, its inputs out of the cache."""
+    call()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    estimate = max(begin.elapsed_time(end) / 1e3, 1e-5)
+    rounds = int(min(max(BUDGET / estimate, 10), 200))
+    events: list[tuple[Any, Any]] = []
+    for _ in range(rounds):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        flush.zero_()
+        begin.record()
+        call()
+        end.record()
+        events.append((begin, end))
+    torch.cuda.synchronize()
+    return median(b.elapsed_time(e) for b, e in events) / 1e3
+
+
+def queued_seconds(call: Callable[[], Any], wait: Callable[[Any], Any]) -> float:
+    """Return the time of one of many calls in a row, on a stream without events.
+
+    Nothing is flushed: inputs and outputs are larger than the cache.
+    """
+    wait(call())
+    begin = perf_counter()
+    wait(call())
+    estimate = max(perf_counter() - begin, 1e-5)
+    queued = int(min(max(BUDGET / 4 / estimate, 5), 50))
+    times: list[float] = []
+    for _ in range(5):
+        begin = perf_counter()
+        for _ in range(queued):
+            made = call()
+        wait(made)
+        times.append((perf_counter() - begin) / queued)
+    return median(times)
+
+
+def gpu_copy_bandwidth(torch: Any, flush: Any) -> float:
+    """Return the bytes a second that a copy within the device reads and writes."""
+    source = torch.empty(COPIED_BYTES, dtype=torch.int8, device="cuda").fill_(1)
+    target = torch.empty_like(source)
+    seconds = gpu_seconds(torch, lambda: target.copy_(source), flush)
+    return 2 * COPIED_BYTES / seconds
+
+
+def by_turns(
+    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int = 5
+) -> dict[str, float]:
+    """Return the median time of each call; every round makes each of them once."""
+    if not calls:
+        return {}
+    for call in calls.values():
+        call()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    spent = 0.0
+    while spent < seconds or len(next(iter(times.values()))) < least:
+        for name, call in calls.items():
+            begin = perf_counter()
+            call()
+            times[name].append(perf_counter() - begin)
+            spent += times[name][-1]
+    return {name: median(found) for name, found in times.items()}
+
+
+def cpu_copy_bandwidth(size: int = COPIED_BYTES // 8) -> float:
+    """Return the bytes a second that a copy by all cores reads and writes."""
+    workers = len(os.sched_getaffinity(0))
+    source, target = np.ones(size, "i1"), np.ones(size, "i1")
+    parts = list(
+        zip(
+            np.array_split(target, workers),
+            np.array_split(source, workers),
+            strict=True,
+        )
+    )
+    with ThreadPoolExecutor(workers) as pool:
+
+        def copy() -> None:
+            list(pool.map(lambda part: np.copyto(*part), parts))
+
+        seconds = by_turns({"copy": copy}, 0.5)["copy"]
+    return 2 * size / seconds
