@@ -129,7 +129,8 @@ class _CudaPrinter(Printer):
         right = rhs if self._is_typed(x.rhs) else f"{wrap}({rhs})"
         match x.op:
             case Op.LT | Op.EQ:
-                return f"{wrap}({lhs} {x.op.value} {rhs})"
+                right = rhs if isinstance(x.rhs, Const) else right
+                return f"{wrap}({left} {x.op.value} {right})"
             case Op.MIN | Op.MAX:
                 verb = self.primitive(f"{x.op.value}imum")
                 return f"{verb}({left}, {right})"

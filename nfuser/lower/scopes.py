@@ -24,6 +24,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
+from nfuser.lower.guards import even_conditions, exclusive_reads
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
@@ -86,6 +87,8 @@ class Scopes:
         self._numbers = {
             t: k for k, t in reversed(list(enumerate(memory_tensors(self.fusion))))
         }
+        self.exclusive = exclusive_reads(scheduled)
+        self.even = even_conditions(scheduled)
         self._places: dict[Key, Place] = {}
         self._loop_places = {
             loop: self._loop_place(loop) for loop in scheduled.space.loops

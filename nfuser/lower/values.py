@@ -237,7 +237,11 @@ class Values(Scopes):
         """Return the first source whose guard holds, or else the last."""
         found = self._operand(sources[-1])
         for tensor, where in sources[-2::-1]:
-            own = [self.index(c, where) for c in where.guard if c not in point.guard]
+            own = [
+                self._condition(c, where, c in self.even)
+                for c in where.guard
+                if c not in point.guard
+            ]
             open_ones = [c for c in own if not isinstance(c, sc.Const)]
             if sc.const(0) in own:
                 continue
@@ -298,24 +302,62 @@ class Values(Scopes):
         return var
 
     def _load(self, key: Key) -> None:
+        """Read one element, or a packet; two reads that exclude each other in one."""
         tensor, point = key
-        buffer = self.buffers[tensor]
         address = self.address(tensor, point)
-        if self.place(key).in_lane and self.is_packet(tensor, point, address):
-            self._load_packet(key, address)
-            return
+        is_packet = self._goes_in_packets(key, address)
+        other = self._made_elsewhere(key, is_packet)
+        if other is not None:
+            point, address = self._joined(key, other, address, is_packet)
+        var = (self._load_packet if is_packet else self._load_one)(key, point, address)
+        scope = self.scope_of(self.place(key))
+        for made in (key,) if other is None else (key, other):
+            scope.values[made] = var
+
+    def _load_one(self, key: Key, point: Point, address: Scalar) -> Var:
+        tensor = key[0]
         scope = self.scope_of(self.place(key))
         var = Var(tensor.dtype.compute, tensor)
         if key in self.staged:
             scope.stmts.append(Let(var, self.staged[key]))
-            scope.values[key] = var
-            return
+            return var
         if point.guard:
             scope.stmts.append(Let(var, Number(0, var.dtype)))
-        load = Let(var, Load(buffer, address))
+        load = Let(var, Load(self.buffers[tensor], address))
         scope.stmts.extend(self._guarded(point, (load,)))
-        scope.values[key] = var
         self.keep(key, var)
+        return var
+
+    def _goes_in_packets(self, key: Key, address: Scalar) -> bool:
+        return self.place(key).in_lane and self.is_packet(*key, address)
+
+    def _made_elsewhere(self, key: Key, is_packet: bool) -> Key | None:
+        """Return the read that is made exactly where that of ``key`` is not.
+
+        A CPU's vectors would have to be gathered from an address that is chosen.
+        """
+        other = self.exclusive.get(key)
+        if other is None or self.scheduled.target.kind != "cuda":
+            return None
+        if (
+            key in self.kept
+            or other in self.kept
+            or self.place(other) != self.place(key)
+        ):
+            return None
+        agrees = self._goes_in_packets(other, self.address(*other)) == is_packet
+        return other if agrees else None
+
+    def _joined(
+        self, key: Key, other: Key, address: Scalar, is_packet: bool
+    ) -> tuple[Point, Scalar]:
+        """Return where one of two reads is made, whichever it is."""
+        point, elsewhere = key[1], other[1]
+        (own,) = (c for c in point.guard if c not in elsewhere.guard)
+        holds = self._condition(own, point, is_packet)
+        either = self.address(*other)
+        common = tuple(c for c in point.guard if c is not own)
+        return Point(point.index, common), either + holds * (address - either)
 
     def _guarded(self, point: Point, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         for condition in reversed(point.guard):
@@ -338,7 +380,7 @@ class Values(Scopes):
         assert isinstance(chosen.tensor, TensorView)
         return self.place((chosen.tensor, datum_point(chosen, point))).in_lane
 
-    def _load_packet(self, key: Key, address: Scalar) -> None:
+    def _load_packet(self, key: Key, point: Point, address: Scalar) -> Var:
         tensor = key[0]
         buffer, width = self.buffers[tensor], self.lane_size
         at: Scalar = sc.const(0)
@@ -351,23 +393,27 @@ class Values(Scopes):
             LoadPacket(array, at + start, buffer, base + start, chunk)
             for start, chunk in packets(tensor.dtype, width)
         )
-        if key[1].guard and self.nest.lane:
-            # One condition holds for all of the packet: that of its first element.
+        if point.guard and self.nest.lane:
             zero = Number(0, array.dtype)
             each = SetElement(array, at + self.lane_index, zero)
             self.outside_lane.stmts.append(
                 For(self.nest.lane.index, self.nest.lane.extent, (each,))
             )
-            first = [self.index(c, key[1]) for c in key[1].guard]
-            lane = {self.lane_index: sc.const(0)}
-            for condition in scalar_walk.substitute(first, lane):
-                loads = guarded(condition, loads)
+            for c in point.guard:
+                loads = guarded(self._condition(c, point, is_even=True), loads)
         self.outside_lane.stmts.extend(loads)
         element = Element(array, at + self.lane_index)
         assert self.lane is not None
         var = Var(element.dtype, tensor)
         self.lane.stmts.append(Let(var, element))
-        self.lane.values[key] = var
+        return var
+
+    def _condition(self, c: Scalar, point: Point, is_even: bool) -> Scalar:
+        """Return a condition: of the first lane, if it ``is_even`` over all lanes."""
+        found = self.index(c, point)
+        if not is_even:
+            return found
+        return scalar_walk.substitute([found], {self.lane_index: sc.const(0)})[0]
 
     def _lay_out_row(self, key: Key) -> None:
         """Compute what varies by lane only before the tile, and keep it by lane."""

@@ -23,6 +23,7 @@ from nfuser.schedule.scheduled import (
     Scheduled,
     TransposeHeuristic,
 )
+from nfuser.schedule.sharing import sharing
 from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
 if TYPE_CHECKING:
@@ -67,19 +68,17 @@ class Pointwise:
             )
             if not isinstance(tiled, Rejection):
                 return tiled
-        width, together = 1, frozenset[Any]()
+        width, together, shared = 1, frozenset[Any](), (1, -1)
         if facts.target.kind == "cuda" and groups:
             group = [space.kept[k] for k in groups[-1]]
             width = limited(packet_width(group, found, facts), fusion)
             together = packed(group, found, width, facts, memory_tensors(fusion))
+            shared = sharing(fusion, groups, found, facts)
+        items, along = _items(fusion, facts, width), -1
+        if items == 1 and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
+            items, along = shared
         return PointwiseHeuristic(
-            groups,
-            steps,
-            width,
-            CUDA_THREADS,
-            wide,
-            together,
-            _items(fusion, facts, width),
+            groups, steps, width, CUDA_THREADS, wide, together, items, along
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -130,13 +129,21 @@ def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> N
     packet = None
     if heuristic.width > 1:
         axes[-1], packet = builder.split(axes[-1], heuristic.width, Tail.EXACT)
-    flat = builder.merge(axes)
-    if heuristic.items == 1:
+    if heuristic.shared >= 0:
+        group = heuristic.shared
+        axes[group], item = builder.split(axes[group], heuristic.items, Tail.EXACT)
+        flat = builder.merge(axes)
+        block, thread = builder.split(flat, heuristic.threads, Tail.CLAMP)
+        builder.bind(block, Binding.BLOCK_X)
+        builder.bind(item, Binding.UNROLLED)
+    elif heuristic.items == 1:
+        flat = builder.merge(axes)
         block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
         builder.bind(block, Binding.BLOCK_X)
     else:
         # What lies beyond the end is read again and not stored: no branch keeps the
         # loads of several packets from being under way at once.
+        flat = builder.merge(axes)
         share = heuristic.items * heuristic.threads
         block, part = builder.split(flat, share, Tail.CLAMP)
         item, thread = builder.split(part, heuristic.threads, Tail.EXACT)

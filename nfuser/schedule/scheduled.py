@@ -35,7 +35,10 @@ class Geometry:
 
 @value
 class PointwiseHeuristic:
-    """How a fusion without reductions runs: each thread takes ``items`` packets."""
+    """How a fusion without reductions runs: each thread takes ``items`` packets.
+
+    They follow each other along the group ``shared``, or anyhow where that is -1.
+    """
 
     groups: Groups
     patterns: Patterns
@@ -44,6 +47,7 @@ class PointwiseHeuristic:
     wide_index: bool
     packed: Packed = frozenset()
     items: int = 1
+    shared: int = -1
 
     @property
     def most_threads(self) -> int:

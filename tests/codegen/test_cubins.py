@@ -156,3 +156,20 @@ def test_every_generation_is_compiled_for(cc: tuple[int, int]) -> None:
     fused = nfuser.fuse(ROWS["layer_norm"], backend="interpret")
     (kernel,) = fused.kernels(build("bfloat16", (4, 4096)))
     assert compile_cuda(kernel.source, kernel.name, kernel.signature, cc=cc).cubin
+
+
+def _rope(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    return x * cos + xp.concatenate([-x[..., half:], x[..., :half]], axis=-1) * sin
+
+
+def test_symbolic_extents_take_hardly_more_instructions() -> None:
+    x, row = build("bfloat16", (2, 8, 64, 128)), build("bfloat16", (64, 128))
+    count: dict[str, int] = {}
+    for resize in ("dynamic", "static"):
+        fused = nfuser.fuse(_rope, backend="interpret", resize=resize)
+        (kernel,) = fused.kernels(x, row, row)
+        ptx = compile_cuda(kernel.source, kernel.name, kernel.signature).ptx
+        assert len(re.findall(r"\bld\.global", ptx)) == 4  # x twice, cos, sin
+        count[resize] = len(re.findall(r"^\t[a-z@].*;", ptx, re.MULTILINE))
+    assert count["dynamic"] <= 1.05 * count["static"]

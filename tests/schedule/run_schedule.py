@@ -9,6 +9,7 @@ import numpy as np
 
 from nfuser.codegen.cuda import print_cuda
 from nfuser.device.descriptor import CPU, Library
+from nfuser.domains.space import Space, find_space
 from nfuser.host.evaluate import Evaluator
 from nfuser.host.program import Part, Slot
 from nfuser.ir.verify import verify_fusion
@@ -47,6 +48,12 @@ class Call:
         assert not isinstance(found, tuple), found
         self.scheduler: Scheduler = found
         self.facts = _facts(self.fusion, arrays)
+
+    def size(self, loop: int) -> int:
+        """Return the extent of one of the loops of the fusion's space."""
+        space = find_space(self.fusion)
+        assert isinstance(space, Space)
+        return self.facts.size(space.loops[loop].extent)
 
     def heuristic(self) -> Heuristic:
         """Return what the scheduler would choose."""

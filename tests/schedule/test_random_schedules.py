@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,11 @@ def _normalised(x: Any, w: Any) -> Any:
     return centred / np.sqrt(spread + 1e-5) * w, spread[:, 0]
 
 
+def _rotated(x: Any, c: Any) -> Any:
+    h = x.shape[-1] // 2
+    return x * c + np.concatenate([-x[..., h:], x[..., :h]], axis=-1)
+
+
 ARRAYS = {
     "matrix": (12, 40),
     "odd": (7, 45),
@@ -58,6 +64,9 @@ POINTWISE: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "mirrored": (lambda x: (x[:, ::-1] + x, -x), ("odd",)),
     "permuted": (lambda x: x.transpose(2, 0, 1) + 1, ("cube",)),
     "sliced": (lambda x: x[1:, ::2] * x[:-1, 1::2], ("matrix",)),
+    "rotated": (_rotated, ("matrix", "row")),
+    "rotated oddly": (_rotated, ("odd", "odd")),
+    "rolled": (lambda x: np.concatenate([x[5:], x[:5]]) - x, ("matrix",)),
 }
 REDUCING: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "softmax": (_softmax, ("matrix",)),
@@ -102,11 +111,19 @@ def test_pointwise_heuristics(name: str, data: st.DataObject) -> None:
     assert isinstance(chosen, PointwiseHeuristic)
     groups = _cut(data.draw, chosen.groups)
     is_whole = groups[-1] == chosen.groups[-1]
+    threads = data.draw(st.sampled_from([1, 3, 32, 100, 256, 1024]))
+    items, shared = data.draw(st.sampled_from([1, 2, 3])), -1
+    if len(groups) > 1 and data.draw(st.booleans()):
+        shared = data.draw(st.integers(0, len(groups) - 2))
+        extent = prod(call.size(k) for k in groups[shared])
+        items = data.draw(st.sampled_from([n for n in (1, 2, 3) if extent % n == 0]))
     drawn = replace(
         chosen,
         groups=groups,
+        items=items,
+        shared=shared,
         width=_width(data.draw, chosen.width) if is_whole else 1,
-        threads=data.draw(st.sampled_from([1, 3, 32, 100, 256, 1024])),
+        threads=threads,
         wide_index=data.draw(st.booleans()),
     )
     call.check(call.apply(drawn))
