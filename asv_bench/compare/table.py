@@ -75,7 +75,7 @@ def _summary(
         mean, count = geometric_mean(row.share(copy, name) for row in chosen)
         if count:
             yield f"Geometric mean of the share, {name}: {mean:.3f} ({count} rows)"
-    for peer in peers:
+    for peer in (*ours[1:], *peers):
         mean, count = geometric_mean(row.ratio([peer]) for row in chosen)
         if count:
             yield f"Geometric mean, {peer} / nfuser: {mean:.2f} ({count} rows)"
