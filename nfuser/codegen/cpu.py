@@ -16,6 +16,7 @@ from nfuser.lower.kernel_ir import (
     For,
     Kernel,
     LoadPacket,
+    Post,
     Publish,
     StorePacket,
     TakeTicket,
@@ -98,7 +99,13 @@ class _CpuPrinter(Printer):
 
     def own_statement(
         self,
-        stmt: LoadPacket | StorePacket | Allocate | Barrier | Publish | TakeTicket,
+        stmt: LoadPacket
+        | StorePacket
+        | Allocate
+        | Barrier
+        | Publish
+        | Post
+        | TakeTicket,
     ) -> list[str]:
         if not isinstance(stmt, Allocate):
             message = f"a CPU kernel has no {type(stmt).__name__}"

@@ -29,6 +29,7 @@ from nfuser.lower.kernel_ir import (
     Kernel,
     LoadPacket,
     Memory,
+    Post,
     Publish,
     StorePacket,
     TakeTicket,
@@ -90,7 +91,8 @@ class _CudaPrinter(Printer):
         ]
         lines = self.block(kernel.body, 1)
         signature = f"void({', '.join(types)})"
-        threads = kernel.launch.threads
+        launch = kernel.launch
+        bounds = (launch.threads, launch.blocks) if launch.blocks else launch.threads
         code = [
             "from numba import cuda",
             "",
@@ -99,7 +101,7 @@ class _CudaPrinter(Printer):
             ")",
             "",
             "",
-            f'@cuda.jit("{signature}", launch_bounds={threads})',
+            f'@cuda.jit("{signature}", launch_bounds={bounds})',
             f"def {kernel.name}({', '.join(parameters)}):",
             *places,
             *lines,
@@ -178,7 +180,13 @@ class _CudaPrinter(Printer):
 
     def own_statement(
         self,
-        stmt: LoadPacket | StorePacket | Allocate | Barrier | Publish | TakeTicket,
+        stmt: LoadPacket
+        | StorePacket
+        | Allocate
+        | Barrier
+        | Publish
+        | Post
+        | TakeTicket,
     ) -> list[str]:
         match stmt:
             case LoadPacket(array, at, buffer, index, width):
@@ -203,6 +211,9 @@ class _CudaPrinter(Printer):
                 return ["cuda.syncthreads()"]
             case Publish():
                 return ["cuda.threadfence()"]
+            case Post(boxes, index, value):
+                place = f"{self.buffer(boxes)}, {self.scalar(index)}"
+                return [f"{self.primitive('post')}({place}, {self.value(value)})"]
             case TakeTicket(var, buffer, index):
                 verb = self.primitive("ticket")
                 where = f"{self.buffer(buffer)}, {self.scalar(index)}"

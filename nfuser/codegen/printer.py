@@ -30,7 +30,9 @@ from nfuser.lower.kernel_ir import (
     LoadPacket,
     Memory,
     Number,
+    Post,
     Publish,
+    Receive,
     SetElement,
     Shuffle,
     Stmt,
@@ -169,6 +171,10 @@ class Printer:
                 text = self.primitive("load_volatile") + place
                 is_bool = buffer.dtype.is_bool
                 return f"{self.primitive('to_bool')}({text})" if is_bool else text
+            case Receive(boxes, index, dtype):
+                place = f"{self.buffer(boxes)}, {self.scalar(index)}"
+                kind = "False" if dtype.is_bool else f"{self.type_name(dtype)}(0)"
+                return f"{self.primitive('receive')}({place}, {kind})"
             case Shuffle(inner, distance):
                 name = self.primitive("shuffle_xor")
                 return f"{name}({self.value(inner)}, {distance})"
@@ -292,7 +298,13 @@ class Printer:
 
     def own_statement(
         self,
-        stmt: LoadPacket | StorePacket | Allocate | Barrier | Publish | TakeTicket,
+        stmt: LoadPacket
+        | StorePacket
+        | Allocate
+        | Barrier
+        | Publish
+        | Post
+        | TakeTicket,
     ) -> list[str]:
         """Render a statement that targets spell differently."""
         raise NotImplementedError

@@ -160,6 +160,7 @@ class _CudaLaunch:
             launch.source.kinds,
             (*launch.grid, 1),
             (*launch.block, 1),
+            cooperative=launch.is_cooperative,
         )
 
     def run(self, frame: Frame) -> None:

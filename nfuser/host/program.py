@@ -74,7 +74,7 @@ class Clear:
 
 @node
 class Launch:
-    """Run a kernel."""
+    """Run a kernel; blocks of a cooperative one wait for each other."""
 
     source: Source
     executable: object
@@ -82,6 +82,7 @@ class Launch:
     block: tuple[int, int]
     arguments: tuple[Argument, ...]
     cost: int
+    is_cooperative: bool = False
 
     def __repr__(self) -> str:
         return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"

@@ -16,6 +16,7 @@ from nfuser.interpret.expressions import (
     expression,
     integer,
     pointer,
+    stored_box,
     stored_counter,
     stored_kind,
 )
@@ -70,6 +71,8 @@ def effect(call: ast.Call, names: Names) -> str:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if packet := _PACKET.fullmatch(name):
                 return _packet(call, packet, arguments, place, names)
+            if name == "post" and len(arguments) == 3:
+                return _post(call, arguments, place, names)
             if name in ("reset", "wait"):
                 return _counter(call, name, arguments, place, names)
             return _store(call, name, arguments, place, names)
@@ -91,6 +94,26 @@ def _store(
     if value.kind != kind and not rounded:
         raise names.refusal(call, f"{name} does not take {value.kind} for {kind}")
     return f"{source}.store(w, {index}, {value.code}, {place}, {suffix!r})"
+
+
+def _post(call: ast.Call, arguments: list[ast.expr], place: str, names: Names) -> str:
+    source, element = pointer(arguments[0], names)
+    stored_box(element, call, names)
+    index, value = integer(arguments[1], names), expression(arguments[2], names)
+    return f"{source}.post(w, {index}, {value.code}, {value.kind!r}, {place})"
+
+
+def waiting(call: ast.expr, names: Names) -> str | None:
+    """Return the line that waits for what ``call`` receives, if it does."""
+    match call:
+        case ast.Call(func=ast.Name(id="receive"), args=[boxes, index, like]):
+            source, _ = pointer(boxes, names)
+            kind = expression(like, names).kind
+            place = f"{names.mask}, {call.lineno}"
+            full = f"{source}.full(w, {integer(index, names)}, {kind!r}, {place})"
+            return f"while not {full}: yield {call.lineno}"
+        case _:
+            return None
 
 
 def _counter(

@@ -274,6 +274,8 @@ def _call(
         return Term(
             f"{source}.ticket(w, {integer(arguments[1], names)}, {place})", "int32"
         )
+    if function == "receive" and len(arguments) == 3:
+        return _receive(node, arguments, place, names)
     suffix = access_suffix(function, "load")
     volatile = function == "load_volatile"
     if (suffix is not None or volatile) and len(arguments) == 2:
@@ -285,6 +287,22 @@ def _call(
     raise names.refusal(
         node, f"{function} is not a primitive of {len(arguments)} arguments"
     )
+
+
+def _receive(
+    node: ast.Call, arguments: list[ast.expr], place: str, names: Names
+) -> Term:
+    source, element = pointer(arguments[0], names)
+    stored_box(element, node, names)
+    kind = expression(arguments[2], names).kind
+    index = integer(arguments[1], names)
+    return Term(f"{source}.receive(w, {index}, {kind!r}, {place})", kind)
+
+
+def stored_box(element: str, node: ast.AST, names: Names) -> None:
+    """Refuse a box that is not a uint64."""
+    if element != "uint64":
+        raise names.refusal(node, f"a box is a uint64, not a {element}")
 
 
 def stored_counter(element: str, node: ast.AST, names: Names) -> None:

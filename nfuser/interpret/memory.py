@@ -51,6 +51,26 @@ def narrow(suffix: str, values: Any) -> Any:
     return values
 
 
+FULL = np.uint64(1 << 32)  # above the word in a box that is full
+
+
+def _words(values: Vector) -> list[Vector]:
+    """Return the bits of ``values`` as words of 32 bits, the low ones first."""
+    size = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.uint64)
+    low = bits & np.uint64(0xFFFFFFFF)
+    return [low] if size < 8 else [low, bits >> np.uint64(32)]
+
+
+def _unpacked(boxes: list[Vector], kind: str) -> Vector:
+    """Return the values of which ``boxes`` hold the words."""
+    size = np.dtype(kind).itemsize
+    bits = boxes[0] & np.uint64(0xFFFFFFFF)
+    if size == 8:
+        bits = bits | boxes[1] << np.uint64(32)
+    return bits.astype(f"u{size}").view(kind)
+
+
 class Region:
     """One storage array, and what has happened to each of its elements."""
 
@@ -301,6 +321,65 @@ class Pointer:
             wave.order.acquire(self._published(wave, element), lanes)
         wave.waits += 1
         return True
+
+    def post(
+        self, wave: Wave, index: Any, value: Any, kind: str, mask: Mask, line: int
+    ) -> None:
+        """Fill boxes that are empty."""
+        positions, at = self._located(wave, index, mask, line, "post", 1)
+        values = np.broadcast_to(np.asarray(value, kind), wave.size)[positions]
+        for part, words in enumerate(_words(values)):
+            boxes = self._boxes(wave, positions, at, kind, part, line)
+            full = np.flatnonzero(self.region.storage[boxes])
+            if full.size or np.unique(boxes).size < boxes.size:
+                k = int(full[0]) if full.size else 0
+                name = f"{self.name}[{boxes[k] - self.offset}]"
+                self._fail(wave, positions[k], line, f"box {name} is filled twice")
+            self.region.storage[boxes] = words | FULL
+
+    def full(self, wave: Wave, index: Any, kind: str, mask: Mask, line: int) -> bool:
+        """Return whether every box that threads wait for is full."""
+        positions, at = self._located(wave, index, mask, line, "receive")
+        last = np.dtype(kind).itemsize // 8
+        boxes = self._boxes(wave, positions, at, kind, last, line)
+        if not self.region.storage[boxes].all():
+            return False
+        wave.waits += 1
+        return True
+
+    def receive(
+        self, wave: Wave, index: Any, kind: str, mask: Mask, line: int
+    ) -> Vector:
+        """Return what full boxes hold, 0 in threads that are not active."""
+        positions, at = self._located(wave, index, mask, line, "receive")
+        parts = np.dtype(kind).itemsize // 8 + 1
+        words = [
+            self.region.storage[self._boxes(wave, positions, at, kind, part, line)]
+            for part in range(parts)
+        ]
+        result = np.zeros(wave.size, kind)
+        result[positions] = _unpacked(words, kind)
+        return result
+
+    def _boxes(
+        self,
+        wave: Wave,
+        positions: Vector,
+        at: Vector,
+        kind: str,
+        part: int,
+        line: int,
+    ) -> Vector:
+        """Return where word ``part`` of the values in boxes ``at`` lies."""
+        parts = np.dtype(kind).itemsize // 8 + 1
+        boxes = (at - self.offset) * parts + part + self.offset
+        self._bounds(wave, boxes, positions, 1, line, "box")
+        valid = self.region.valid
+        if valid is not None and not valid[boxes].all():
+            k = int(np.flatnonzero(~valid[boxes])[0])
+            name = f"{self.name}[{boxes[k] - self.offset}]"
+            self._fail(wave, positions[k], line, f"box {name} is not initialised")
+        return boxes
 
     def _counter_is_set(
         self, wave: Wave, position: int, element: int, line: int

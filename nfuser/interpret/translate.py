@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.interpret.arrays import LocalArray, SharedArray
-from nfuser.interpret.effects import declaration, effect, write_element
+from nfuser.interpret.effects import declaration, effect, waiting, write_element
 from nfuser.interpret.errors import InterpreterError
 from nfuser.interpret.expressions import (
     DTYPES,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _POINTER = re.compile(r"CPointer\((\w+)\)")
-_ORDERED = frozenset({"ticket", "reset", "wait"})
+_ORDERED = frozenset({"ticket", "reset", "wait", "post", "receive"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,8 @@ class _Kernel:
         if self.declared(node, name, value, depth):
             return
         names = self.names
+        if wait := waiting(value, names):
+            self.emit(depth, wait)
         term = expression(value, names)
         known = names.kinds.get(name)
         if name in names.static or isinstance(known, (PointerKind, ArrayKind)):

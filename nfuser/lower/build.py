@@ -21,6 +21,7 @@ from nfuser.lower.kernel_ir import (
     Kernel,
     Launch,
     Let,
+    Number,
     SetElement,
     Stmt,
     Store,
@@ -50,6 +51,7 @@ BOUND_NAMES = {
     Binding.THREAD_Y: "ty",
     Binding.PARALLEL: "row",
 }
+_CLEARING = 2000  # number of a loop made here; those of nests and combiners are smaller
 
 
 def lower(scheduled: Scheduled) -> Kernel:
@@ -110,6 +112,9 @@ class _Builder:
         elif self.levels == 0:
             for bound in self.nest.kept_bounds:
                 body = guarded(sc.less(bound.index, bound.extent), body)
+        for leaf in self.nest.kept if self.levels > 0 else ():
+            if not leaf.binding.is_bound:
+                body = (For(leaf.index, leaf.stop, body),)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -144,10 +149,14 @@ class _Builder:
         one = sc.const(1)
         if self.scheduled.target.kind == "cpu":
             return Launch((extent(Binding.PARALLEL), one), (one, one), 1)
+        heuristic = self.scheduled.heuristic
+        reduces = isinstance(heuristic, ReductionHeuristic)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
             (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
-            self.scheduled.heuristic.most_threads,
+            heuristic.most_threads,
+            heuristic.blocks if reduces else 0,
+            is_cooperative=reduces and heuristic.is_shared,
         )
 
     # -- reductions ----------------------------------------------------------
@@ -162,24 +171,39 @@ class _Builder:
                     values.lane_size if self.scheduled.target.kind == "cuda" else 1
                 )
                 values.kept[key] = values.array(key[0].dtype.compute, size)
+        if heuristic.is_shared:
+            self._forget()
         for level in range(self.levels):
-            self._fold_level(level, heuristic.is_split)
-        if not heuristic.is_split:
+            self._fold_level(level, heuristic)
+        if heuristic.is_persistent or not heuristic.is_split:
             self._tile(self.levels, {})
             self._store_rows()
 
-    def _fold_level(self, level: int, is_split: bool) -> None:
+    def _forget(self) -> None:
+        """Clear what is kept: where a row ends early, nothing of the last one stays.
+
+        Else its registers would be taken from one row to the next.
+        """
+        for array in self.values.kept.values():
+            each = sc.loop_index(_CLEARING, array.size)
+            zero = Number(0, array.dtype)
+            clear = SetElement(array, each, zero)
+            self.values.emit(For(each, each.extent, (clear,)))
+
+    def _fold_level(self, level: int, heuristic: ReductionHeuristic) -> None:
         combiner = self.combiner
         reduces = [r for r, at in self.space.levels.items() if at == level]
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
         for reduce in reduces:
             combiner.combine(reduce, states[reduce])
-        if not is_split:
+        if heuristic.is_shared:
+            combiner.exchange(states)
+        if heuristic.is_persistent or not heuristic.is_split:
             for reduce in reduces:
                 combiner.publish(reduce, states[reduce])
             return
-        is_last = combiner.share_parts(states)
+        is_last = combiner.finish(states)
         with self.values.block() as body:
             for reduce in reduces:
                 combiner.join_parts(reduce, states[reduce])
@@ -212,6 +236,7 @@ class _Builder:
         values = self.values
         values.tile = Scope()
         values.lane = Scope() if self.nest.lane else None
+        values.early = self._early_loads(level)
         after: list[Stmt] = []
         for reduce, state in states.items():
             self._fold_element(reduce, self._chunk_of(reduce, state, after))
@@ -221,7 +246,19 @@ class _Builder:
         values.close_tile()
         loop = values.in_lanes(lane) if lane else None
         body: tuple[Stmt, ...] = (*tile.stmts, *((loop,) if loop else ()), *after)
-        values.row.stmts.extend(self._in_steps(body))
+        early, values.early = tuple(values.early or ()), None
+        values.row.stmts.extend(self._in_steps(early, body))
+
+    def _early_loads(self, level: int) -> list[Stmt] | None:
+        """Return where loads go that all start before the first of them is waited for.
+
+        Rows that are kept are read by the first pass.
+        """
+        if self.nest.leaf(Binding.UNROLLED) is None:
+            return None
+        heuristic = self.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        return [] if level == 0 or not heuristic.is_persistent else None
 
     def _chunk_of(
         self, reduce: Reduce, state: fold.State, after: list[Stmt]
@@ -261,14 +298,20 @@ class _Builder:
         )
         self.combiner.assign(state, joined)
 
-    def _in_steps(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Wrap a tile in the guards and loops of the row."""
+    def _in_steps(self, *parts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Wrap a tile in the guards and loops of the row.
+
+        Unrolled steps all run the first part before the second.
+        """
         for bound in self.nest.reduced_bounds:
-            body = guarded(sc.less(bound.index, bound.extent), body)
+            parts = tuple(guarded(sc.less(bound.index, bound.extent), p) for p in parts)
         for leaf in reversed(self.nest.reduced):
-            if not leaf.binding.is_bound and leaf.extent is not sc.const(1):
-                body = (For(leaf.index, leaf.stop, body),)
-        return body
+            if leaf.binding.is_bound or leaf.extent is sc.const(1):
+                continue
+            if leaf.binding is not Binding.UNROLLED:
+                parts = (sum(parts, ()),)
+            parts = tuple((For(leaf.index, leaf.stop, p),) if p else () for p in parts)
+        return sum(parts, ())
 
     # -- outputs -------------------------------------------------------------
 

@@ -19,7 +19,9 @@ from nfuser.lower.kernel_ir import (
     Let,
     Load,
     Memory,
+    Post,
     Publish,
+    Receive,
     Scratch,
     SetElement,
     Shuffle,
@@ -51,13 +53,17 @@ class Combiner:
         self.nest = values.nest
         self.scratch: list[Scratch] = []
         self._parts: dict[Reduce, list[Buffer]] = {}
-        self._arrays: dict[Reduce, list[Array]] = {}
+        self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
+        self._has_met = False  # whether blocks have, in what is being combined
         self._reassociate = values.scheduled.target.kind == "cpu"
         heuristic = values.scheduled.heuristic
         self._compensated = (
             isinstance(heuristic, ReductionHeuristic)
             and heuristic.chunk > 0
             and not heuristic.inner
+        )
+        self._is_shared = (
+            isinstance(heuristic, ReductionHeuristic) and heuristic.is_shared
         )
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         self._sizes = {b: leaf.extent for b, leaf in leaves.items()}
@@ -68,6 +74,8 @@ class Combiner:
         }
         folding = (x.binding for x in self.nest.reduced if x.binding in _THREADS)
         self._fold = next(folding, None)
+        turns = (x for x in self.nest.kept if x.binding is Binding.SERIAL)
+        self._turn = next(turns, None)
 
     @property
     def fold_index(self) -> Scalar:
@@ -188,12 +196,15 @@ class Combiner:
     def _shared(self, reduce: Reduce, state: fold.State, size: int) -> list[Array]:
         """Return an array for each value of a state; what blocks join takes it again.
 
-        A barrier lies between the two uses: that of the ticket.
+        A barrier lies between the two uses: that of the ticket. Blocks that exchange
+        states have two arrays in turn: each is written after the barrier between the
+        writes and the reads of the other, so after the last reads of its own.
         """
-        if reduce not in self._arrays:
+        key = (reduce, self._has_met and self._is_shared)
+        if key not in self._arrays:
             arrays = [self.values.array(s.dtype, size, Memory.SHARED) for s in state]
-            self._arrays[reduce] = arrays
-        return self._arrays[reduce]
+            self._arrays[key] = arrays
+        return self._arrays[key]
 
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
         """Through shared memory, each thread a column, the rows in their order."""
@@ -220,32 +231,53 @@ class Combiner:
 
     # -- blocks --------------------------------------------------------------
 
-    def share_parts(self, states: dict[Reduce, fold.State]) -> Value:
+    def finish(self, states: dict[Reduce, fold.State]) -> Value:
         """Store what this block has folded; return whether it is the last to do so.
 
         In the last block, ``states`` then hold what all blocks of the row have folded,
         joined in the order of blocks, not of arrival: see ``join_parts``.
         """
+        self._share_parts(states)
+        self.values.emit(Publish())
+        self.values.emit(Barrier())
+        return self._is_last()
+
+    def exchange(self, states: dict[Reduce, fold.State]) -> None:
+        """Let ``states`` hold what all blocks of the row have folded, in each block.
+
+        The words travel in boxes that are filled once in a launch: who finds one full
+        has its contents, with no fence, and none is emptied that is still to be read.
+        """
+        self._share_parts(states)
+        for reduce, state in states.items():
+            self.join_parts(reduce, state)
+
+    def _share_parts(self, states: dict[Reduce, fold.State]) -> None:
         values = self.values
-        self._parts = {
-            r: [Buffer(s.dtype, None, "partials") for s in state]
-            for r, state in states.items()
-        }
-        for parts in self._parts.values():
-            size = self._rows() * self._splits()
-            self.scratch.extend(Scratch(b, size) for b in parts)
+        for reduce, state in states.items():
+            self._parts[reduce] = [self._part_buffer(s.dtype) for s in state]
         with values.block() as stores, values.lanes():
             for reduce, state in states.items():
                 for buffer, own in zip(self._parts[reduce], state, strict=True):
                     at = self._part(self._index[Binding.BLOCK_Y])
-                    values.emit(Store(buffer, at, own))
+                    put = Post if self._is_shared else Store
+                    values.emit(put(buffer, at, own))
         values.emit_all(self._if_first_of_row(tuple(stores)))
-        values.emit(Publish())
-        values.emit(Barrier())
-        return self._is_last()
+
+    def _part_buffer(self, dtype: DType) -> Buffer:
+        """Return memory for one value of the state of every block of every row."""
+        size = self._rows() * self._splits()
+        buffer = Buffer(dtype, None, "partials")
+        if self._is_shared:  # a box holds 32 bits and says whether it is full
+            buffer = Buffer(DType.U64, None, "boxes")
+            size = size * (dtype.itemsize // 8 + 1)
+        self.scratch.append(Scratch(buffer, size))
+        return buffer
 
     def _rows(self) -> Scalar:
         rows = self._sizes[Binding.BLOCK_X] * self._lanes
+        if self._turn is not None:
+            rows = rows * self._turn.extent
         for binding in _THREADS:
             if binding is not self._fold:
                 rows = rows * self._size(binding)
@@ -256,6 +288,8 @@ class Combiner:
 
     def _part(self, split: Scalar) -> Scalar:
         row = self._index[Binding.BLOCK_X]
+        if self._turn is not None:
+            row = row * self._turn.extent + self._turn.index
         for binding in _THREADS:
             if binding is not self._fold and binding in self._index:
                 row = row * self._size(binding) + self._index[binding]
@@ -294,12 +328,19 @@ class Combiner:
         split = step * threads + self.fold_index
         with values.block() as body, values.lanes():
             at = self._part(split)
-            parts = self._parts[reduce]
-            other = [values.let(Load(b, at, volatile=True)) for b in parts]
+            parts = zip(self._parts[reduce], state, strict=True)
+            other = [values.let(self._part_value(b, at, s.dtype)) for b, s in parts]
             self.join(reduce, state, list(other))
         inner = guarded(sc.less(split, splits), tuple(body))
         values.emit(For(step, step.extent, inner))
+        self._has_met = True
         self.combine(reduce, state)
+        self._has_met = False
+
+    def _part_value(self, buffer: Buffer, at: Scalar, dtype: DType) -> Value:
+        if self._is_shared:
+            return Receive(buffer, at, dtype)
+        return Load(buffer, at, volatile=True)
 
     def _if_first_of_row(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return guarded(sc.equal(self.fold_index, 0), body)
@@ -310,6 +351,8 @@ class Combiner:
             return ()
         if not self._is_one(self._fold):
             body = self._if_first_of_row(body)
+        if self._is_shared:
+            body = guarded(sc.equal(self._index[Binding.BLOCK_Y], 0), body)
         return self.for_real_rows(body)
 
     def for_real_rows(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

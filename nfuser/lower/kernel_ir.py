@@ -29,7 +29,7 @@ class Buffer:
 
     dtype: DType
     tensor: TensorView | None
-    role: str  # "in", "out", "partials" or "tickets"
+    role: str  # "in", "out", "partials", "tickets" or "boxes"
 
 
 @node
@@ -114,7 +114,16 @@ class Shuffle:
         return self.value.dtype
 
 
-Value: TypeAlias = Var | Number | IndexValue | Call | Element | Load | Shuffle
+@node
+class Receive:
+    """What a block put into ``boxes[index]``, or puts there yet: this thread waits."""
+
+    boxes: Buffer
+    index: Scalar
+    dtype: DType
+
+
+Value: TypeAlias = Var | Number | IndexValue | Call | Element | Load | Shuffle | Receive
 
 
 @node
@@ -200,6 +209,15 @@ class Publish:
 
 
 @node
+class Post:
+    """Put ``value`` into ``boxes[index]``, once in a launch, for other blocks."""
+
+    boxes: Buffer
+    index: Scalar
+    value: Value
+
+
+@node
 class TakeTicket:
     """``var`` = how many blocks came to ``buffer[index]`` before."""
 
@@ -219,6 +237,7 @@ Stmt: TypeAlias = (
     | If
     | Barrier
     | Publish
+    | Post
     | TakeTicket
 )
 
@@ -235,12 +254,15 @@ class Scratch:
 class Launch:
     """How many blocks and threads run a kernel, or how long the caller's range is.
 
-    A block never has more than ``threads`` threads.
+    A block never has more than ``threads`` threads. At least ``blocks`` blocks fit a
+    multiprocessor at once. Where they wait for each other, all of them have to.
     """
 
     grid: tuple[Scalar, Scalar]
     block: tuple[Scalar, Scalar]
     threads: int
+    blocks: int = 0
+    is_cooperative: bool = False
 
 
 @node

@@ -77,6 +77,7 @@ class Scopes:
         self.row = Scope()
         self.tile: Scope | None = None
         self.lane: Scope | None = None
+        self.early: list[Stmt] | None = None  # loads of a tile, before all else in it
         self.arrays: list[Array] = []
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
         self.filled: set[Key] = set()  # of these, what an earlier pass has left

@@ -23,7 +23,9 @@ from nfuser.lower.kernel_ir import (
     Load,
     LoadPacket,
     Number,
+    Post,
     Publish,
+    Receive,
     SetElement,
     Shuffle,
     Stmt,
@@ -104,6 +106,8 @@ class _Printer:
                 return self.place(buffer, index)
             case Shuffle(inner, distance):
                 return f"shuffle({self.value(inner)}, {distance})"
+            case Receive(boxes, index):
+                return f"receive({self.place(boxes, index)})"
             case _:
                 assert_never(value)
 
@@ -120,13 +124,15 @@ class _Printer:
                 yield pad + self._simple(stmt)
 
     def _condition(self, x: Value | Scalar) -> str:
-        values = (Var, Number, IndexValue, Call, Element, Load, Shuffle)
+        values = (Var, Number, IndexValue, Call, Element, Load, Shuffle, Receive)
         return self.value(x) if isinstance(x, values) else self.scalar(x)
 
     def _simple(self, stmt: Stmt) -> str:
         match stmt:
             case Let(var, value):
                 return f"{self.var(var)} = {self.value(value)}"
+            case Post(boxes, index, value):
+                return f"post({self.place(boxes, index)}, {self.value(value)})"
             case SetElement(item, index, value) | Store(item, index, value):
                 return f"{self.place(item, index)} = {self.value(value)}"
             case LoadPacket(array, at, buffer, index, width):

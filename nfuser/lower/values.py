@@ -384,8 +384,14 @@ class Values(Scopes):
         tensor = key[0]
         buffer, width = self.buffers[tensor], self.lane_size
         at: Scalar = sc.const(0)
+        together = self.nest.leaf(Binding.UNROLLED)
+        is_early = self.early is not None and self._is_free(key)
         if key in self.kept and self.tile is not None:
             array, at = self.kept[key], self.step_index() * width
+        elif is_early and together is not None and together.extent is not sc.const(1):
+            assert isinstance(together.extent, sc.Const)
+            array = self.array(tensor.dtype.compute, width * together.extent.value)
+            at = together.index * width
         else:
             array = self.array(tensor.dtype.compute, width)
         base = address - self.lane_index
@@ -401,7 +407,10 @@ class Values(Scopes):
             )
             for c in point.guard:
                 loads = guarded(self._condition(c, point, is_even=True), loads)
-        self.outside_lane.stmts.extend(loads)
+        if is_early and self.early is not None:
+            self.early.extend(loads)
+        else:
+            self.outside_lane.stmts.extend(loads)
         element = Element(array, at + self.lane_index)
         assert self.lane is not None
         var = Var(element.dtype, tensor)
@@ -414,6 +423,10 @@ class Values(Scopes):
         if not is_even:
             return found
         return scalar_walk.substitute([found], {self.lane_index: sc.const(0)})[0]
+
+    def _is_free(self, key: Key) -> bool:
+        """Tell whether ``key`` can be read before anything else of its tile."""
+        return self.place(key).in_tile and not key[1].guard and not data_of(key[1])
 
     def _lay_out_row(self, key: Key) -> None:
         """Compute what varies by lane only before the tile, and keep it by lane."""

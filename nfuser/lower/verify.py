@@ -22,6 +22,7 @@ from nfuser.lower.kernel_ir import (
     Let,
     Load,
     Memory,
+    Receive,
     SetElement,
     Shuffle,
     Stmt,
@@ -119,7 +120,7 @@ def _parts(item: object) -> Iterator[Value | Array | Buffer]:
             yield from operands
         case Element(array):
             yield array
-        case Load(buffer):
+        case Load(buffer) | Receive(buffer):
             yield buffer
         case Shuffle(value):
             yield value

@@ -101,7 +101,7 @@ class _Program:
                 name = f"{buffer.role}{self.temporaries}"
                 slot = Slot(name, (size,), (1,), buffer.dtype)
                 body.append(Allocate(slot))
-                if buffer.role == "tickets":
+                if buffer.role in ("tickets", "boxes"):
                     body.append(Clear(slot))
                 arguments.append(Part(slot))
             else:
@@ -118,6 +118,7 @@ class _Program:
             (grid[2], grid[3]),
             tuple(arguments),
             self._cost(compiled),
+            kernel.launch.is_cooperative,
         )
         return [*body, launch]
 

@@ -52,13 +52,17 @@ def _bind_rows(
     heuristic: ReductionHeuristic,
     threads: Binding,
 ) -> None:
-    rows = builder.merge(kept) if kept else builder.one()
-    if heuristic.keep is sc.const(1):
-        builder.bind(rows, Binding.BLOCK_X)
-        return
-    block, thread = builder.split(rows, heuristic.keep, Tail.CLAMP)
+    block = builder.merge(kept) if kept else builder.one()
+    thread = turn = None
+    if heuristic.keep is not sc.const(1):
+        block, thread = builder.split(block, heuristic.keep, Tail.CLAMP)
+    if heuristic.turns is not sc.const(1):
+        block, turn = builder.split(block, heuristic.turns, Tail.SHRINK)
     builder.bind(block, Binding.BLOCK_X)
-    builder.bind(thread, threads)
+    if turn is not None:
+        builder.bind(turn, Binding.SERIAL)
+    if thread is not None:
+        builder.bind(thread, threads)
 
 
 def _bind_fold(
@@ -69,7 +73,11 @@ def _bind_fold(
 ) -> None:
     along = builder.merge(reduced)
     share = heuristic.fold * heuristic.shares
-    step, place = builder.split(along, share, Tail.GUARD)
+    flight = 1 if heuristic.is_persistent else heuristic.flight
+    step, place = builder.split(along, share * flight, Tail.GUARD)
+    together = None
+    if flight > 1:
+        together, place = builder.split(place, share, Tail.EXACT)
     if heuristic.is_split:
         block, place = builder.split(place, heuristic.fold, Tail.EXACT)
         builder.bind(block, Binding.BLOCK_Y)
@@ -77,6 +85,8 @@ def _bind_fold(
         builder.bind(step, Binding.UNROLLED, heuristic.steps)
     else:
         builder.bind(step, Binding.SERIAL)
+    if together is not None:
+        builder.bind(together, Binding.UNROLLED, flight)
     builder.bind(place, threads)
 
 

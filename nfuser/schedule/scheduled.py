@@ -26,11 +26,15 @@ Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"
 
 @value
 class Geometry:
-    """How many threads and blocks share a row, and how many rows share a block."""
+    """How many threads and blocks share a row, and how many rows share a block.
+
+    A block takes ``rounds`` such rows after each other.
+    """
 
     fold: int
     keep: int
     splits: int
+    rounds: int = 1
 
 
 @value
@@ -71,13 +75,18 @@ class ReductionHeuristic:
     ``inner``: the reduced loops run along memory. ``fold_threads`` threads share one
     row and ``keep_threads`` rows (or packets of columns) share one block. ``steps``
     bounds how often a thread goes on along its row, where what is computed once is
-    kept; 0 is the looped form. ``splits`` blocks share one row. A CPU adds up at most
+    kept; 0 is the looped form, in which a thread has ``flight`` packets on their way at
+    once. ``splits`` blocks share one row: a looped one leaves the end to the last of
+    them, those that keep their parts exchange what they fold and go on with it. They
+    wait for each other, so they all run at once, and take ``rounds`` rows each; a
+    multiprocessor then holds ``blocks`` of them at least. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once); across
     memory, where each lane adds up a column, it keeps what rounding takes away instead.
     ``packed`` accesses go in packets, all others element by element. Where
-    ``fold_threads`` is 0 the three numbers of threads and blocks are ``knobs``, given
-    at each launch by ``geometry``, which is no part of the kernel: one kernel serves
-    rows of any length. Its blocks have at most ``threads`` threads.
+    ``fold_threads`` is 0 the numbers of threads are ``knobs``, as ``splits`` and
+    ``rounds`` are where they are 0: they are given at each launch by ``geometry``,
+    which is no part of the kernel: one kernel serves rows of any length. Its blocks
+    have at most ``threads`` threads.
     """
 
     kept: Groups
@@ -93,6 +102,9 @@ class ReductionHeuristic:
     chunk: int = 0
     packed: Packed = frozenset()
     threads: int = 0
+    flight: int = 1
+    blocks: int = 0
+    rounds: int = 1
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
     @property
@@ -113,14 +125,22 @@ class ReductionHeuristic:
     @property
     def shares(self) -> Scalar:
         """How many blocks share a row."""
-        if self.is_flexible and self.is_split:
-            return sc.knob("splits")
-        return sc.const(self.splits)
+        return sc.const(self.splits) if self.splits else sc.knob("splits")
+
+    @property
+    def turns(self) -> Scalar:
+        """How many rows, or tiles of columns, a block takes after each other."""
+        return sc.const(self.rounds) if self.rounds else sc.knob("rounds")
 
     @property
     def is_split(self) -> bool:
         """Whether several blocks share a row."""
         return self.splits != 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several blocks share a row and keep their parts of it."""
+        return self.is_split and self.is_persistent
 
     @property
     def most_threads(self) -> int:
@@ -132,6 +152,7 @@ class ReductionHeuristic:
         """The numbers that are given at the launch."""
         g = self.geometry
         numbers = {"fold": g.fold, "keep": g.keep, "splits": g.splits}
+        numbers["rounds"] = g.rounds
         return {sc.knob(name): n for name, n in numbers.items()}
 
     @property
@@ -145,7 +166,8 @@ class ReductionHeuristic:
         threads, splits = f"{self.fold_threads}x{self.keep_threads}", str(self.splits)
         if self.is_flexible:
             threads = f"up to {self.threads}"
-            splits = "any" if self.is_split else "1"
+        if self.splits == 0:
+            splits = "any"
         return (
             f"reduction({way}, {form}, width={self.width}, threads={threads}, "
             f"splits={splits})"

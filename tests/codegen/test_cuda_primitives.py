@@ -263,6 +263,19 @@ def test_a_wait_spins_on_an_acquire() -> None:
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
+def test_a_box_takes_a_word_or_two(kind: str) -> None:
+    lines = [
+        "post(a, i, load(b, i))",
+        f"store(c, i, receive(a, int32(i + 1), {kind}(0)))",
+    ]
+    p = pointer(kind)
+    ptx = build(lines, pointer("uint64"), p, p).ptx
+    words = 2 if kind.endswith("64") else 1
+    assert ptx.count("st.relaxed.gpu.global.u64") == words
+    assert ptx.count("ld.relaxed.gpu.global.u64") == words
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
 def test_volatile_loads_take_every_number(kind: str) -> None:
     p = pointer(kind)
     ptx = build(["store(b, i, load_volatile(a, i))"], p, p).ptx
@@ -358,5 +371,7 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "ticket",
         "reset",
         "wait",
+        "post",
+        "receive",
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single

@@ -424,3 +424,11 @@ def test_blocks_that_wait_for_each_other() -> None:
     device, numpy = both(KERNELS["normalize"], "normalize", 64, 32, *buffers)
     np.testing.assert_allclose(device[1], numpy[1], rtol=1e-5)
     assert device[3][0] == 64
+
+
+def test_blocks_that_receive_what_others_post() -> None:
+    x = np.random.default_rng(9).random(32 * 20)
+    device, numpy = both(
+        KERNELS["centre"], "centre", 20, 32, x, x * 0, np.zeros(40, np.uint64)
+    )
+    np.testing.assert_allclose(device[1], numpy[1], atol=1e-15)

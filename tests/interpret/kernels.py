@@ -126,10 +126,47 @@ def normalize(T0, T1, w0, w1):
 )
 
 
-KERNELS = {"softmax": SOFTMAX, "split_sum": SPLIT_SUM, "normalize": NORMALIZE}
+CENTRE = (
+    HEADER
+    + """
+@cuda.jit("void(CPointer(float64), CPointer(float64), CPointer(uint64))")
+def centre(T0, T1, w0):
+    tx = int32(cuda.threadIdx.x)
+    bx = int32(cuda.blockIdx.x)
+    i = int32(bx * 32 + tx)
+    x = load(T0, i)
+    a = x
+    a = a + shuffle_xor(a, 16)
+    a = a + shuffle_xor(a, 8)
+    a = a + shuffle_xor(a, 4)
+    a = a + shuffle_xor(a, 2)
+    a = a + shuffle_xor(a, 1)
+    if tx == 0:
+        post(w0, bx, a)
+    a = float64(0.0)
+    if tx < cuda.gridDim.x:
+        b = receive(w0, tx, float64(0))
+        a = a + b
+    a = a + shuffle_xor(a, 16)
+    a = a + shuffle_xor(a, 8)
+    a = a + shuffle_xor(a, 4)
+    a = a + shuffle_xor(a, 2)
+    a = a + shuffle_xor(a, 1)
+    store(T1, i, x - divide(a, float64(cuda.gridDim.x * 32)))
+"""
+)
+
+
+KERNELS = {
+    "softmax": SOFTMAX,
+    "split_sum": SPLIT_SUM,
+    "normalize": NORMALIZE,
+    "centre": CENTRE,
+}
 _F = "CPointer(float32)"
 SIGNATURES = {
     "softmax": f"void({_F}, {_F}, int32)",
     "split_sum": f"void({_F}, {_F}, {_F}, CPointer(uint32), int32)",
     "normalize": f"void({_F}, {_F}, {_F}, CPointer(uint32))",
+    "centre": "void(CPointer(float64), CPointer(float64), CPointer(uint64))",
 }

@@ -10,7 +10,14 @@ import pytest
 
 from nfuser.codegen.compile_cuda import compile_cuda
 from nfuser.interpret import Buffer, InterpreterError, run
-from tests.interpret.kernels import KERNELS, NORMALIZE, SIGNATURES, SOFTMAX, SPLIT_SUM
+from tests.interpret.kernels import (
+    CENTRE,
+    KERNELS,
+    NORMALIZE,
+    SIGNATURES,
+    SOFTMAX,
+    SPLIT_SUM,
+)
 
 
 def _softmax(text: str, rows: int = 64) -> tuple[np.ndarray, np.ndarray]:
@@ -127,6 +134,41 @@ def test_a_wait_for_too_few_is_found() -> None:
     text = NORMALIZE.replace("int32(cuda.gridDim.x))", "int32(cuda.gridDim.x - 1))")
     with pytest.raises(InterpreterError, match=r"nothing wrote|race: read of w0"):
         _normalize(text)
+
+
+def _centre(text: str, seed: int = 0, boxes: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(seed).random(160)
+    y = np.zeros_like(x)
+    arguments = [
+        Buffer(x),
+        Buffer(y, initialized=False),
+        Buffer(np.zeros(boxes, np.uint64)),
+    ]
+    run(text, "centre", (5, 1, 1), (32, 1, 1), arguments, seed=seed)
+    return x, y
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_that_receive_what_others_post_interleave(seed: int) -> None:
+    x, y = _centre(CENTRE, seed)
+    np.testing.assert_allclose(y, x - x.mean(), atol=1e-15)
+
+
+def test_a_box_that_nobody_fills_is_a_deadlock() -> None:
+    text = CENTRE.replace("post(w0, bx, a)", "post(w0, int32(bx + 1), a)")
+    with pytest.raises(InterpreterError, match="deadlock: 5 blocks wait"):
+        _centre(text, boxes=12)
+
+
+def test_a_box_is_filled_once() -> None:
+    text = CENTRE.replace("post(w0, bx, a)", "post(w0, udiv(bx, int32(2)), a)")
+    with pytest.raises(InterpreterError, match=r"box w0\[\d\] is filled twice"):
+        _centre(text)
+
+
+def test_boxes_have_bounds() -> None:
+    with pytest.raises(InterpreterError, match=r"out-of-bounds box of w0\[\d"):
+        _centre(CENTRE, boxes=8)
 
 
 @pytest.mark.parametrize("entry", KERNELS)

@@ -22,6 +22,8 @@ from nfuser.lower.kernel_ir import (
     Kernel,
     Load,
     LoadPacket,
+    Post,
+    Receive,
     Shuffle,
     Store,
     StorePacket,
@@ -42,6 +44,13 @@ LONG = np.ones((3, 8192), np.float32)
 def _softmax(x: Any) -> Any:
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _centred(x: Any) -> Any:
+    return x - x.mean(axis=-1, keepdims=True)
+
+
+_SHARED = {"fold_threads": 32, "keep_threads": 1, "steps": 2, "splits": 0, "rounds": 0}
 
 
 def _lowered(function: Callable[..., Any], *arrays: Any, **changes: Any) -> Kernel:
@@ -73,6 +82,7 @@ SOURCES: dict[str, Callable[[], Kernel]] = {
     "stretched_sum": lambda: _lowered(lambda x, b: x * b + 1, X, X[0]),
     "softmax": lambda: _lowered(_softmax, X),
     "sum_over_blocks": lambda: _lowered(lambda x: x.sum(1), X, splits=2, steps=0),
+    "rows_over_blocks": lambda: _lowered(_centred, X, **_SHARED),
 }
 
 
@@ -118,6 +128,21 @@ def test_rows_over_several_blocks_take_tickets() -> None:
     assert _count(kernel, TakeTicket) == 1
     assert [s.buffer.role for s in kernel.scratch] == ["partials", "tickets"]
     assert kernel.launch.grid[1] is not kernel.launch.grid[0]
+
+
+def test_a_row_that_blocks_share_is_read_once_and_kept() -> None:
+    kernel = _lowered(_softmax, X, **_SHARED)
+    assert kernel.launch.is_cooperative
+    assert _count(kernel, LoadPacket) == 1
+    assert _count(kernel, StorePacket) == 1
+    assert _count(kernel, TakeTicket) == 0
+    assert _count(kernel, Post) == _count(kernel, Receive) == 2
+    assert [s.buffer.role for s in kernel.scratch] == ["boxes", "boxes"]
+
+
+def test_blocks_are_launched_together_only_where_they_wait() -> None:
+    assert not SOURCES["softmax"]().launch.is_cooperative
+    assert not SOURCES["sum_over_blocks"]().launch.is_cooperative
 
 
 def test_the_grid_covers_every_element() -> None:

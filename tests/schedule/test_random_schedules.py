@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
-from nfuser.schedule.reduction import is_single_pass
+from nfuser.schedule.reduction_cuda import is_single_pass
 from nfuser.schedule.scheduled import (
     Geometry,
     PointwiseHeuristic,
@@ -172,14 +172,17 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
         fold = draw(st.sampled_from([1, 2, 4, 8, 16]))
     keep = 1 if fold > 32 else max(1, 128 // fold) if inner else 32
     length = call.facts.size(_length(call))
-    least = -(-length // (fold * (width if inner else 1)))
-    splits = draw(st.sampled_from([1, 1, 2, 5])) if is_single_pass(call.fusion) else 1
-    steps = draw(st.sampled_from([0, least, least + 3])) if splits == 1 else 0
-    geometry = Geometry(fold, keep, splits)
+    splits = draw(st.sampled_from([1, 2, 5]))
+    least = -(-length // (fold * splits * (width if inner else 1)))
+    steps = draw(st.sampled_from([0, least, least + 3]))
+    if not (steps or is_single_pass(call.fusion)):
+        splits = 1
+    rounds = draw(st.sampled_from([1, 2, 3])) if steps and splits > 1 else 1
+    geometry = Geometry(fold, keep, splits, rounds)
     most = draw(st.sampled_from([0, fold * keep]))
     if most:  # the same numbers, given at the launch
         fold = keep = 0
-        splits = min(splits, 2) % 2
+        splits, rounds = min(splits, 2) % 2, min(rounds, 2) % 2
     return replace(
         chosen,
         kept=kept,
@@ -192,6 +195,9 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
         splits=splits,
         wide_index=draw(st.booleans()),
         threads=0 if fold else most,
+        flight=draw(st.sampled_from([1, 2, 4])),
+        blocks=draw(st.sampled_from([0, 1])),
+        rounds=rounds,
         geometry=geometry,
     )
 

@@ -66,6 +66,8 @@ from nfuser.codegen.primitives.cuda_convert import (
     to_u64,
 )
 from nfuser.codegen.primitives.cuda_exchange import (
+    post,
+    receive,
     reset,
     shuffle,
     shuffle_down,
@@ -230,7 +232,9 @@ __all__ = [
     "multiply",
     "negative",
     "nextafter",
+    "post",
     "power",
+    "receive",
     "reciprocal",
     "reciprocal_near",
     "remainder",

@@ -117,9 +117,96 @@ def _wait_rule(p: Any, i: Any, least: Any) -> Any:
     return types.void(p, i, types.int32) if fits else None
 
 
+# A box is 64 bits wide: a word, and above it whether it is full. Boxes that are empty
+# hold 0. Wider values take two neighbours.
+_FULL = 1 << 32
+
+
+def _box_rule(p: Any, i: Any, v: Any) -> bool:
+    return is_pointer(p, types.uint64) and i in INTEGER and v in ANY
+
+
+def _post_rule(p: Any, i: Any, v: Any) -> Any:
+    return types.void(p, i, v) if _box_rule(p, i, v) else None
+
+
+def _receive_rule(p: Any, i: Any, v: Any) -> Any:
+    return v(p, i, v) if _box_rule(p, i, v) else None
+
+
+def _box(site: Site, p: Value, i: Value, part: int, parts: int) -> Value:
+    first = site.builder.sext(i, I64) if i.type.width < 64 else i
+    if parts > 1:
+        b = site.builder
+        first = b.add(b.mul(first, ir.Constant(I64, parts)), ir.Constant(I64, part))
+    return site.builder.gep(p, [first])
+
+
+def _words(site: Site, value: Value) -> list[Value]:
+    """Return the bits of ``value`` as words of 32 bits, the low one first."""
+    b = site.builder
+    if value.type == F32:
+        return [b.bitcast(value, I32)]
+    if value.type == F64:
+        value = b.bitcast(value, I64)
+    if value.type == I64:
+        high = b.trunc(b.lshr(value, ir.Constant(I64, 32)), I32)
+        return [b.trunc(value, I32), high]
+    return [value if value.type == I32 else b.zext(value, I32)]
+
+
+def _post(site: Site, p: Value, i: Value, v: Value) -> None:
+    b = site.builder
+    words = _words(site, v)
+    for part, word in enumerate(words):
+        full = b.or_(b.zext(word, I64), ir.Constant(I64, _FULL))
+        address = _box(site, p, i, part, len(words))
+        site.assembly(
+            "st.relaxed.gpu.global.u64 [$0], $1;",
+            "l,l,~{memory}",
+            ir.VoidType(),
+            [address, full],
+            effect=True,
+        )
+
+
+def _receive(site: Site, p: Value, i: Value, like: Value) -> Value:
+    b, kind = site.builder, like.type
+    parts = 2 if kind in (F64, I64) else 1
+    found = [_opened(site, _box(site, p, i, n, parts)) for n in range(parts)]
+    if parts == 2:
+        high = b.shl(b.zext(found[1], I64), ir.Constant(I64, 32))
+        whole = b.or_(high, b.zext(found[0], I64))
+        return b.bitcast(whole, F64) if kind == F64 else whole
+    if kind == F32:
+        return b.bitcast(found[0], F32)
+    return found[0] if kind == I32 else b.trunc(found[0], kind)
+
+
+def _opened(site: Site, address: Value) -> Value:
+    """Wait until the box at ``address`` is full; return its word."""
+    b = site.builder
+    spin, done = b.append_basic_block("closed"), b.append_basic_block("open")
+    b.branch(spin)
+    b.position_at_end(spin)
+    box = site.assembly(
+        "ld.relaxed.gpu.global.u64 $0, [$1];",
+        "=l,l,~{memory}",
+        I64,
+        [address],
+        effect=True,
+    )
+    empty = b.icmp_unsigned("<", box, ir.Constant(I64, _FULL))
+    b.cbranch(empty, spin, done)
+    b.position_at_end(done)
+    return b.trunc(box, I32)
+
+
 shuffle = _shuffle("shuffle")
 shuffle_down = _shuffle("shuffle_down")
 shuffle_xor = _shuffle("shuffle_xor")
 ticket = primitive("ticket", _counter_rule(types.int32), _ticket)
 reset = primitive("reset", _counter_rule(types.void), _reset)
 wait = primitive("wait", _wait_rule, _wait)
+post = primitive("post", _post_rule, _post)
+receive = primitive("receive", _receive_rule, _receive)

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a GPU runs a fusion with reductions: the numbers, by the sizes of one call.
+
+Rows are kept by the block that folds them, kept by several blocks that exchange what
+they fold, or read anew in each pass over them; the last form leaves a row to several
+blocks where one pass is all there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.maps import loops_of
+from nfuser.domains.space import Space, find_space
+from nfuser.dtypes import DType
+from nfuser.ir.expr import ReduceOp
+from nfuser.schedule.expand import expand_moments, takes_one_pass
+from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
+from nfuser.schedule.row_shape import power_of_two
+from nfuser.schedule.scheduled import Geometry, ReductionHeuristic
+from nfuser.schedule.weight import ROW_LIMIT, limited, weight
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.schedule.row_shape import RowShape
+
+WARP = 32  # columns, or packets of them, that are read side by side across memory
+LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
+MAX_THREADS = 1024
+STEPS = 4  # packets of a row that a thread has in flight
+KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
+SHARED_BYTES = 40 * 1024
+LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
+RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
+SHARE_THREADS = 256  # of a block that keeps a part of a row, in 128 registers each:
+SHARE_BLOCKS = 2  # of these on a multiprocessor, one computes while another moves data
+SHARE_SPARE = 20  # registers that long unrolled rows take besides
+ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
+BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
+
+
+def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
+    """Keep rows in a block, else share them, else read them once a pass."""
+    width = limited(shape.width(), fusion)
+    kept = _kept(fusion, shape, width)
+    if kept and kept.geometry.fold * kept.geometry.keep <= RESIDENT_THREADS // 2:
+        return kept
+    # A block that takes all of a multiprocessor computes while no data moves.
+    return _shared(fusion, shape, width) or kept or _looped(fusion, shape, width)
+
+
+def space_of(fusion: Fusion) -> Space:
+    """Return the space of a fusion that has one."""
+    found = find_space(fusion)
+    assert isinstance(found, Space)
+    return found
+
+
+def is_single_pass(fusion: Fusion) -> bool:
+    """Tell whether one pass over the rows is enough: one level, row outputs only."""
+    space = space_of(fusion)
+    rows_only = all(
+        not set(space.reduced) & set(loops_of(space.points[t])) for t in fusion.outputs
+    )
+    in_two = any(
+        r.op is ReduceOp.MOMENTS and not takes_one_pass(r) for r in fusion.reductions
+    )
+    return rows_only and not in_two and max(space.levels.values()) == 0
+
+
+def _heuristic(
+    fusion: Fusion,
+    shape: RowShape,
+    width: int,
+    *,
+    steps: int,
+    threads: int,
+    geometry: Geometry,
+    flight: int = 1,
+    blocks: int = 0,
+    is_shared: bool = False,
+) -> ReductionHeuristic:
+    """Return a heuristic whose threads and blocks are given at the launch.
+
+    A kernel then serves rows of any length. Only where blocks share rows is their size
+    always the same.
+    """
+    return ReductionHeuristic(
+        shape.kept,
+        shape.reduced,
+        patterns(fusion, shape.facts),
+        shape.inner,
+        width,
+        fold_threads=geometry.fold if is_shared else 0,
+        keep_threads=geometry.keep if is_shared else 0,
+        steps=steps,
+        splits=0 if is_shared or geometry.splits > 1 else 1,
+        wide_index=needs_wide_index(fusion, shape.facts),
+        packed=shape.packed(width, memory_tensors(fusion)),
+        threads=threads,
+        flight=flight,
+        blocks=blocks,
+        rounds=0 if is_shared else 1,
+        geometry=geometry,
+    )
+
+
+# -- rows that one block keeps ---------------------------------------------------------
+
+
+def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | None:
+    geometry, most = _geometry(fusion, shape, width, MAX_THREADS)
+    # A single pass has nothing to keep, unless it is one of moments over rows.
+    if is_single_pass(fusion):
+        is_cut = _splits(shape, geometry, width, most) > 1
+        if not shape.inner or is_cut or not _has_moments(fusion):
+            return None
+    threads = geometry.fold * geometry.keep
+    steps = _steps(shape, geometry.fold, width)
+    words = shape.kept_words(steps, width)
+    if words > _register_budget(fusion, threads):
+        return None
+    if steps * width * weight(fusion) > ROW_LIMIT:
+        return None
+    # More threads would leave each fewer registers than rows and packets need.
+    most = 256 if threads <= 256 else most
+    while most > threads and words > _register_budget(fusion, most):
+        most //= 2
+    return _heuristic(
+        fusion, shape, width, steps=steps, threads=most, geometry=geometry
+    )
+
+
+def _steps(shape: RowShape, fold: int, width: int) -> int:
+    """Return how often a thread goes on along its row: more than it must, often.
+
+    Then one kernel serves short rows too.
+    """
+    steps = STEPS if shape.inner else 1
+    while steps > 1 and shape.kept_words(steps, width) > KEPT_PER_THREAD:
+        steps //= 2
+    return max(steps, shape.steps(fold, width))
+
+
+def _geometry(
+    fusion: Fusion, shape: RowShape, width: int, limit: int
+) -> tuple[Geometry, int]:
+    """Return the threads of a row and of a block, and the most a block may have.
+
+    Up to ``limit`` threads share a row along memory.
+    """
+    if shape.inner:
+        packets = max(shape.length // width, 1)
+        fold = min(power_of_two(-(-packets // STEPS)), limit)
+        while fold < limit and _words(shape, fold, width) > KEPT_PER_THREAD:
+            fold *= 2
+        # More than a warp for a row, and rows would share what their warps leave.
+        rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
+        keep = min(128 // fold, rows) if fold <= WARP else 1
+        return Geometry(fold, keep, 1), limit
+    most = _most_across(fusion, width)
+    keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
+    fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
+    return Geometry(fold, keep, 1), most
+
+
+def _most_across(fusion: Fusion, width: int) -> int:
+    """Return the most threads of a block that folds columns.
+
+    Each value of each state passes through shared memory of its own.
+    """
+    reductions = expand_moments(fusion, one_pass=True).reductions
+    values = sum(2 if r.op in _PLACES else 1 for r in reductions)
+    most = 512
+    while most > 1 and most * 8 * values * width > SHARED_BYTES:
+        most //= 2
+    return most
+
+
+_PLACES = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+
+
+def _words(shape: RowShape, fold: int, width: int) -> int:
+    return shape.kept_words(shape.steps(fold, width), width)
+
+
+def _has_moments(fusion: Fusion) -> bool:
+    return any(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
+
+
+def _register_budget(fusion: Fusion, threads: int) -> int:
+    """Return the 32-bit registers of a thread that rows may take."""
+    is_wide = any(t.dtype is DType.F64 for t in fusion.definition)
+    spare = 44 if is_wide else 28  # for addresses and what is being computed
+    return min(65536 // max(threads, 256), 192) - spare
+
+
+# -- rows that several blocks keep -----------------------------------------------------
+
+
+def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | None:
+    """Let blocks that all run at once keep a row between them.
+
+    As many share a row as their registers need, or a few more where the groups then
+    fill the device better.
+    """
+    if is_single_pass(fusion):
+        return None
+    threads = SHARE_THREADS
+    if not shape.inner:
+        # Columns meet twice in shared memory: in a block, and after an exchange.
+        threads = min(threads, _most_across(fusion, width) // 2)
+    room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
+    steps = min(
+        room // shape.kept_words(1, width),
+        ROW_LIMIT // max(width * weight(fusion), 1),
+    )
+    resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
+    along, across = (width, 1) if shape.inner else (1, width)
+    places = -(-shape.length // along)
+    keep = min(WARP, power_of_two(-(-shape.rows // width)), threads)
+    keep = 1 if shape.inner else keep
+    least = -(-places * keep // (steps * threads)) if steps else 0
+    while least > resident and keep > LEAST_ACROSS:
+        keep //= 2
+        least = -(-places * keep // (steps * threads))
+    if not 1 < least <= resident:
+        return None
+    fold = threads // keep
+    tiles = -(-shape.rows // (keep * across))
+
+    def cost(splits: int) -> int:
+        rounds = -(-tiles // (resident // splits))
+        return rounds * (-(-places // (splits * fold)) + ROUND_COST)
+
+    splits = min(range(least, min(4 * least, resident) + 1), key=cost)
+    rounds = -(-tiles // (resident // splits))
+    return _heuristic(
+        fusion,
+        shape,
+        width,
+        steps=steps,
+        threads=threads,
+        geometry=Geometry(fold, keep, splits, rounds),
+        blocks=SHARE_BLOCKS,
+        is_shared=True,
+    )
+
+
+# -- rows that are read once a pass ----------------------------------------------------
+
+
+def _looped(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic:
+    is_single = is_single_pass(fusion)
+    limit = LOOP_THREADS if is_single else MAX_THREADS
+    geometry, most = _geometry(fusion, shape, width, limit)
+    splits = _splits(shape, geometry, width, most) if is_single else 1
+    return _heuristic(
+        fusion,
+        shape,
+        width,
+        steps=0,
+        threads=most,
+        geometry=Geometry(geometry.fold, geometry.keep, splits),
+        flight=STEPS,
+        blocks=RESIDENT_THREADS // most,
+    )
+
+
+def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
+    """Return how many blocks share a row, so that the device is full to the end.
+
+    The blocks that a device runs at once make a wave; as many waves are taken as waste
+    least. Rows of a few turns only are not worth a meeting of blocks.
+    """
+    along, across = (width, 1) if shape.inner else (1, width)
+    tiles = -(-shape.rows // (geometry.keep * across))
+    turns = -(-shape.length // (geometry.fold * along * STEPS))
+    resident = shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+
+    def cost(splits: int) -> int:
+        waves = -(-tiles * splits // resident)
+        return waves * (-(-turns // splits) + BLOCK_COST)
+
+    full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
+    useful = [s for s in full if 1 < s <= min(turns // 4, MAX_THREADS)]
+    best = min(useful, key=cost, default=1)
+    return best if 10 * cost(best) < 9 * cost(1) else 1

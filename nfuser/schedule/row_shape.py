@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows as one call has them: numbers that a reduction's schedule is chosen on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.domains.space import Space
+    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts import Access, Facts
+    from nfuser.schedule.layout import Packed
+
+
+class RowShape:
+    """Numbers of one call that the choices are made on."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        space: Space,
+        found: list[Access],
+        outputs: tuple[TensorView, ...],
+    ) -> None:
+        kept = ordered(space.kept, found, facts)
+        reduced = ordered(space.reduced, found, facts)
+        self.facts, self.found, self.space, self.outputs = facts, found, space, outputs
+        self.inner = _runs_inside(kept, reduced, found, facts)
+        self.kept = grouped(kept, found, facts)
+        self.reduced = grouped(reduced, found, facts)
+        self.rows = self.count(space.kept)
+        self.length = self.count(space.reduced)
+
+    def count(self, loops: tuple[LoopIndex, ...]) -> int:
+        """Return how many elements ``loops`` run through."""
+        total = 1
+        for loop in loops:
+            total *= self.facts.size(loop.extent)
+        return total
+
+    def lane_group(self) -> list[LoopIndex]:
+        """Return the loops that memory runs along."""
+        groups = self.reduced if self.inner else self.kept
+        return [self.space.loops[k] for k in groups[-1]] if groups else []
+
+    def steps(self, fold: int, width: int) -> int:
+        """Return how often ``fold`` threads go along a row, as a power of two."""
+        along = max(self.length // width, 1) if self.inner else self.length
+        return power_of_two(-(-along // fold))
+
+    def kept_words(self, steps: int, width: int) -> int:
+        """Return the registers that a thread needs to keep ``steps`` of a row."""
+        full = [
+            a.tensor.dtype.compute.itemsize
+            for a in self.found[len(self.outputs) :]
+            if any(a.steps.get(loop, 0) for loop in self.space.reduced)
+            and (not self.space.kept or any(a.steps.get(x, 0) for x in self.space.kept))
+        ]
+        words = sum(max(size, 4) // 4 for size in full) or 1
+        return steps * width * words
+
+    def width(self) -> int:
+        """Return the packet width along the lane."""
+        group = self.lane_group()
+        return packet_width(group, self.found, self.facts) if group else 1
+
+    def packed(self, width: int, tensors: Sequence[TensorView]) -> Packed:
+        """Return what goes in packets of ``width``."""
+        return packed(self.lane_group(), self.found, width, self.facts, tensors)
+
+
+def _runs_inside(
+    kept: list[LoopIndex],
+    reduced: list[LoopIndex],
+    found: list[Access],
+    facts: Facts,
+) -> bool:
+    """Tell whether memory runs along the reduced loops rather than the kept ones."""
+    if not kept or not reduced:
+        return True
+
+    def unit_bytes(lane: LoopIndex) -> int:
+        total = 0
+        for access in found:
+            if is_unit(access, lane):
+                elements = access.tensor.dtype.itemsize
+                for extent in access.tensor.shape:
+                    elements *= facts.size(extent)
+                total += elements
+        return total
+
+    return unit_bytes(reduced[-1]) >= unit_bytes(kept[-1])
+
+
+def power_of_two(n: int) -> int:
+    """Return the smallest power of two that is at least ``n``."""
+    return 1 << max(n - 1, 0).bit_length()
