@@ -12,14 +12,9 @@ from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
-    Barrier,
     For,
     Kernel,
-    LoadPacket,
-    Post,
-    Publish,
-    StorePacket,
-    TakeTicket,
+    OwnStmt,
 )
 
 if TYPE_CHECKING:
@@ -97,16 +92,7 @@ class _CpuPrinter(Printer):
         head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
         return [head, *self.block(stmt.body, depth + 1)]
 
-    def own_statement(
-        self,
-        stmt: LoadPacket
-        | StorePacket
-        | Allocate
-        | Barrier
-        | Publish
-        | Post
-        | TakeTicket,
-    ) -> list[str]:
+    def own_statement(self, stmt: OwnStmt) -> list[str]:
         if not isinstance(stmt, Allocate):
             message = f"a CPU kernel has no {type(stmt).__name__}"
             raise VerifyError(message)

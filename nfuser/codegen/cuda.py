@@ -24,14 +24,18 @@ from nfuser.ir.scalar import (
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
+    AwaitCopies,
     Barrier,
+    CopyPacket,
     For,
     Kernel,
     LoadPacket,
     Memory,
+    OwnStmt,
     Post,
     Publish,
     StorePacket,
+    TakePacket,
     TakeTicket,
 )
 
@@ -178,16 +182,7 @@ class _CudaPrinter(Printer):
             f"{pad}{self.indent}{name} = {wrap}({name} + 1)",
         ]
 
-    def own_statement(
-        self,
-        stmt: LoadPacket
-        | StorePacket
-        | Allocate
-        | Barrier
-        | Publish
-        | Post
-        | TakeTicket,
-    ) -> list[str]:
+    def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:
             case LoadPacket(array, at, buffer, index, width):
                 verb = self._packet("load_packet", buffer.dtype, width)
@@ -195,12 +190,28 @@ class _CudaPrinter(Printer):
                 return [
                     f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"
                 ]
+            case CopyPacket(array, at, buffer, index, width):
+                verb = self.primitive(f"copy_packet_{width}")
+                target = f"{self.array(array)}, {self.plain(at)}"
+                return [
+                    f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"
+                ]
+            case AwaitCopies():
+                return [f"{self.primitive('await_copies')}()"]
+            case TakePacket(array, at, source, index, width):
+                verb = self._packet("take_packet", source.dtype, width)
+                target = f"{self.array(array)}, {self.plain(at)}"
+                place = f"{self.array(source)}, {self.plain(index)}"
+                return [f"{verb}({target}, {place})"]
             case StorePacket(buffer, index, array, at, width):
                 verb = self._packet("store_packet", buffer.dtype, width)
                 source = f"{self.array(array)}, {self.plain(at)}"
                 return [
                     f"{verb}({self.buffer(buffer)}, {self.scalar(index)}, {source})"
                 ]
+            case Allocate(array) if array.memory is Memory.LANDING:
+                kind = self.primitive(storage_name(array.dtype))
+                return [f"{self.array(array)} = cuda.shared.array(0, {kind})"]
             case Allocate(array):
                 space = "shared" if array.memory is Memory.SHARED else "local"
                 kind = self.type_name(array.dtype)

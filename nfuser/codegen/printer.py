@@ -15,9 +15,7 @@ from nfuser.ir.scalar import Binary, Datum, LoopIndex, Op, Scalar
 from nfuser.ir.text import Names
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
-    Allocate,
     Array,
-    Barrier,
     Buffer,
     Call,
     Element,
@@ -28,17 +26,14 @@ from nfuser.lower.kernel_ir import (
     Let,
     Load,
     LoadPacket,
-    Memory,
     Number,
-    Post,
-    Publish,
+    OwnStmt,
     Receive,
     SetElement,
     Shuffle,
     Stmt,
     Store,
     StorePacket,
-    TakeTicket,
     Value,
     Var,
 )
@@ -101,7 +96,7 @@ class Printer:
 
     def array(self, array: Array) -> str:
         """Return the name of an array."""
-        stem = "shared" if array.memory is Memory.SHARED else "local"
+        stem = array.memory.value
         return self._arrays.setdefault(array, f"{stem}{len(self._arrays)}")
 
     def buffer(self, buffer: Buffer) -> str:
@@ -296,16 +291,7 @@ class Printer:
         """Render a loop."""
         raise NotImplementedError
 
-    def own_statement(
-        self,
-        stmt: LoadPacket
-        | StorePacket
-        | Allocate
-        | Barrier
-        | Publish
-        | Post
-        | TakeTicket,
-    ) -> list[str]:
+    def own_statement(self, stmt: OwnStmt) -> list[str]:
         """Render a statement that targets spell differently."""
         raise NotImplementedError
 

@@ -160,6 +160,7 @@ class _CudaLaunch:
             launch.source.kinds,
             (*launch.grid, 1),
             (*launch.block, 1),
+            launch.shared_bytes,
             cooperative=launch.is_cooperative,
         )
 
@@ -187,6 +188,7 @@ class _InterpretedLaunch:
             (*launch.grid, 1),
             (*launch.block, 1),
             given,
+            shared_bytes=launch.shared_bytes,
         )
         REPORTS.append(report)
         del REPORTS[:-MOST_REPORTS]

@@ -83,6 +83,7 @@ class Launch:
     arguments: tuple[Argument, ...]
     cost: int
     is_cooperative: bool = False
+    shared_bytes: int = 0
 
     def __repr__(self) -> str:
         return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"

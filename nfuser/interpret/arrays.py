@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nfuser.interpret.formats import widen
 from nfuser.interpret.races import Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
 
@@ -110,6 +111,32 @@ class SharedArray:
             value = value[mask]
         self.storage[at] = value
         self.valid[at] = True
+
+    def land(self, wave: Wave, k: Any, rows: Vector, mask: Mask, line: int) -> None:
+        """Assign what threads copied to ``k`` and the elements after it."""
+        for n, row in enumerate(rows):
+            self.write(wave, k + n, row, mask, line)
+
+    def take_packet(
+        self,
+        wave: Wave,
+        array: LocalArray,
+        k: Any,
+        index: Any,
+        mask: Mask,
+        line: int,
+        length: int,
+        suffix: str,
+    ) -> None:
+        """Read ``length`` stored elements into ``array[k:]`` as one aligned access."""
+        positions, at = self._located(wave, index, mask, line)
+        wrong = np.flatnonzero((at - wave.slots[positions] * self.length) % length)
+        if wrong.size:
+            who = wave.where(wave.lanes[positions[wrong[0]]])
+            wave.fail(line, f"misaligned packet of shared {self.name}, in {who}")
+        for n in range(length):
+            stored = self.read(wave, index + n, mask, line)
+            array.write(wave, k + n, widen(suffix, stored), mask, line)
 
     def _located(
         self, wave: Wave, k: Any, mask: Mask, line: int

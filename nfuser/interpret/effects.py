@@ -22,6 +22,8 @@ from nfuser.interpret.expressions import (
 )
 
 _PACKET = re.compile(r"(load|store)_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
+_COPY = re.compile(r"copy_packet_(2|4|8|16)")
+_TAKE = re.compile(r"take_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
 
 
 def declaration(name: str, value: ast.expr) -> tuple[str, ArrayKind, bool] | None:
@@ -71,6 +73,12 @@ def effect(call: ast.Call, names: Names) -> str:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if packet := _PACKET.fullmatch(name):
                 return _packet(call, packet, arguments, place, names)
+            if copy := _COPY.fullmatch(name):
+                return _copy(call, int(copy[1]), arguments, place, names)
+            if take := _TAKE.fullmatch(name):
+                return _take(call, take, arguments, place, names)
+            if name == "await_copies" and not arguments:
+                return f"w.await_copies({place})"
             if name == "post" and len(arguments) == 3:
                 return _post(call, arguments, place, names)
             if name in ("reset", "wait"):
@@ -94,6 +102,44 @@ def _store(
     if value.kind != kind and not rounded:
         raise names.refusal(call, f"{name} does not take {value.kind} for {kind}")
     return f"{source}.store(w, {index}, {value.code}, {place}, {suffix!r})"
+
+
+def _array(node: ast.expr, element: str, names: Names) -> str:
+    """Return the array that ``node`` names, of elements of dtype ``element``."""
+    kind = names.kinds.get(node.id) if isinstance(node, ast.Name) else None
+    if not isinstance(kind, ArrayKind) or kind.element != element:
+        reason = f"{ast.unparse(node)} is not an array of {element}"
+        raise names.refusal(node, reason)
+    return f"v_{ast.unparse(node)}"
+
+
+def _copy(
+    call: ast.Call, length: int, arguments: list[ast.expr], place: str, names: Names
+) -> str:
+    array, k, target, i = arguments
+    source, element = pointer(target, names)
+    if length * np.dtype(element).itemsize not in (4, 8, 16):
+        raise names.refusal(call, f"{length} elements of {element} are not copied")
+    where = f"{_array(array, element, names)}, {integer(k, names)}"
+    order = f"{where}, {integer(i, names)}, {place}, {length}"
+    return f"{source}.copy_packet(w, {order})"
+
+
+def _take(
+    call: ast.Call,
+    take: re.Match[str],
+    arguments: list[ast.expr],
+    place: str,
+    names: Names,
+) -> str:
+    length, suffix = int(take[1]), take[2]
+    array, k, source, i = arguments
+    kind = names.kinds.get(source.id) if isinstance(source, ast.Name) else None
+    element = kind.element if isinstance(kind, ArrayKind) else ""
+    stored = _array(source, element, names)
+    target = _array(array, stored_kind(suffix, element, call, names), names)
+    order = f"{target}, {integer(k, names)}, {integer(i, names)}, {place}"
+    return f"{stored}.take_packet(w, {order}, {length}, {suffix!r})"
 
 
 def _post(call: ast.Call, arguments: list[ast.expr], place: str, names: Names) -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nfuser.interpret.errors import InterpreterError
-from nfuser.interpret.memory import FORMATS
+from nfuser.interpret.formats import FORMATS
 from nfuser.interpret.primitives import ANY, BOOL, ELEMENTWISE, FLOAT, INTEGER, UNSIGNED
 
 DTYPES = {name: name for name in INTEGER | FLOAT} | {"boolean": "bool"}

@@ -9,47 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
+from nfuser.interpret.formats import narrow, widen
 from nfuser.interpret.races import Published, Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
 
 if TYPE_CHECKING:
-    from nfuser.interpret.arrays import LocalArray
+    from nfuser.interpret.arrays import LocalArray, SharedArray
     from nfuser.interpret.buffer import Access
 
 Vector: TypeAlias = np.ndarray[Any, Any]
-
-FORMATS: dict[str, tuple[str | None, str]] = {  # suffix: storage dtype, value dtype
-    "": (None, ""),
-    "_bool": ("uint8", "bool"),
-    "_f16": ("uint16", "float32"),
-    "_bf16": ("uint16", "float32"),
-}
-
-
-def widen(suffix: str, stored: Vector) -> Vector:
-    """Return the values that ``stored`` elements stand for."""
-    if suffix == "_bool":
-        return np.not_equal(stored, 0)
-    if suffix == "_f16":
-        return stored.view(np.float16).astype(np.float32)
-    if suffix == "_bf16":
-        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return stored
-
-
-def narrow(suffix: str, values: Any) -> Any:
-    """Return ``values`` as they are stored, 16-bit floats rounded to nearest even."""
-    if suffix == "_bool":
-        return np.asarray(values).astype(np.uint8)
-    if suffix == "_f16":
-        return np.asarray(values).astype(np.float16).view(np.uint16)
-    if suffix == "_bf16":
-        return np.asarray(values).astype(ml_dtypes.bfloat16).view(np.uint16)
-    return values
-
 
 FULL = np.uint64(1 << 32)  # above the word in a box that is full
 
@@ -267,6 +237,24 @@ class Pointer:
                 row = np.zeros(wave.size, values.dtype)
                 row[positions] = values[n]
             array.write(wave, k + n, row, mask, line)
+
+    def copy_packet(
+        self,
+        wave: Wave,
+        array: SharedArray,
+        k: Any,
+        index: Any,
+        mask: Mask,
+        line: int,
+        length: int,
+    ) -> None:
+        """Begin to copy ``length`` elements to ``array[k:]``."""
+        positions, at, owners = self._packet(wave, index, length, mask, line, "copy")
+        stored = self._read(wave, at, owners, line, volatile=False)
+        self.access.packet_reads += positions.size
+        rows = np.zeros((length, wave.size), stored.dtype)
+        rows[:, positions] = stored.reshape(length, -1)
+        wave.copies.append(lambda: array.land(wave, k, rows, mask, line))
 
     def store_packet(
         self,

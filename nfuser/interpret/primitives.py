@@ -103,6 +103,7 @@ def _cast(dtype: str) -> Callable[[Any], Any]:
 
 _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
+    "exp_near": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
     "log": np.log,

@@ -124,8 +124,8 @@ def _calls(function: ast.FunctionDef) -> set[tuple[str, str]]:
     for node in ast.walk(function):
         match node:
             case ast.Call(func=ast.Name(id=name), args=arguments):
-                verb = name.partition("_")[0]
-                position = 2 if name.startswith("load_packet") else 0
+                verb = name.partition("_")[0].replace("copy", "load")
+                position = 2 if name.startswith(("load_packet", "copy_packet")) else 0
                 if verb in ("load", "store", *_ORDERED) and len(arguments) > position:
                     calls.add((verb, ast.unparse(arguments[position])))
             case _:

@@ -14,7 +14,7 @@ import numpy as np
 from nfuser.interpret.errors import InterpreterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 Mask: TypeAlias = Any  # None, False, or a vector of bool
@@ -53,6 +53,7 @@ class Wave:
         self.barriers = 0
         self.waits = 0  # that are over
         self.order: Any = None  # set where blocks wait for each other
+        self.copies: list[Callable[[], None]] = []  # begun, and not awaited
 
     def coordinate(self, name: str, axis: int) -> Any:
         """Return ``threadIdx`` and the like along ``axis``, as int32."""
@@ -130,6 +131,14 @@ class Wave:
                 value = shown[wrong][0] if shown.ndim else shown
                 self.fail(line, f"index overflow: {value} does not fit {dtype}")
         return kind.type(x) if is_uniform(x) else values.astype(kind)
+
+    def await_copies(self, mask: Mask, line: int) -> None:
+        """Let every copy that was begun land; only then does anybody see it."""
+        if mask is not None:
+            self.fail(line, "not all threads wait for their copies")
+        for land in self.copies:
+            land()
+        self.copies.clear()
 
     def syncthreads(self, mask: Mask, line: int) -> None:
         """Let every block pass a barrier; all of a block or none of it must arrive."""

@@ -14,6 +14,7 @@ from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
+    AwaitCopies,
     Buffer,
     Call,
     For,
@@ -31,6 +32,7 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.lower.parameters import host_scalars
+from nfuser.lower.prefetch import Prefetch, prefetch
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
 from nfuser.lower.values import Values, packets
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Scheduled
 
 BOUND_NAMES = {
@@ -71,6 +74,8 @@ class _Builder:
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
+        self.before: list[Stmt] = []  # the first of the rows that a block takes
+        self.shared_bytes = 0
 
     def _declare_buffers(self) -> list[Buffer]:
         inputs = {a.result for a in self.fusion.arguments}
@@ -112,9 +117,8 @@ class _Builder:
         elif self.levels == 0:
             for bound in self.nest.kept_bounds:
                 body = guarded(sc.less(bound.index, bound.extent), body)
-        for leaf in self.nest.kept if self.levels > 0 else ():
-            if not leaf.binding.is_bound:
-                body = (For(leaf.index, leaf.stop, body),)
+        if turn := self._turn():
+            body = (*self.before, For(turn.index, turn.stop, body))
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -157,6 +161,7 @@ class _Builder:
             heuristic.most_threads,
             heuristic.blocks if reduces else 0,
             is_cooperative=reduces and heuristic.is_shared,
+            shared_bytes=self.shared_bytes,
         )
 
     # -- reductions ----------------------------------------------------------
@@ -247,7 +252,28 @@ class _Builder:
         loop = values.in_lanes(lane) if lane else None
         body: tuple[Stmt, ...] = (*tile.stmts, *((loop,) if loop else ()), *after)
         early, values.early = tuple(values.early or ()), None
+        if ahead := self._prefetch(early):
+            self.before.extend(self._in_steps(ahead.first))
+            values.emit(AwaitCopies())
+            values.emit_all(self._in_steps(ahead.taken))
+            values.emit_all(self._if_another_turn(self._in_steps(ahead.following)))
+            self.shared_bytes = ahead.shared_bytes
+            early = ()
         values.row.stmts.extend(self._in_steps(early, body))
+
+    def _turn(self) -> Leaf | None:
+        """Return the loop over the rows that a block takes after each other."""
+        turns = (leaf for leaf in self.nest.kept if not leaf.binding.is_bound)
+        return next(turns, None) if self.levels > 0 else None
+
+    def _prefetch(self, loads: tuple[Stmt, ...]) -> Prefetch | None:
+        turn = self._turn()
+        return prefetch(self.values, loads, turn) if turn and loads else None
+
+    def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        turn = self._turn()
+        assert turn is not None
+        return guarded(sc.less(turn.index + 1, turn.stop), body)
 
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.

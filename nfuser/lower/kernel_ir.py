@@ -21,6 +21,7 @@ class Memory(Enum):
 
     LOCAL = "local"  # a thread's own: registers, or the stack of a CPU thread
     SHARED = "shared"  # one for each block of threads
+    LANDING = "landing"  # shared, its size given at the launch; all begin at one place
 
 
 @node
@@ -164,6 +165,33 @@ class LoadPacket:
 
 
 @node
+class CopyPacket:
+    """Begin to copy ``width`` neighbours of a buffer to ``array[at:]``, as stored."""
+
+    array: Array
+    at: Scalar
+    buffer: Buffer
+    index: Scalar
+    width: int
+
+
+@node
+class AwaitCopies:
+    """Wait for what this thread began to copy."""
+
+
+@node
+class TakePacket:
+    """Read ``width`` neighbours of ``source``, stored elements, into ``array[at:]``."""
+
+    array: Array
+    at: Scalar
+    source: Array
+    index: Scalar
+    width: int
+
+
+@node
 class StorePacket:
     """Write ``array[at:]`` to ``width`` neighbours of a buffer at once."""
 
@@ -226,20 +254,20 @@ class TakeTicket:
     index: Scalar
 
 
-Stmt: TypeAlias = (
-    Let
-    | SetElement
-    | Store
-    | LoadPacket
+# What each target spells its own way.
+OwnStmt: TypeAlias = (
+    LoadPacket
+    | CopyPacket
+    | AwaitCopies
+    | TakePacket
     | StorePacket
     | Allocate
-    | For
-    | If
     | Barrier
     | Publish
     | Post
     | TakeTicket
 )
+Stmt: TypeAlias = Let | SetElement | Store | For | If | OwnStmt
 
 
 @node
@@ -263,6 +291,7 @@ class Launch:
     threads: int
     blocks: int = 0
     is_cooperative: bool = False
+    shared_bytes: int = 0  # for what lands in shared memory
 
 
 @node

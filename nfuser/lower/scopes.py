@@ -80,6 +80,7 @@ class Scopes:
         self.early: list[Stmt] | None = None  # loads of a tile, before all else in it
         self.arrays: list[Array] = []
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
+        self._inverses: dict[Key, tuple[Var, ...]] = {}  # of what divides all a row
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.staged: dict[Key, Element] = {}  # what lies in a tile, and where
         self.buffers: dict[TensorView, Buffer] = {}

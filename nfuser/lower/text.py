@@ -11,9 +11,11 @@ from nfuser.ir.text import Names
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
+    AwaitCopies,
     Barrier,
     Buffer,
     Call,
+    CopyPacket,
     Element,
     For,
     If,
@@ -31,6 +33,7 @@ from nfuser.lower.kernel_ir import (
     Stmt,
     Store,
     StorePacket,
+    TakePacket,
     TakeTicket,
     Value,
     Var,
@@ -38,6 +41,9 @@ from nfuser.lower.kernel_ir import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_PLAIN = {Barrier: "barrier", Publish: "publish", AwaitCopies: "await copies"}
 
 
 def text(kernel: Kernel) -> str:
@@ -135,19 +141,21 @@ class _Printer:
                 return f"post({self.place(boxes, index)}, {self.value(value)})"
             case SetElement(item, index, value) | Store(item, index, value):
                 return f"{self.place(item, index)} = {self.value(value)}"
-            case LoadPacket(array, at, buffer, index, width):
-                source = self.place(buffer, index)
-                return f"{self.place(array, at)} = packet({source}, {width})"
-            case StorePacket(buffer, index, array, at, width):
-                source = self.place(array, at)
-                return f"{self.place(buffer, index)} = packet({source}, {width})"
+            case (
+                LoadPacket(to, at, of, index, width)
+                | TakePacket(to, at, of, index, width)
+                | StorePacket(to, at, of, index, width)
+            ):
+                source = self.place(of, index)
+                return f"{self.place(to, at)} = packet({source}, {width})"
+            case CopyPacket(to, at, of, index, width):
+                source = self.place(of, index)
+                return f"{self.place(to, at)} <- packet({source}, {width})"
             case Allocate(array):
                 name = self._name(array, array.memory.value)
                 return f"{name} = {array.memory.value} {array.dtype}[{array.size}]"
-            case Barrier():
-                return "barrier"
-            case Publish():
-                return "publish"
+            case Barrier() | Publish() | AwaitCopies():
+                return _PLAIN[type(stmt)]
             case TakeTicket(var, buffer, index):
                 return f"{self.var(var)} = ticket({self.place(buffer, index)})"
             case _:

@@ -24,9 +24,10 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
 )
-from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.point_op import CAST, NEAR, POINT_OPS, is_copy
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
+from nfuser.lower import quotients
 from nfuser.lower.kernel_ir import (
     Call,
     Element,
@@ -211,9 +212,33 @@ class Values(Scopes):
                 return self.parameters[expr.result]
             case Pointwise():
                 operands = [self._operand(key) for key in sources]
-                return self._pointwise(expr, operands, place)
+                quotient = self._quotient(expr, sources, operands, place)
+                return quotient or self._pointwise(expr, operands, place)
             case _:
                 return self._operand(sources[0])
+
+    def _quotient(
+        self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Place
+    ) -> Value | None:
+        """Return a quotient of all a row by one number as a product, if it is one."""
+        in_row = self.tile is not None and place.in_tile
+        divisor = sources[-1]
+        if not in_row or self.place(divisor) != Place(in_tile=False, in_lane=False):
+            return None
+        target = self.scheduled.target
+        is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
+        if expr.op is NEAR["divide"]:
+            make = quotients.near
+        elif is_plain and target.compute_capability in quotients.FAST_DOUBLES:
+            make = quotients.exact
+        else:
+            return None
+        if divisor not in self._inverses:
+            self._inverses[divisor] = make.inverse(operands[1], self.row.stmts)
+        var = Var(DType.F32, expr.result)
+        product = make.product(operands[0], self._inverses[divisor])
+        self.scope_of(place).stmts.append(Let(var, product))
+        return var
 
     def _from_scalar(self, scalar: Scalar, dtype: DType) -> Value:
         """Return a size as an index; anything less plain the host works out.

@@ -119,6 +119,7 @@ class _Program:
             tuple(arguments),
             self._cost(compiled),
             kernel.launch.is_cooperative,
+            kernel.launch.shared_bytes,
         )
         return [*body, launch]
 

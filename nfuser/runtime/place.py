@@ -125,4 +125,9 @@ def _target(backend: str, index: int) -> Target:
     from nfuser.device.driver import attributes  # noqa: PLC0415 (loads libcuda)
 
     found = attributes(index)
-    return Target("cuda", found.compute_capability, found.multiprocessors)
+    return Target(
+        "cuda",
+        found.compute_capability,
+        found.multiprocessors,
+        shared_bytes=found.shared_per_multiprocessor,
+    )

@@ -29,6 +29,7 @@ class Target:
     compute_capability: tuple[int, int] = (9, 0)
     multiprocessors: int = 132
     threads: int = 1
+    shared_bytes: int = 227 << 10  # of a multiprocessor, for all its blocks
 
 
 @value

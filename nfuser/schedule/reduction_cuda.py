@@ -34,7 +34,7 @@ LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocess
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 256  # of a block that keeps a part of a row, in 128 registers each:
 SHARE_BLOCKS = 2  # of these on a multiprocessor, one computes while another moves data
-SHARE_SPARE = 20  # registers that long unrolled rows take besides
+SHARE_SPARE = 28  # registers that long unrolled rows take besides
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
@@ -262,9 +262,18 @@ def _looped(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic:
         steps=0,
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
-        flight=STEPS,
+        flight=_flight(shape, width),
         blocks=RESIDENT_THREADS // most,
     )
+
+
+def _flight(shape: RowShape, width: int) -> int:
+    """Return how many packets of a row a thread loads before it waits for the first.
+
+    Where memory runs across rows, each lane of a packet has sums of its own.
+    """
+    room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
+    return max(1, min(STEPS, power_of_two(room // shape.kept_words(1, width))))
 
 
 def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:

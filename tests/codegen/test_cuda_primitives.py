@@ -61,7 +61,7 @@ NUMBER_BINARY = [
     "multiply",
 ]
 FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
-NEAR = ["divide_near", "reciprocal_near"]
+NEAR = ["divide_near", "reciprocal_near", "exp_near"]
 INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [
     "to_bool",
@@ -122,11 +122,13 @@ def test_elementwise_primitives_compile_without_spills(kind: str) -> None:
 
 
 def test_near_functions_of_f32_call_nothing() -> None:
-    lines = stored("float32", ["divide_near(x, y)", "reciprocal_near(x)"])
+    calls = ["divide_near(x, y)", "reciprocal_near(x)", "exp_near(x)"]
+    lines = stored("float32", calls)
     p = pointer("float32")
     ptx = build(lines, p, p, p).ptx
     assert "div.full.f32" in ptx
     assert "rcp.approx.f32" in ptx
+    assert "ex2.approx.ftz.f32" in ptx
     assert "call" not in ptx
 
 
@@ -238,6 +240,29 @@ def test_a_packet_is_one_access(
         parts = access.split(".")
         vector = int(parts[-2][1:]) if parts[-2].startswith("v") else 1
         assert vector * int(parts[-1][1:]) // 8 == size, access
+
+
+@pytest.mark.parametrize(("length", "suffix", "storage", "local"), PACKETS)
+def test_a_packet_is_copied_and_taken_in_one_access_each(
+    length: int, suffix: str, storage: str, local: str
+) -> None:
+    size = length * (1 if storage.endswith("8") else int(storage[-2:]) // 8)
+    if size not in (4, 8, 16):
+        return
+    lines = [
+        f"s = cuda.shared.array(0, {storage})",
+        f"r0 = cuda.local.array({length}, {local})",
+        f"copy_packet_{length}(s, int32(i * {length}), a, int32(i * {length}))",
+        "await_copies()",
+        f"take_packet_{length}{suffix}(r0, 0, s, int32(i * {length}))",
+        f"store_packet_{length}{suffix}(b, int32(i * {length}), r0, 0)",
+    ]
+    binary = build(lines, pointer(storage), pointer(storage))
+    assert binary.ptx.count("cp.async.c") == 1
+    assert f"], {size};" in binary.ptx
+    assert "cp.async.wait_all" in binary.ptx
+    assert binary.ptx.count("ld.shared") == 1
+    assert binary.local_bytes == 0
 
 
 def test_volatile_loads_and_tickets_are_ordered_at_device_scope() -> None:
@@ -356,8 +381,10 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         *NEAR,
     }
     packets = {
-        f"{d}_packet_{n}{s}" for n, s, _, _ in PACKETS for d in ("load", "store")
-    }
+        f"{d}_packet_{n}{s}"
+        for n, s, _, _ in PACKETS
+        for d in ("load", "store", "take")
+    } | {f"copy_packet_{n}" for n in (2, 4, 8, 16)}
     memory = {
         f"{d}{s}" for d in ("load", "store") for s in ("", "_f16", "_bf16", "_bool")
     }
@@ -373,5 +400,6 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "wait",
         "post",
         "receive",
+        "await_copies",
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single

@@ -343,6 +343,28 @@ def test_packets(length: int, suffix: str, storage: str, local: str) -> None:
     assert (device[1] != 0).any()
 
 
+@pytest.mark.parametrize(("length", "suffix", "storage", "local"), PACKETS)
+def test_packets_by_way_of_shared_memory(
+    length: int, suffix: str, storage: str, local: str
+) -> None:
+    size = np.dtype(storage).itemsize * length
+    if size not in (4, 8, 16):
+        return
+    lines = [
+        f"s = cuda.shared.array({256 * length}, {storage})",
+        f"r = cuda.local.array({length + 1}, {local})",
+        f"copy_packet_{length}(s, int32(i * {length}), a, int32(i * {length}))",
+        "await_copies()",
+        f"take_packet_{length}{suffix}(r, 1, s, int32(i * {length}))",
+        f"store_packet_{length}{suffix}(b, int32(i * {length}), r, 1)",
+    ]
+    x = np.random.default_rng(4).integers(0, 2, 256 * length).astype(storage)
+    text = kernel(lines, storage, storage)
+    device, numpy = both(text, "kernel", 1, 256, x, np.zeros_like(x), 256)
+    assert (device[1] == numpy[1]).all()
+    assert (device[1] != 0).any()
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "bool"])
 def test_shuffles(dtype: str) -> None:
     cast = SHORT[dtype]

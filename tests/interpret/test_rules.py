@@ -99,6 +99,34 @@ def test_a_misaligned_packet_is_found(offset: int, address: int) -> None:
     execute(body, FF, Buffer(np.zeros(256, np.float32), 1, 12), empty(1))
 
 
+COPIED = (
+    "s = cuda.shared.array(128, float32)\nr = cuda.local.array(4, float32)\n"
+    "copy_packet_4(s, int32(t * 4), a, int32(i * 4))\n"
+)
+TAKEN = "take_packet_4(r, 0, s, int32(t * 4))\nstore_packet_4(b, int32(i * 4), r, 0)"
+
+
+def test_a_copy_is_seen_once_it_was_awaited() -> None:
+    output = empty(128)
+    execute(f"{COPIED}await_copies()\n{TAKEN}", FF, floats(128), output)
+    assert (output.storage == np.arange(128)).all()
+    with refuses("read of shared s.*which nothing wrote"):
+        execute(f"{COPIED}{TAKEN}", FF, floats(128), empty(128))
+
+
+def test_what_another_thread_copied_takes_a_barrier() -> None:
+    taken = TAKEN.replace("int32(t * 4)", "int32(124 - t * 4)")
+    with refuses("race: read of shared s"):
+        execute(f"{COPIED}await_copies()\n{taken}", FF, floats(128), empty(128))
+    body = f"{COPIED}await_copies()\ncuda.syncthreads()\n{taken}"
+    execute(body, FF, floats(128), empty(128))
+
+
+def test_a_copy_past_the_end_is_found() -> None:
+    with refuses(r"out-of-bounds copy of a\[124:128\]"):
+        execute(COPIED, FF, floats(126), empty(1))
+
+
 def test_a_misaligned_packet_store_is_found() -> None:
     body = (
         "r = cuda.local.array(2, float32)\nr[0] = float32(1.0)\nr[1] = float32(2.0)\n"

@@ -204,12 +204,14 @@ def test_the_report_tells_repeated_from_distinct_reads() -> None:
 def test_every_device_primitive_has_a_meaning_here() -> None:
     handled = {"select", "shuffle", "shuffle_down", "shuffle_xor"}
     handled |= {"ticket", "reset", "wait", "post", "receive", "load_volatile"}
+    handled.add("await_copies")
     dtypes = {"boolean", "float32", "float64"}
     dtypes |= {f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
     memory = {
         name
         for name in device.__all__
-        if name.startswith(("load", "store")) and name != "load_volatile"
+        if name.partition("_")[0] in ("load", "store", "copy", "take")
+        and name != "load_volatile"
     }
     assert set(device.__all__) == set(ELEMENTWISE) | handled | dtypes | memory
 

@@ -18,6 +18,7 @@ from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
 from nfuser.lower.kernel_ir import (
     Barrier,
+    CopyPacket,
     For,
     Kernel,
     Load,
@@ -27,6 +28,7 @@ from nfuser.lower.kernel_ir import (
     Shuffle,
     Store,
     StorePacket,
+    TakePacket,
     TakeTicket,
 )
 from nfuser.lower.kernel_ir import (
@@ -133,11 +135,21 @@ def test_rows_over_several_blocks_take_tickets() -> None:
 def test_a_row_that_blocks_share_is_read_once_and_kept() -> None:
     kernel = _lowered(_softmax, X, **_SHARED)
     assert kernel.launch.is_cooperative
-    assert _count(kernel, LoadPacket) == 1
+    assert _count(kernel, LoadPacket) == 0
+    assert _count(kernel, CopyPacket) == 2  # of the first row, and of the next
+    assert _count(kernel, TakePacket) == 1
     assert _count(kernel, StorePacket) == 1
     assert _count(kernel, TakeTicket) == 0
+    assert kernel.launch.shared_bytes == 2 * kernel.launch.threads * 16  # 2 steps
     assert _count(kernel, Post) == _count(kernel, Receive) == 2
     assert [s.buffer.role for s in kernel.scratch] == ["boxes", "boxes"]
+
+
+def test_a_block_that_takes_one_row_copies_none_ahead() -> None:
+    kernel = _lowered(_softmax, X, **{**_SHARED, "rounds": 1})
+    assert _count(kernel, LoadPacket) == 1
+    assert _count(kernel, CopyPacket) == 0
+    assert kernel.launch.shared_bytes == 0
 
 
 def test_blocks_are_launched_together_only_where_they_wait() -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tests.oracle.number_types import Array
 
 _NAMES = {
+    "exp_near": "exp",
     "divide_near": "divide",
     "reciprocal_near": "reciprocal",
     "atan2": "arctan2",

@@ -125,6 +125,7 @@ def _select_rule(_typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 
 exp = _float_unary("exp", exponential.exp)
+exp_near = _float_unary("exp_near", exponential.exp)
 exp2 = _float_unary("exp2", exponential.exp2)
 expm1 = _float_unary("expm1", exponential.expm1)
 log = _float_unary("log", exponential.log)
@@ -215,6 +216,7 @@ __all__ = [
     "erfc",
     "exp",
     "exp2",
+    "exp_near",
     "expm1",
     "f32",
     "f64",

@@ -26,6 +26,7 @@ from nfuser.codegen.primitives.cuda_define import (
 )
 
 LOG_2 = math.log(2.0)
+LOG2_E = 1 / LOG_2
 
 
 def libdevice(name: str, function: str = "") -> Any:
@@ -101,6 +102,16 @@ def _reciprocal_near(site: Site, x: Value) -> Value:
     return site.assembly("rcp.approx.f32 $0, $1;", "=f,f", F32, [x])
 
 
+def _exp_near(site: Site, x: Value) -> Value:
+    # The square of the root: it is no smaller than any float until the result is 0, so
+    # the instruction, which takes subnormal results for 0, needs no scaling.
+    b = site.builder
+    half = b.fmul(x, ir.Constant(F32, LOG2_E / 2))
+    code = "ex2.approx.ftz.f32 $0, $1;"
+    root = site.assembly(code, "=f,f", F32, [half])
+    return b.fmul(root, root)
+
+
 def _logaddexp(site: Site, x: Value, y: Value) -> Value:
     b = site.builder
     kind = site.result
@@ -150,6 +161,7 @@ divide = primitive("divide", same(FLOAT), _divide)
 reciprocal = primitive("reciprocal", same(FLOAT), _reciprocal)
 _SINGLE = frozenset({types.float32})
 divide_near = primitive("divide_near", same(_SINGLE), _divide_near)
+exp_near = primitive("exp_near", same(_SINGLE), _exp_near)
 reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
 logaddexp = primitive("logaddexp", same(FLOAT), _logaddexp)
 isnan = primitive("isnan", same(FLOAT, types.boolean), _isnan)

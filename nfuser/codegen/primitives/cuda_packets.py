@@ -19,6 +19,7 @@ from llvmlite import ir
 from nfuser.codegen.primitives.cuda_convert import widen_bf16, widen_f16
 from nfuser.codegen.primitives.cuda_define import (
     F32,
+    F64,
     I8,
     I16,
     I32,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LENGTHS = (2, 4, 8, 16)
+COPIED_BYTES = frozenset({4, 8, 16})  # by one instruction, to shared memory
 PACKET_BYTES = frozenset({2, 4, 8, 16})
 
 
@@ -84,7 +86,7 @@ def _bytes(pointer: Value) -> int:
     piece, count = (
         (kind.element, kind.count) if isinstance(kind, ir.VectorType) else (kind, 1)
     )
-    width = 8 if piece == ir.DoubleType() else 4 if piece == F32 else piece.width // 8
+    width = 8 if piece == F64 else 4 if piece == F32 else piece.width // 8
     return width * count
 
 
@@ -170,6 +172,66 @@ def _load_packet(length: int, kind: _Format) -> Any:
     return primitive(f"load_packet_{length}{kind.suffix}", rule, emit)
 
 
+def _landing(site: Site, array: Value, position: int, k: Value) -> Value:
+    """Return the address of ``array[k]``, an element of shared memory."""
+    return site.element(site.data(array, position), k, position + 1)
+
+
+def _copy_packet(length: int) -> Any:
+    def rule(a: Any, k: Any, p: Any, i: Any) -> Any:
+        if not isinstance(a, types.Array) or not is_pointer(p, a.dtype):
+            return None
+        fits = length * a.dtype.bitwidth // 8 in COPIED_BYTES
+        return types.void(a, k, p, i) if fits and {k, i} <= INTEGER else None
+
+    def emit(site: Site, a: Value, k: Value, p: Value, i: Value) -> None:
+        b = site.builder
+        kind = p.type.pointee
+        size = length * (4 if kind == F32 else 8 if kind == F64 else kind.width // 8)
+        target = _landing(site, a, 0, k)
+        shared = ir.PointerType(target.type.pointee, addrspace=3)
+        where = b.ptrtoint(b.addrspacecast(target, shared), I32)
+        path = "cg" if size == 16 else "ca"
+        site.assembly(
+            f"cp.async.{path}.shared.global [$0], [$1], {size};",
+            "r,l,~{memory}",
+            ir.VoidType(),
+            [where, site.element(p, i, 3)],
+            effect=True,
+        )
+
+    return primitive(f"copy_packet_{length}", rule, emit)
+
+
+def _await_copies(site: Site) -> None:
+    site.assembly("cp.async.wait_all;", "~{memory}", ir.VoidType(), [], effect=True)
+
+
+def _take_packet(length: int, kind: _Format) -> Any:
+    def rule(a: Any, k: Any, s: Any, i: Any) -> Any:
+        if not isinstance(s, types.Array):
+            return None
+        fits = kind.fits(length, a, k, types.CPointer(s.dtype), i)
+        return types.void(a, k, s, i) if fits else None
+
+    def emit(site: Site, a: Value, k: Value, s: Value, i: Value) -> None:
+        b = site.builder
+        first = _landing(site, s, 2, i)
+        piece, count = _carrier(first.type.pointee, length)
+        carrier = ir.VectorType(piece, count) if count > 1 else piece
+        pointer = b.bitcast(first, carrier.as_pointer())
+        packet = b.load(pointer, align=_bytes(pointer))
+        pieces = [packet]
+        if count > 1:
+            numbers = (ir.Constant(I32, n) for n in range(count))
+            pieces = [b.extract_element(packet, n) for n in numbers]
+        elements = _split(site, pieces, first.type.pointee)
+        for slot, element in zip(_slots(site, a, 0, k, length), elements, strict=True):
+            b.store(_widened(site, kind, element), slot)
+
+    return primitive(f"take_packet_{length}{kind.suffix}", rule, emit)
+
+
 def _store_packet(length: int, kind: _Format) -> Any:
     def rule(p: Any, i: Any, a: Any, k: Any) -> Any:
         return types.void(p, i, a, k) if kind.fits(length, a, k, p, i) else None
@@ -218,4 +280,20 @@ store_packet_2_bf16, store_packet_4_bf16, store_packet_8_bf16 = _family(
 )
 store_packet_2_bool, store_packet_4_bool, store_packet_8_bool, store_packet_16_bool = (
     _family(_store_packet, _BOOL)
+)
+copy_packet_2, copy_packet_4, copy_packet_8, copy_packet_16 = (
+    _copy_packet(length) for length in LENGTHS
+)
+await_copies = primitive("await_copies", types.void, _await_copies)
+take_packet_2, take_packet_4, take_packet_8, take_packet_16 = _family(
+    _take_packet, _PLAIN
+)
+take_packet_2_f16, take_packet_4_f16, take_packet_8_f16 = _family(
+    _take_packet, _F16, LENGTHS[:3]
+)
+take_packet_2_bf16, take_packet_4_bf16, take_packet_8_bf16 = _family(
+    _take_packet, _BF16, LENGTHS[:3]
+)
+take_packet_2_bool, take_packet_4_bool, take_packet_8_bool, take_packet_16_bool = (
+    _family(_take_packet, _BOOL)
 )

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copy the next row's packets to shared memory while a block works on this row's.
+
+Every packet has a place of its own for each thread and step, from which the thread that
+copied it takes it: no barrier is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.lower.kernel_ir import (
+    Array,
+    CopyPacket,
+    LoadPacket,
+    Memory,
+    Stmt,
+    TakePacket,
+)
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.dtypes import DType
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.values import Values
+    from nfuser.schedule.nest import Leaf
+
+STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
+COPIED_BYTES = (4, 8, 16)  # that one instruction copies
+
+
+@node
+class Prefetch:
+    """Loads as copies of the first row, copies of the next, and what takes them."""
+
+    first: tuple[Stmt, ...]
+    following: tuple[Stmt, ...]
+    taken: tuple[Stmt, ...]
+    shared_bytes: int
+
+
+def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | None:
+    """Return ``loads`` of one step in a row ahead, or None if they cannot be.
+
+    The rows of a block are those of the loop ``turn``.
+    """
+    heuristic, target = values.scheduled.heuristic, values.scheduled.target
+    assert isinstance(heuristic, ReductionHeuristic)
+    landings: dict[DType, Array] = {}
+    first: list[Stmt] = []
+    following: list[Stmt] = []
+    taken: list[Stmt] = []
+    size = 0
+    slots = heuristic.most_threads * _steps(values)
+    for load in loads:
+        if not isinstance(load, LoadPacket):
+            return None
+        dtype, width = load.buffer.dtype, load.width
+        if width * dtype.itemsize not in COPIED_BYTES:
+            return None
+        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
+        landings[dtype] = landing
+        at = _slot(values) * width + size // dtype.itemsize
+        for row, copies in ((sc.const(0), first), (turn.index + 1, following)):
+            (index,) = scalar_walk.substitute([load.index], {turn.index: row})
+            copies.append(CopyPacket(landing, at, load.buffer, index, width))
+        taken.append(TakePacket(load.array, load.at, landing, at, width))
+        size += slots * width * dtype.itemsize
+    spare = 1024 + STATES_BYTES  # what the system takes of each block's, and states
+    if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
+        return None
+    return Prefetch(tuple(first), tuple(following), tuple(taken), size)
+
+
+def _steps(values: Values) -> int:
+    leaf = values.nest.leaf(Binding.UNROLLED)
+    assert leaf is not None
+    assert isinstance(leaf.extent, sc.Const)
+    return leaf.extent.value
+
+
+def _slot(values: Values) -> Scalar:
+    """Return the number of this thread's place at this step; threads are neighbours."""
+    index: dict[Binding, Scalar] = {}
+    for leaf in values.nest.leaves:
+        index[leaf.binding] = sc.const(0) if leaf.extent is sc.const(1) else leaf.index
+    zero = sc.const(0)
+    across = values.nest.leaf(Binding.THREAD_X)
+    row = index.get(Binding.THREAD_Y, zero) * (across.extent if across else 1)
+    thread = row + index.get(Binding.THREAD_X, zero)
+    step = index.get(Binding.UNROLLED, zero)
+    return step * values.scheduled.heuristic.most_threads + thread
