@@ -254,7 +254,7 @@ class Pointer:
         self.access.packet_reads += positions.size
         rows = np.zeros((length, wave.size), stored.dtype)
         rows[:, positions] = stored.reshape(length, -1)
-        wave.copies.append(lambda: array.land(wave, k, rows, mask, line))
+        wave.copies.append((positions, lambda: array.land(wave, k, rows, mask, line)))
 
     def store_packet(
         self,

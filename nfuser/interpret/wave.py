@@ -53,7 +53,8 @@ class Wave:
         self.barriers = 0
         self.waits = 0  # that are over
         self.order: Any = None  # set where blocks wait for each other
-        self.copies: list[Callable[[], None]] = []  # begun, and not awaited
+        # Begun, and not awaited: who copies, and what lands.
+        self.copies: list[tuple[Vector, Callable[[], None]]] = []
 
     def coordinate(self, name: str, axis: int) -> Any:
         """Return ``threadIdx`` and the like along ``axis``, as int32."""
@@ -134,9 +135,10 @@ class Wave:
 
     def await_copies(self, mask: Mask, line: int) -> None:
         """Let every copy that was begun land; only then does anybody see it."""
-        if mask is not None:
-            self.fail(line, "not all threads wait for their copies")
-        for land in self.copies:
+        for positions, land in self.copies:
+            if mask is not None and not mask[positions].all():
+                who = self.where(self.lanes[positions[~mask[positions]][0]])
+                self.fail(line, f"{who} does not wait for what it copies")
             land()
         self.copies.clear()
 

@@ -75,6 +75,7 @@ class _Builder:
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
         self.before: list[Stmt] = []  # the first of the rows that a block takes
+        self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
 
     def _declare_buffers(self) -> list[Buffer]:
@@ -180,6 +181,8 @@ class _Builder:
             self._forget()
         for level in range(self.levels):
             self._fold_level(level, heuristic)
+        # Copies hold up what blocks send each other: they begin after the last of it.
+        values.emit_all(self.ahead)
         if heuristic.is_persistent or not heuristic.is_split:
             self._tile(self.levels, {})
             self._store_rows()
@@ -256,7 +259,7 @@ class _Builder:
             self.before.extend(self._in_steps(ahead.first))
             values.emit(AwaitCopies())
             values.emit_all(self._in_steps(ahead.taken))
-            values.emit_all(self._if_another_turn(self._in_steps(ahead.following)))
+            self.ahead = self._if_another_turn(self._in_steps(ahead.following))
             self.shared_bytes = ahead.shared_bytes
             early = ()
         values.row.stmts.extend(self._in_steps(early, body))

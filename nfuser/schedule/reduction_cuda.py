@@ -32,8 +32,8 @@ KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threa
 SHARED_BYTES = 40 * 1024
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
-SHARE_THREADS = 256  # of a block that keeps a part of a row, in 128 registers each:
-SHARE_BLOCKS = 2  # of these on a multiprocessor, one computes while another moves data
+SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
+SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_SPARE = 28  # registers that long unrolled rows take besides
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
@@ -42,11 +42,11 @@ BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     """Keep rows in a block, else share them, else read them once a pass."""
     width = limited(shape.width(), fusion)
-    kept = _kept(fusion, shape, width)
-    if kept and kept.geometry.fold * kept.geometry.keep <= RESIDENT_THREADS // 2:
-        return kept
-    # A block that takes all of a multiprocessor computes while no data moves.
-    return _shared(fusion, shape, width) or kept or _looped(fusion, shape, width)
+    return (
+        _kept(fusion, shape, width)
+        or _shared(fusion, shape, width)
+        or _looped(fusion, shape, width)
+    )
 
 
 def space_of(fusion: Fusion) -> Space:
@@ -211,6 +211,8 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         # Columns meet twice in shared memory: in a block, and after an exchange.
         threads = min(threads, _most_across(fusion, width) // 2)
     room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
+    if not shape.inner:
+        room -= 2 * width  # sums of each lane of a packet
     steps = min(
         room // shape.kept_words(1, width),
         ROW_LIMIT // max(width * weight(fusion), 1),
@@ -263,15 +265,13 @@ def _looped(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic:
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
         flight=_flight(shape, width),
-        blocks=RESIDENT_THREADS // most,
+        # Across memory each lane of a packet has sums of its own: all in registers.
+        blocks=RESIDENT_THREADS // most if shape.inner else 0,
     )
 
 
 def _flight(shape: RowShape, width: int) -> int:
-    """Return how many packets of a row a thread loads before it waits for the first.
-
-    Where memory runs across rows, each lane of a packet has sums of its own.
-    """
+    """Return how many packets of a row a thread loads before it waits for the first."""
     room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
     return max(1, min(STEPS, power_of_two(room // shape.kept_words(1, width))))
 
