@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 NAME = "transpose"
 TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element
-SMALL = 32  # shortest side
+NARROW = 8  # shortest side across
+SHORT = 32  # elements along which the flat loop does as well
 THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
 SHARED_BYTES = 40 * 1024
@@ -57,7 +58,9 @@ def choose(
 
     Read or written where it is needed, what crosses moves a sector of memory for each
     element; in tiles it costs a write and a read of shared memory. So tiles pay unless
-    most of each would be empty.
+    most of each would be empty, or rows along are so short that a block of the flat
+    loop comes to the rest of its sectors itself: that reaches 0.89 to 0.97 of the copy
+    bandwidth with up to 24 elements of f32, but 0.5 with 49.
     """
     axes = _axes(loops, groups, found, facts)
     if isinstance(axes, Rejection):
@@ -65,6 +68,8 @@ def choose(
     along, across, staged = axes
     rows, columns = ([loops[k] for k in groups[g]] for g in (along, across))
     sizes = [_extent(x, facts) for x in (rows, columns)]
+    if sizes[0] <= SHORT:
+        return Rejection(NAME, "rows so short share their sectors", staged[0].tensor)
     tile = _sides(sizes, staged)
     if tile is None:
         return Rejection(NAME, "its tiles would be mostly empty", staged[0].tensor)
@@ -141,20 +146,23 @@ def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int] | 
     The first that shared memory holds; None where most of each tile would be empty.
     """
     widest = max(a.tensor.dtype.itemsize for a in staged)
-    tiles = [
-        (_shortened(along, sizes[0]), _shortened(across, sizes[1]))
-        for along, across, most in TILES
-        if widest <= most
-    ]
+    tiles = [_fitted(tile, sizes) for *tile, most in TILES if widest <= most]
     fitting = [t for t in tiles if _shared_bytes(t, staged) <= SHARED_BYTES]
     filled = (t for t in fitting or tiles[-1:] if _is_filled(sizes, t))
     return next(filled, None)
 
 
-def _shortened(side: int, size: int) -> int:
-    while side > SMALL and size <= side // 2:
-        side //= 2
-    return side
+def _fitted(tile: Sequence[int], sizes: Sequence[int]) -> tuple[int, int]:
+    """Return ``tile`` with sides that its axes fill; a narrow one is longer instead."""
+    along, across = tile
+    least = along * across // 2
+    while across > NARROW and sizes[1] <= across // 2:
+        across //= 2
+    while along * across < least:
+        along *= 2
+    while along > WARP and sizes[0] <= along // 2:
+        along //= 2
+    return along, across
 
 
 def _fitting(tile: tuple[int, int], staged: Sequence[Access]) -> list[Access]:

@@ -112,6 +112,7 @@ def _decision(function: Callable[..., Any], *arrays: Any) -> str:
 
 
 ONE_AXIS = "all accesses run along one axis"
+SHORT = "rows so short share their sectors"
 EMPTY = "its tiles would be mostly empty"
 
 
@@ -127,12 +128,18 @@ def test_tiles_where_accesses_lie_along_different_axes() -> None:
     )
 
 
-def test_no_tiles_where_most_of_them_would_be_empty() -> None:
-    for short, long in ((8, 4000), (33, 33)):
-        assert _decision(_turned_sum, _array(short, long), _array(long, short)) == EMPTY
-    for short, long in ((16, 4000), (32, 33), (48, 48)):
-        decision = _decision(_turned_sum, _array(short, long), _array(long, short))
-        assert decision.startswith("transpose")
+def test_tiles_have_the_form_of_their_axes() -> None:
+    def decision(along: int, across: int) -> str:
+        return _decision(_turned_sum, _array(across, along), _array(along, across))
+
+    assert decision(33, 33) == EMPTY
+    assert decision(4000, 129).startswith("transpose(tile=64x64")
+    assert decision(4000, 24).startswith("transpose(tile=64x32")
+    assert decision(4000, 9).startswith("transpose(tile=128x16")
+    assert decision(4000, 5).startswith("transpose(tile=256x8")
+    assert decision(4000, 4) == ONE_AXIS
+    # A block of the flat loop comes to the rest of its sectors itself.
+    assert decision(16, 4000) == decision(32, 33) == SHORT
 
 
 def test_what_is_read_under_a_guard_stays_where_it_is() -> None:
@@ -204,7 +211,7 @@ def _worst_conflict(nest: Nest, place: Scalar, itemsize: int, threads: int) -> i
     "dtype", ["uint8", "float16", "int16", "float32", "int64", "float64"]
 )
 @pytest.mark.parametrize(
-    "sizes", [(64, 64), (63, 61), (32, 32), (63, 64), (128, 63), (128, 128)]
+    "sizes", [(64, 64), (63, 61), (63, 64), (128, 63), (128, 128), (8, 512)]
 )
 def test_a_warp_meets_each_bank_once(dtype: str, sizes: tuple[int, int]) -> None:
     call = Call(
