@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -133,6 +134,8 @@ def _positive(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 _current = from_environment(os.environ)
+_numbers: dict[Config, int] = {_current: 0}
+_number = array("q", (0,))
 
 
 def current() -> Config:
@@ -140,13 +143,28 @@ def current() -> Config:
     return _current
 
 
+def number() -> int:
+    """Return a number that equal configurations, and no others, have in common."""
+    return _number[0]
+
+
+def address() -> int:
+    """Return where that number lies in memory, for native code."""
+    return _number.buffer_info()[0]
+
+
+def _enter(chosen: Config) -> None:
+    global _current
+    _current = chosen
+    _number[0] = _numbers.setdefault(chosen, len(_numbers))
+
+
 @contextmanager
 def override(**changes: Any) -> Generator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
-    global _current
     before = _current
-    _current = replace(before, **changes)
+    _enter(replace(before, **changes))
     try:
         yield _current
     finally:
-        _current = before
+        _enter(before)

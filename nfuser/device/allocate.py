@@ -74,6 +74,23 @@ def allocator(
     return _ALLOCATOR[library](device, shape, strides, dtype)
 
 
+def allocation(
+    library: Library, device: Device, shape: Shape, strides: Shape, dtype: DType
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return a C function, where there is one, and arguments: what ``allocator`` calls.
+
+    The context of the device has to be current.
+    """
+    if library is Library.TORCH:
+        torch = module(library)
+        direct = getattr(torch._C._dynamo.guards, f"_empty_strided_{device.kind}", None)
+        if direct is not None:
+            return direct, (shape, strides, getattr(torch, dtype.numpy.name))
+    if library is Library.CUPY and is_dense(shape, strides):
+        return module(library).ndarray, (shape, dtype.numpy)
+    return allocator(library, device, shape, strides, dtype), ()
+
+
 def finish(
     library: Library, array: Any, *, stream: int = 0, scalar: bool = True
 ) -> Any:

@@ -79,6 +79,11 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+def function_address(name: str) -> int:
+    """Return where a driver function lies, for native code."""
+    return ctypes.cast(getattr(library(), name), ctypes.c_void_p).value or 0
+
+
 def call(name: str, *arguments: Any) -> None:
     """Call a driver function and raise what it returns."""
     loaded = library()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+import nfuser.config as config
 from nfuser.device.descriptor import (
     Descriptor,
     Library,
@@ -56,7 +57,7 @@ class Arguments:
         self.flat, self.tree = trees.flatten((args, dict(kwargs)))
         self.arrays: dict[int, Any] = {}
         self.numbers: dict[int, Any] = {}
-        keys: list[Hashable] = [self.tree]
+        keys: list[Hashable] = [config.number(), self.tree]
         kinds: list[Hashable] = [self.tree]
         slot = 0
         for item in self.flat:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.device.descriptor import describe
+from nfuser.device.native.shared import shared
+from nfuser.device.native.state import State
 from nfuser.errors import ArgumentError, NfuserError
 from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.kernels import KernelView
-from nfuser.frontend.plan_table import PlanTable
+from nfuser.frontend.native_calls import make_record
+from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.ready import make_ready
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.frontend.spec import with_arrays
@@ -28,12 +31,14 @@ from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import symbol_values
 from nfuser.trace import current_tracer
+from nfuser.trace.tracer import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from nfuser.concretize import ResizePolicy
     from nfuser.device.descriptor import Descriptor
+    from nfuser.frontend.plan_table import Entry
     from nfuser.frontend.ready import Ready
     from nfuser.frontend.variants import Variant
     from nfuser.runtime.place import Place
@@ -51,6 +56,7 @@ class Fused(Generic[P, R]):
     Attribute ``__wrapped__`` is the plain function.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_native")
     __qualname__: str
     __wrapped__: Callable[P, R]
 
@@ -70,6 +76,8 @@ class Fused(Generic[P, R]):
         self._counters = Counters()
         self._variants = Variants(function, self._name, resize)
         self._plans = PlanTable()
+        self._state = State()
+        self._native: object = None  # where native code looks: the words of the state
 
     # -- calls ---------------------------------------------------------------
 
@@ -84,15 +92,32 @@ class Fused(Generic[P, R]):
                 given, named = self._normalised(given, named)
             arguments = Arguments(given, named, self._function)
             self._counters.counts["calls"] += 1
-            ready, arrays = self._plans.find(arguments, given, named)
+            ready, arrays, entry = self._plans.find(arguments, given, named)
             if ready is None:
                 ready, arrays = self._prepare(arguments, given, named)
             else:
                 self._counters.counts["hits"] += 1
+                if entry is not None and entry.may_record and not named:
+                    self._record(entry, ready, given)
             return ready.run(arguments, arrays)
         except NfuserError as error:
             name_call(error)
             raise
+
+    def _record(self, entry: Entry, ready: Ready, args: tuple[Any, ...]) -> None:
+        """Let native code serve calls like this one, if it can."""
+        with self._lock:
+            made = make_record(ready, args) if _has_native_calls() else None
+            if made is not None:
+                entry.records.append(made)
+                self._state.add(made)
+                self._native = self._state.words
+            entry.may_record = made is not None and len(entry.records) < MOST_RECORDS
+
+    def _discard(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            for record in entry.records:
+                self._state.discard(record)
 
     def _normalised(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -113,17 +138,17 @@ class Fused(Generic[P, R]):
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Ready, tuple[Any, ...]]:
         with self._lock:
-            ready, arrays = self._plans.find(arguments, args, kwargs)
+            ready, arrays, _ = self._plans.find(arguments, args, kwargs)
             if ready is not None:
                 return ready, arrays
             described = Described(arguments, self._function)
             call = (arguments, described, args, kwargs)
             found = self._variants.find(*call)
             if found is None:
-                self._plans.drop_dead()
+                self._discard(self._plans.drop_dead())
                 found = self._variants.trace(*call, self._counters)
             ready = self._ready(*found, described)
-            self._plans.add(arguments.key, ready)
+            self._discard(self._plans.add(arguments.key, ready))
             return ready, found[1]
 
     def _ready(
@@ -224,7 +249,14 @@ class Fused(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""
-        return self._counters.info()
+        served = self._state.calls  # by native code, which counts by itself
+        info = self._counters.info()
+        return info._replace(calls=info.calls + served, hits=info.hits + served)
+
+    @property
+    def native_calls(self) -> int:
+        """The number of calls that native code served."""
+        return self._state.calls
 
     def why(self) -> str:
         """Say what was new about the last call that compiled."""
@@ -243,6 +275,7 @@ class Fused(Generic[P, R]):
         with self._lock:
             self._variants.clear()
             self._plans.clear()
+            self._state.clear()
             self._counters = Counters()
 
     # -- behaving like a function --------------------------------------------
@@ -269,6 +302,16 @@ class Fused(Generic[P, R]):
     def __reduce__(self) -> Any:
         """Pickle by name, as functions are."""
         return _lookup, (self.__module__, self.__qualname__)
+
+
+@functools.cache
+def _has_native_calls() -> bool:
+    """Give fused functions their native entry, where this Python can have one."""
+    found = shared()
+    cls: Any = Fused
+    if found is not None:
+        found.install(cls, "_native", cls.__call__, VARIABLE)
+    return found is not None
 
 
 def _lookup(module: str, qualname: str) -> Any:

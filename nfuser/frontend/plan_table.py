@@ -12,18 +12,33 @@ from nfuser.frontend.variants import MOST_VARIANTS, drop_dead
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.device.native.state import Record
     from nfuser.frontend.arguments import Arguments
     from nfuser.frontend.ready import Ready
 
+MOST_RECORDS = 8  # of one key
 
-class _Entry:
-    """The plans of one key; ``is_used`` since a search for one to forget passed."""
 
-    __slots__ = ("is_used", "ready")
+class Entry:
+    """The plans of one key; ``is_used`` since a search for one to forget passed.
 
-    def __init__(self, ready: list[Ready]) -> None:
+    ``records`` are those of native code that serve such calls. More of them are of use
+    where arrays are alike to Python only: their dtypes equal, but not the same object.
+    """
+
+    __slots__ = ("is_used", "may_record", "ready", "records")
+
+    def __init__(self, ready: list[Ready], records: list[Record]) -> None:
         self.ready = ready
         self.is_used = False
+        self.records = records
+        self.may_record = len(records) < MOST_RECORDS
+
+    def take_use(self) -> bool:
+        """Tell whether it served a call since this was last asked."""
+        used = [self.is_used, *(record.take_use() for record in self.records)]
+        self.is_used = False
+        return any(used)
 
 
 class PlanTable:
@@ -33,39 +48,50 @@ class PlanTable:
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
+        self._found: OrderedDict[tuple[object, ...], Entry] = OrderedDict()
 
     def find(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Ready | None, tuple[Any, ...]]:
-        """Return the plan that serves a call, with the arrays that it captures."""
+    ) -> tuple[Ready | None, tuple[Any, ...], Entry | None]:
+        """Return the plan that serves a call, with the arrays that it captures.
+
+        Third comes the entry it was found in.
+        """
         found = self._found.get(arguments.key)
         if found is None:
-            return None, ()
+            return None, (), None
         found.is_used = True
         for ready in found.ready:
             if ready.is_simple:
-                return ready, ()
+                return ready, (), found
             arrays = ready.still_holds(arguments, args, kwargs)
             if arrays is not None:
-                return ready, arrays
-        return None, ()
+                return ready, arrays, found
+        return None, (), found
 
-    def add(self, key: tuple[object, ...], ready: Ready) -> None:
-        """Let later calls with this key find ``ready``."""
+    def add(self, key: tuple[object, ...], ready: Ready) -> list[Entry]:
+        """Let later calls with this key find ``ready``; return what had to go."""
+        dropped: list[Entry] = []
         found = self._found.get(key)
         before = found.ready[: MOST_VARIANTS - 1] if found else []
-        self._found[key] = _Entry([ready, *before])
+        self._found[key] = Entry([ready, *before], found.records if found else [])
         while len(self._found) > config.current().cache_size:
             # The oldest goes, unless it was used since it was last looked at.
             oldest, entry = self._found.popitem(last=False)
-            if entry.is_used:
-                entry.is_used = False
+            if entry.take_use():
                 self._found[oldest] = entry
+            else:
+                dropped.append(entry)
+        return dropped
 
-    def drop_dead(self) -> None:
-        """Forget plans for objects that are gone."""
+    def drop_dead(self) -> list[Entry]:
+        """Forget plans for objects that are gone, and return them."""
+        before = list(self._found.values())
         drop_dead(self._found)
+        if len(before) == len(self._found):
+            return []
+        kept = set(self._found.values())
+        return [entry for entry in before if entry not in kept]
 
     def clear(self) -> None:
         """Forget all plans."""

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from nfuser.ops import Builder
     from nfuser.trace.known import HostNumber
 
-_current: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
+VARIABLE: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
 
 
 def current_tracer() -> Tracer | None:
     """Return the trace that is running in this thread, if any."""
-    return _current.get()
+    return VARIABLE.get()
 
 
 class Tracer:
@@ -68,11 +68,11 @@ class Tracer:
     @contextmanager
     def running(self) -> Generator[None]:
         """Make this the current trace."""
-        token = _current.set(self)
+        token = VARIABLE.set(self)
         try:
             yield
         finally:
-            _current.reset(token)
+            VARIABLE.reset(token)
             self._has_ended = True
 
     def operand(self, item: Any) -> Any:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C functions that native source calls, by their own names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nfuser.device.native.translate import Signature
+
+
+class CFunction:
+    """A C function's type, in LLVM's words; it is called by native code only."""
+
+    def __init__(self, result: str, *parameters: str) -> None:
+        self.signature: Signature = result, parameters
+
+    def __call__(self, *arguments: int) -> int:
+        """Stand for a call in native source."""
+        raise NotImplementedError(arguments)
+
+
+PyContextVar_Get = CFunction("i32", "i64", "i64", "i64")
+PyErr_Clear = CFunction("void")
+PyErr_Occurred = CFunction("i64")
+PyEval_RestoreThread = CFunction("void", "i64")
+PyEval_SaveThread = CFunction("i64")
+PyLong_AsLongLong = CFunction("i64", "i64")
+PyLong_AsLongLongAndOverflow = CFunction("i64", "i64", "i64")
+PyLong_FromLongLong = CFunction("i64", "i64")
+PyMethod_New = CFunction("i64", "i64", "i64")
+PyObject_GetAttr = CFunction("i64", "i64", "i64")
+PyObject_Vectorcall = CFunction("i64", "i64", "i64", "i64", "i64")
+PyObject_VectorcallMethod = CFunction("i64", "i64", "i64", "i64", "i64")
+PyTuple_GetItem = CFunction("i64", "i64", "i64")
+PyTuple_New = CFunction("i64", "i64")
+PyTuple_SetItem = CFunction("i32", "i64", "i64", "i64")
+PyTuple_Size = CFunction("i64", "i64")
+Py_DecRef = CFunction("void", "i64")
+Py_IncRef = CFunction("void", "i64")
+memset = CFunction("i64", "i64", "i32", "i64")
+
+# By address; the first argument of a call is where the function lies.
+call_context = CFunction("i32", "i64")
+call_kernel = CFunction("i32", "i64", "i64", "i64", "i64")
+call_launch = CFunction("i32", "i64", *["i32"] * 7, "i64", "i64", "i64")
+call_memset = CFunction("i32", "i64", "i32", "i64", "i64")
+call_new_array = CFunction(
+    "i64", "i64", "i64", "i32", "i64", "i64", "i64", "i32", "i64"
+)
+call_read_tensor = CFunction("i32", "i64", "i64")
+call_return_array = CFunction("i64", "i64")
+call_stream = CFunction("i32", "i32", "i32", "i64")

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native source: one call, from its arguments to what it returns.
+
+The arguments are read into a frame; the extents say in which bucket of the function's
+state to look; the first record whose patterns fit says what to do. A call that none
+fits, or that has keywords, goes the way through Python, which may leave a record.
+"""
+
+from __future__ import annotations
+
+from nfuser.device.native.c_functions import (
+    Py_DecRef,
+    Py_IncRef,
+    PyContextVar_Get,
+    PyErr_Clear,
+    PyMethod_New,
+    PyObject_Vectorcall,
+    PyTuple_New,
+    PyTuple_SetItem,
+    PyTuple_Size,
+    call_context,
+    call_return_array,
+)
+from nfuser.device.native.layout import (
+    ALIGNMENT,
+    BUCKETS,
+    CONFIG,
+    CONTEXT,
+    F_DATA,
+    F_DIMS,
+    F_FLAGS,
+    F_KIND,
+    F_META,
+    F_NDIM,
+    F_OBJECT,
+    F_STRIDES,
+    FRAME_BYTES,
+    FRAME_WORDS,
+    IS_ARRAY,
+    IS_NUMBER,
+    IS_OBJECT,
+    MANY,
+    MOST_ARGUMENTS,
+    MOST_OBJECTS,
+    NONE,
+    NUMPY_DATA,
+    ONE,
+    P_ALIGNMENT,
+    P_DIMS,
+    P_FLAGS,
+    P_HIGH,
+    P_KIND,
+    P_LOW,
+    P_META,
+    P_NDIM,
+    P_OBJECT,
+    P_SIZE,
+    R_CONFIG,
+    R_CONTEXT,
+    R_COUNT,
+    R_GUARD,
+    R_HASH,
+    R_NEXT,
+    R_OBJECTS,
+    R_OWNER,
+    R_PATTERNS,
+    R_RESULT,
+    R_RESULT_CALL,
+    R_RESULT_COUNT,
+    R_RESULTS,
+    R_USED,
+    REFERENT,
+    RETURN_ARRAY,
+    S_BUCKETS,
+    S_CALLS,
+    SLOT,
+    SLOW,
+    TRACER,
+    TRUE,
+)
+from nfuser.device.native.perform import perform
+from nfuser.device.native.read import read
+from nfuser.device.native.words import space, store, table, word
+
+
+def call(own: int, arguments: int, count: int, names: int) -> int:
+    """Call a fused function: the C function behind its ``__call__``."""
+    state = word(own + word(table() + SLOT))
+    if state == word(table() + NONE) or state == 0 or count > MOST_ARGUMENTS:
+        return _slow(own, arguments, count, names)
+    if _is_tracing() or (names and PyTuple_Size(names) > 0):
+        return _slow(own, arguments, count, names)
+    frame = space(FRAME_WORDS * MOST_ARGUMENTS)
+    state = word(state + NUMPY_DATA)
+    record = _find(state, arguments, count, frame)
+    if record == 0:
+        return _slow(own, arguments, count, names)
+    owner = word(record + R_OWNER)
+    Py_IncRef(owner)
+    if not _holds(record, arguments, count):
+        Py_DecRef(owner)
+        return _slow(own, arguments, count, names)
+    store(state + S_CALLS, word(state + S_CALLS) + 1)
+    store(record + R_USED, 1)
+    found = _run(record, frame)
+    Py_DecRef(owner)
+    return found
+
+
+def _slow(own: int, arguments: int, count: int, names: int) -> int:
+    """Call the function the way through Python."""
+    method = PyMethod_New(word(table() + SLOW), own)
+    if method == 0:
+        return 0
+    found = PyObject_Vectorcall(method, arguments, count, names)
+    Py_DecRef(method)
+    return found
+
+
+def _is_tracing() -> int:
+    """Tell whether a trace runs in this thread, or if that cannot be told."""
+    found = space(1)
+    if PyContextVar_Get(word(table() + TRACER), 0, found) < 0:
+        PyErr_Clear()
+        return 1
+    tracer = word(found)
+    if tracer == 0:
+        return 0
+    Py_DecRef(tracer)
+    return tracer != word(table() + NONE)
+
+
+def _holds(record: int, arguments: int, count: int) -> int:
+    """Tell whether what a record cannot see holds, too."""
+    function = word(record + R_CONTEXT)
+    if function:
+        found = space(1)
+        if call_context(word(table() + CONTEXT), found) or word(found) != function:
+            return 0
+    guard = word(record + R_GUARD)
+    if guard == 0:
+        return 1
+    answer = PyObject_Vectorcall(guard, arguments, count, 0)
+    if answer == 0:
+        PyErr_Clear()
+        return 0
+    Py_DecRef(answer)
+    return answer == word(table() + TRUE)
+
+
+# -- finding a record --------------------------------------------------------
+
+
+def _find(state: int, arguments: int, count: int, frame: int) -> int:
+    k = 0
+    while k < count:
+        if read(word(arguments + 8 * k), frame + k * FRAME_BYTES):
+            return 0
+        k += 1
+    key = mixed(frame, count)
+    record = word(state + S_BUCKETS + 8 * (key & (BUCKETS - 1)))
+    while record:
+        if word(record + R_HASH) == key and _fits(record, frame, count):
+            return record
+        record = word(record + R_NEXT)
+    return 0
+
+
+def mixed(frame: int, count: int) -> int:
+    """Return a number made of all extents: where records of such calls are."""
+    key = count
+    end = frame + count * FRAME_BYTES
+    while frame < end:
+        axes = word(frame + F_NDIM)
+        dims = word(frame + F_DIMS)
+        k = 0
+        while k < axes:
+            key = key * 1000003 + word(dims + 8 * k)
+            k += 1
+        key += axes
+        frame += FRAME_BYTES
+    return key ^ (key >> 17)
+
+
+def _fits(record: int, frame: int, count: int) -> int:
+    if word(record + R_COUNT) != count:
+        return 0
+    if word(record + R_CONFIG) != word(word(table() + CONFIG)):
+        return 0
+    pattern = word(record + R_PATTERNS)
+    k = 0
+    while k < count:
+        if not _is_alike(pattern, frame + k * FRAME_BYTES):
+            return 0
+        pattern += word(pattern + P_SIZE)
+        k += 1
+    return 1
+
+
+def _is_alike(pattern: int, frame: int) -> int:
+    tag = word(pattern)
+    if tag == IS_ARRAY:
+        return _is_such_array(pattern, frame)
+    if tag == IS_OBJECT:
+        return word(frame + F_OBJECT) == word(pattern + P_OBJECT)
+    if tag == IS_NUMBER:
+        value = word(frame + F_DATA)
+        return (
+            (word(frame + F_KIND) == word(pattern + P_KIND))
+            & (value >= word(pattern + P_LOW))
+            & (value <= word(pattern + P_HIGH))
+        )
+    return word(word(pattern + P_OBJECT) + REFERENT) == word(frame + F_OBJECT)
+
+
+def _is_such_array(pattern: int, frame: int) -> int:
+    if (
+        word(frame + F_KIND) != word(pattern + P_KIND)
+        or word(frame + F_META) != word(pattern + P_META)
+        or word(frame + F_FLAGS) != word(pattern + P_FLAGS)
+        or word(frame + F_DATA) & ALIGNMENT != word(pattern + P_ALIGNMENT)
+        or word(frame + F_NDIM) != word(pattern + P_NDIM)
+    ):
+        return 0
+    axes = word(frame + F_NDIM)
+    dims = word(frame + F_DIMS)
+    strides = word(frame + F_STRIDES)
+    wanted = pattern + P_DIMS
+    k = 0
+    while k < axes:
+        if word(dims + 8 * k) != word(wanted + 8 * k):
+            return 0
+        if word(strides + 8 * k) != word(wanted + 8 * (k + axes)):
+            return 0
+        k += 1
+    return 1
+
+
+# -- doing what it says ------------------------------------------------------
+
+
+def _run(record: int, frame: int) -> int:
+    """Follow a record; return a new reference, or 0 with an exception set."""
+    objects = space(MOST_OBJECTS)
+    count = word(record + R_OBJECTS)
+    k = 0
+    while k < count:
+        store(objects + 8 * k, 0)
+        k += 1
+    found = 0
+    if perform(record, frame, objects):
+        found = _result(record, objects)
+    k = 0
+    while k < count:
+        if word(objects + 8 * k):
+            Py_DecRef(word(objects + 8 * k))
+        k += 1
+    return found
+
+
+def _result(record: int, objects: int) -> int:
+    """Return what the function gives: an output, a tuple, or what is made of them."""
+    leaves = space(MOST_OBJECTS)
+    count = word(record + R_RESULT_COUNT)
+    steps = word(record + R_RESULTS)
+    k = 0
+    while k < count:
+        store(leaves + 8 * k, _leaf(steps + 16 * k, objects))
+        k += 1
+    kind = word(record + R_RESULT)
+    if kind == ONE:
+        return word(leaves)
+    if kind == MANY:
+        made = PyTuple_New(count)
+        k = 0
+        while k < count and made:
+            PyTuple_SetItem(made, k, word(leaves + 8 * k))
+            k += 1
+        return made
+    made = PyObject_Vectorcall(word(record + R_RESULT_CALL), leaves, count, 0)
+    k = 0
+    while k < count:
+        Py_DecRef(word(leaves + 8 * k))
+        k += 1
+    return made
+
+
+def _leaf(step: int, objects: int) -> int:
+    """Return a new reference to an output; NumPy's without axes become scalars."""
+    item = word(objects + 8 * word(step))
+    Py_IncRef(item)
+    if word(step + 8):
+        return call_return_array(word(table() + RETURN_ARRAY), item)
+    return item
+
+
+FUNCTIONS = (
+    call,
+    _slow,
+    _is_tracing,
+    _holds,
+    _find,
+    mixed,
+    _fits,
+    _is_alike,
+    _is_such_array,
+    _run,
+    _result,
+    _leaf,
+)

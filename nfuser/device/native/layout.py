@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things lie in memory, in bytes: objects, the frame of a call, its records.
+
+Offsets into objects are those that the C interfaces of Python and NumPy have promised
+to compiled extensions; ``checks`` looks whether this process keeps them.
+"""
+
+from __future__ import annotations
+
+# -- objects -----------------------------------------------------------------
+
+OBJECT_TYPE = 8
+NUMBER = 16  # the value of a float
+REFERENT = 16  # of a weak reference
+NUMPY_DATA, NUMPY_NDIM, NUMPY_DIMS, NUMPY_STRIDES = 16, 24, 32, 40
+NUMPY_DTYPE, NUMPY_FLAGS = 56, 64
+NUMPY_CHECKED = 0x0500  # ALIGNED and WRITEABLE
+DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 40
+
+# -- what all calls share: words of the table --------------------------------
+
+(
+    SLOW,
+    SLOT,
+    CONFIG,
+    TRACER,
+    NONE,
+    TRUE,
+    FLOAT,
+    INT,
+    NDARRAY,
+    MEMMAP,
+    NEW_ARRAY,
+    RETURN_ARRAY,
+    TENSOR,
+    PARAMETER,
+    READ_TENSOR,
+    TORCH_STREAM,
+    GRAD_MODE,
+    REQUIRES_GRAD,
+    IS_NEG,
+    IS_CONJ,
+    CUPY,
+    CUPY_DATA,
+    CUPY_POINTER,
+    CUPY_DEVICE,
+    DTYPE,
+    SHAPE,
+    STRIDES,
+    CONTEXT,
+    TABLE_BYTES,
+) = range(0, 8 * 29, 8)
+
+# -- one argument in the frame -----------------------------------------------
+
+(
+    F_KIND,
+    F_OBJECT,
+    F_META,
+    F_FLAGS,
+    F_NDIM,
+    F_DIMS,
+    F_STRIDES,
+    F_DATA,
+    F_ROOM,
+) = range(0, 72, 8)
+MOST_AXES = 16
+FRAME_BYTES = F_ROOM + 8 * 2 * MOST_AXES
+FRAME_WORDS = FRAME_BYTES // 8
+MOST_ARGUMENTS = 32
+ALIGNMENT = 15
+
+# -- the state of a fused function -------------------------------------------
+
+S_CALLS, S_BUCKETS = 0, 8
+BUCKETS = 128
+STATE_WORDS = 1 + BUCKETS
+
+# -- a record ----------------------------------------------------------------
+
+(
+    R_NEXT,
+    R_OWNER,
+    R_HASH,
+    R_USED,
+    R_CONFIG,
+    R_COUNT,
+    R_PATTERNS,
+    R_GUARD,
+    R_CONTEXT,
+    R_STREAM,
+    R_STREAM_ARGUMENT,
+    R_STREAM_READER,
+    R_FAILED,
+    R_OBJECTS,
+    R_BODY,
+    R_RESULT,
+    R_RESULT_CALL,
+    R_RESULT_COUNT,
+    R_RESULTS,
+    RECORD_BYTES,
+) = range(0, 8 * 20, 8)
+MOST_OBJECTS = 48
+MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
+MOST_PARAMETERS = 128
+
+# What must be alike; each pattern begins with its tag and its size.
+IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT = range(4)
+P_SIZE, P_KIND, P_META, P_FLAGS, P_ALIGNMENT, P_NDIM, P_DIMS = range(8, 64, 8)
+P_LOW, P_HIGH = 24, 32  # of a number: the least and the greatest that is served
+P_OBJECT = 16
+
+# Statements; each begins with its code and its size.
+END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE = range(8)
+A_OBJECT, A_SLOT, A_FIRST, A_SECOND, A_THIRD, A_FOURTH = range(16, 64, 8)
+C_SLOT, C_BYTES, C_FUNCTION = range(16, 40, 8)
+K_COUNT, K_FUNCTION, K_KERNEL, K_TOTAL, K_RELEASE = range(16, 56, 8)
+K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED = range(56, 88, 8)
+K_PARAMETERS = 88
+
+# Parameters: a kind and two numbers.
+ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE = range(6)
+PARAMETER_BYTES = 24
+
+# Results.
+ONE, MANY, CALLED = range(3)
+DLPACK_STREAM, CALLED_STREAM = 1, 2
+DL_CUDA = 2

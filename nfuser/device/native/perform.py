@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native source: the statements of a record are performed one after another.
+
+Values are addresses by slot: those of the arguments first, then what is allocated.
+"""
+
+from __future__ import annotations
+
+from nfuser.device.native.c_functions import (
+    Py_DecRef,
+    Py_IncRef,
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    PyObject_Vectorcall,
+    call_kernel,
+    call_launch,
+    call_memset,
+    call_new_array,
+    call_read_tensor,
+    call_stream,
+    memset,
+)
+from nfuser.device.native.layout import (
+    A_FIRST,
+    A_FOURTH,
+    A_OBJECT,
+    A_SECOND,
+    A_SLOT,
+    A_THIRD,
+    ADDRESS,
+    AS_DOUBLE,
+    AS_SINGLE,
+    C_BYTES,
+    C_FUNCTION,
+    C_SLOT,
+    CALLED_STREAM,
+    CLEAR,
+    CONSTANT,
+    DL_CUDA,
+    DL_DATA,
+    DLPACK_STREAM,
+    END,
+    F_DATA,
+    FRAME_BYTES,
+    FRAME_WORDS,
+    GIVEN_SINGLE,
+    K_BLOCK_X,
+    K_BLOCK_Y,
+    K_COUNT,
+    K_FUNCTION,
+    K_GRID_Y,
+    K_KERNEL,
+    K_PARAMETERS,
+    K_RELEASE,
+    K_SHARED,
+    K_TOTAL,
+    LAUNCH,
+    MOST_PARAMETERS,
+    MOST_SLOTS,
+    NDARRAY,
+    NEW,
+    NEW_ARRAY,
+    NEW_NUMPY,
+    NUMPY_DATA,
+    OBJECT_TYPE,
+    PARAMETER_BYTES,
+    POOL,
+    R_BODY,
+    R_COUNT,
+    R_FAILED,
+    R_STREAM,
+    R_STREAM_ARGUMENT,
+    R_STREAM_READER,
+    READ_TENSOR,
+    RUN,
+    TENSOR,
+    TORCH_STREAM,
+)
+from nfuser.device.native.read import read
+from nfuser.device.native.words import double, single, space, store, table, word
+
+
+def perform(record: int, frame: int, objects: int) -> int:
+    """Perform a record; return 0 with an exception set where that fails.
+
+    ``objects`` gets what is allocated, also where a later statement fails.
+    """
+    slots = space(MOST_SLOTS)
+    count = word(record + R_COUNT)
+    k = 0
+    while k < count:
+        store(slots + 8 * k, word(frame + k * FRAME_BYTES + F_DATA))
+        k += 1
+    stream = space(1)
+    status = _read_stream(record, stream)
+    at = word(record + R_BODY)
+    while status == 0 and word(at) != END:
+        status = _statement(at, frame, objects, slots, word(stream))
+        at += word(at + 8)
+    if status > 0:
+        _raise(word(record + R_FAILED), status)
+    return status == 0
+
+
+def _raise(function: int, status: int) -> int:
+    """Call a Python function that raises what a status means."""
+    argument = space(1)
+    number = PyLong_FromLongLong(status)
+    store(argument, number)
+    if number:
+        PyObject_Vectorcall(function, argument, 1, 0)
+        Py_DecRef(number)
+    return 0
+
+
+def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> int:
+    """Perform a statement; return a status.
+
+    It is 0 where all went well, -1 where an exception is set, else what a kernel or the
+    driver returned.
+    """
+    code = word(at)
+    if code == NEW_NUMPY:
+        return _new_numpy(at, objects, slots)
+    if code == NEW:
+        return _new(at, objects, slots)
+    if code == LAUNCH:
+        return _launch(at, frame, slots, stream)
+    if code == RUN:
+        return _run_kernel(at, frame, slots)
+    if code == POOL:
+        return _run_in_pool(at, frame, slots)
+    if code == CLEAR:
+        return _clear(at, slots, stream)
+    item = objects + 8 * word(at + A_OBJECT)  # FREE
+    Py_DecRef(word(item))
+    store(item, 0)
+    return 0
+
+
+def _read_stream(record: int, stream: int) -> int:
+    kind = word(record + R_STREAM)
+    store(stream, 0)
+    if kind == DLPACK_STREAM:
+        index = word(record + R_STREAM_ARGUMENT)
+        reader = word(table() + TORCH_STREAM)
+        return call_stream(reader, DL_CUDA, index, stream)
+    if kind == CALLED_STREAM:
+        found = PyObject_Vectorcall(word(record + R_STREAM_READER), 0, 0, 0)
+        if found == 0:
+            return -1
+        store(stream, PyLong_AsLongLong(found))
+        Py_DecRef(found)
+    return 0
+
+
+# -- memory ------------------------------------------------------------------
+
+
+def _new_numpy(at: int, objects: int, slots: int) -> int:
+    dtype = word(at + A_FIRST)
+    Py_IncRef(dtype)
+    made = call_new_array(
+        word(table() + NEW_ARRAY),
+        word(table() + NDARRAY),
+        dtype,
+        word(at + A_SECOND),
+        word(at + A_THIRD),
+        word(at + A_FOURTH),
+        0,
+        0,
+        0,
+    )
+    if made == 0:
+        return -1
+    store(objects + 8 * word(at + A_OBJECT), made)
+    store(slots + 8 * word(at + A_SLOT), word(made + NUMPY_DATA))
+    return 0
+
+
+def _new(at: int, objects: int, slots: int) -> int:
+    """Allocate by a Python function; the library of the array says where it lies."""
+    made = PyObject_Vectorcall(
+        word(at + A_FIRST), word(at + A_SECOND), word(at + A_THIRD), 0
+    )
+    if made == 0:
+        return -1
+    store(objects + 8 * word(at + A_OBJECT), made)
+    frame = space(FRAME_WORDS)
+    if word(made + OBJECT_TYPE) == word(table() + TENSOR):
+        status = call_read_tensor(word(table() + READ_TENSOR), made, frame)
+        store(slots + 8 * word(at + A_SLOT), word(frame + DL_DATA))
+    else:
+        status = read(made, frame)
+        store(slots + 8 * word(at + A_SLOT), word(frame + F_DATA))
+    return status
+
+
+def _clear(at: int, slots: int, stream: int) -> int:
+    address = word(slots + 8 * word(at + C_SLOT))
+    function = word(at + C_FUNCTION)
+    if function:
+        return call_memset(function, address, 0, word(at + C_BYTES), stream)
+    memset(address, 0, word(at + C_BYTES))
+    return 0
+
+
+# -- kernels -----------------------------------------------------------------
+
+
+def _fill(at: int, frame: int, slots: int, values: int) -> int:
+    """Write the parameters of a kernel, 8 bytes each."""
+    parameter = at + K_PARAMETERS
+    end = parameter + PARAMETER_BYTES * word(at + K_COUNT)
+    while parameter < end:
+        kind = word(parameter)
+        given = word(parameter + 8)
+        if kind == ADDRESS:
+            value = word(slots + 8 * given) + word(parameter + 16)
+        else:
+            value = given
+            if kind != CONSTANT:
+                value = word(frame + given * FRAME_BYTES + F_DATA)
+                if kind in (AS_DOUBLE, AS_SINGLE):
+                    value = double(value)
+                if kind in (GIVEN_SINGLE, AS_SINGLE):
+                    value = single(value)
+        store(values, value)
+        values += 8
+        parameter += PARAMETER_BYTES
+    return 0
+
+
+def _launch(at: int, frame: int, slots: int, stream: int) -> int:
+    values = space(MOST_PARAMETERS)
+    addresses = space(MOST_PARAMETERS)
+    _fill(at, frame, slots, values)
+    k = 0
+    while k < word(at + K_COUNT):
+        store(addresses + 8 * k, values + 8 * k)
+        k += 1
+    return call_launch(
+        word(at + K_FUNCTION),
+        word(at + K_KERNEL),
+        word(at + K_TOTAL),
+        word(at + K_GRID_Y),
+        1,
+        word(at + K_BLOCK_X),
+        word(at + K_BLOCK_Y),
+        1,
+        word(at + K_SHARED),
+        stream,
+        addresses,
+        0,
+    )
+
+
+def _run_kernel(at: int, frame: int, slots: int) -> int:
+    """Run a CPU kernel in this thread; a long one lets other threads run Python."""
+    values = space(MOST_PARAMETERS)
+    _fill(at, frame, slots, values)
+    function = word(at + K_FUNCTION)
+    kernel = word(at + K_KERNEL)
+    total = word(at + K_TOTAL)
+    if word(at + K_RELEASE) == 0:
+        return call_kernel(function, kernel, 0, total, values)
+    thread = PyEval_SaveThread()
+    status = call_kernel(function, kernel, 0, total, values)
+    PyEval_RestoreThread(thread)
+    return status
+
+
+def _run_in_pool(at: int, frame: int, slots: int) -> int:
+    """Let Python share out a CPU kernel: it gets the address of the parameters."""
+    values = space(MOST_PARAMETERS)
+    argument = space(1)
+    _fill(at, frame, slots, values)
+    number = PyLong_FromLongLong(values)
+    if number == 0:
+        return -1
+    store(argument, number)
+    found = PyObject_Vectorcall(word(at + K_FUNCTION), argument, 1, 0)
+    Py_DecRef(number)
+    if found == 0:
+        return -1
+    Py_DecRef(found)
+    return 0
+
+
+FUNCTIONS = (
+    perform,
+    _raise,
+    _statement,
+    _read_stream,
+    _new_numpy,
+    _new,
+    _clear,
+    _fill,
+    _launch,
+    _run_kernel,
+    _run_in_pool,
+)

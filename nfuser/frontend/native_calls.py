@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of calls: what native code needs to serve calls like one that ran.
+
+A record says no more than the key of a plan does, and no less: it holds what native
+code itself read of the arguments, and a function that is asked where Python must look.
+"""
+
+# Arguments have no static type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.config as config
+from nfuser.debug import dump
+from nfuser.device.libraries import Library, library_of
+from nfuser.device.native import layout as at
+from nfuser.device.native.shared import shared
+from nfuser.device.native.state import Record
+from nfuser.device.streams import stream_reader
+from nfuser.frontend.arguments import static_key
+from nfuser.frontend.call_line import name_call
+from nfuser.host.native_program import NativeProgram, NotNativeError, failed
+from nfuser.ir.scalar import ScalarInput
+from nfuser.ir.scalar_walk import symbols
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.device.descriptor import Device
+    from nfuser.device.native.shared import Shared
+    from nfuser.dtypes import DType
+    from nfuser.frontend.ready import Ready
+    from nfuser.host.program import Slot
+
+_READ = (Library.NUMPY, Library.TORCH, Library.CUPY)
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_NESTS = (tuple, list, dict)
+
+
+def make_record(ready: Ready, args: Sequence[Any]) -> Record | None:
+    """Return what native code needs to serve calls like this one of ``ready``.
+
+    None where native code cannot serve such calls.
+    """
+    found = shared()
+    place = ready.place
+    if (
+        found is None
+        or place.backend == "interpret"
+        or place.library not in _READ
+        or len(args) > at.MOST_ARGUMENTS
+        or dump.wants("launch")
+    ):
+        return None
+    try:
+        return _Maker(found, ready, args).made()
+    except NotNativeError:
+        return None
+
+
+class _Maker:
+    def __init__(self, shared: Shared, ready: Ready, args: Sequence[Any]) -> None:
+        self._shared = shared
+        self._ready = ready
+        self._args = args
+        self._keep: list[Any] = [ready]
+        self._positions: dict[Slot, int] = {}
+        self._numbers: dict[int, tuple[int, type]] = {}
+        self._slots: dict[int, int] = {}
+        self._name_slots()
+        self._fits = self._ranges()
+
+    def _name_slots(self) -> None:
+        """Say which argument is the caller's array or number of each slot."""
+        slot = 0
+        for position, item in enumerate(self._args):
+            cls = type(item)
+            if library_of(cls) is not None:
+                if slot not in self._ready.plan.inputs:
+                    raise NotNativeError  # a scalar on the CPU beside CUDA arrays
+                self._positions[self._ready.plan.inputs[slot]] = position
+            elif cls is int or cls is float:
+                self._numbers[slot] = position, cls
+            elif isinstance(item, (*_NESTS, np.generic)):
+                raise NotNativeError
+            else:
+                continue
+            self._slots[position] = slot
+            slot += 1
+
+    def made(self) -> Record:
+        """Return the record."""
+        ready = self._ready
+        trace, plan, place = ready.variant.trace, ready.plan, ready.place
+        if ready.lifted or ready.outcomes or trace.captured.arrays:
+            raise NotNativeError
+        self._shared.learn({Library.NUMPY, place.library})
+        program = NativeProgram(
+            plan.program,
+            place.library,
+            place.device,
+            self._positions,
+            self._numbers,
+            len(self._args),
+        )
+        self._keep.append(program.keep)
+        frame = self._shared.read(self._args)
+        if frame is None:
+            raise NotNativeError
+        header = np.zeros(at.RECORD_BYTES // 8, np.int64)
+        count = len(self._args)
+        for where, number in (
+            (at.R_HASH, self._shared.mixed(frame, count)),
+            (at.R_CONFIG, config.number()),
+            (at.R_COUNT, count),
+            (at.R_PATTERNS, self._words(self._patterns(frame, program))),
+            (at.R_GUARD, self._guard()),
+            (at.R_OBJECTS, len(program.objects)),
+            (at.R_BODY, self._words(program.words)),
+            (at.R_FAILED, self._object(_raiser(place.device))),
+        ):
+            header[where // 8] = number
+        if place.device.is_cuda:
+            self._stream(header)
+        self._results(header, program)
+        return Record(header, self._keep)
+
+    def _ranges(self) -> dict[int, list[tuple[int, int]]]:
+        """Return the ranges, by slot, of integers that met narrow dtypes."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for check in self._ready.variant.trace.checks:
+            match check.scalar:
+                case ScalarInput(slot=slot):
+                    found.setdefault(slot, []).append(_limits(check.dtype))
+                case scalar if not any(
+                    isinstance(s, ScalarInput) for s in symbols([scalar])
+                ):
+                    pass  # sizes, which such calls have in common
+                case _:
+                    raise NotNativeError
+        return found
+
+    # -- what must be alike --------------------------------------------------
+
+    def _patterns(self, frame: Any, program: NativeProgram) -> list[int]:
+        words: list[int] = []
+        for position, item in enumerate(self._args):
+            words += self._pattern(position, item, frame[position], program)
+        return words
+
+    def _pattern(
+        self, position: int, item: Any, row: Any, program: NativeProgram
+    ) -> list[int]:
+        cls = type(item)
+        if library_of(cls) is not None:
+            return self._array_pattern(item, row)
+        if cls is int or cls is float:
+            low, high = self._range(position, cls, program)
+            return [at.IS_NUMBER, 40, id(cls), low, high]
+        if item is None:
+            return [at.IS_OBJECT, 24, id(None)]
+        key: Any = static_key(item)
+        reference = key[1] if isinstance(key, tuple) and len(key) == 2 else None
+        if isinstance(reference, weakref.ref):
+            return [at.IS_REFERENT, 24, self._object(reference)]
+        return [at.IS_OBJECT, 24, self._object(item)]
+
+    def _array_pattern(self, item: Any, row: Any) -> list[int]:
+        rank = int(row[at.F_NDIM // 8])
+        if rank < 0:  # of a library that native code does not read
+            raise NotNativeError
+        cls = type(item)
+        self._keep += [cls, item.dtype]
+        kind, meta, flags, data, dims, strides = (
+            int(row[k // 8])
+            for k in (
+                at.F_KIND,
+                at.F_META,
+                at.F_FLAGS,
+                at.F_DATA,
+                at.F_DIMS,
+                at.F_STRIDES,
+            )
+        )
+        sizes = [*_read(dims, rank), *_read(strides, rank)]
+        size = 8 * (7 + len(sizes))
+        words = [at.IS_ARRAY, size, kind, meta, flags, data & at.ALIGNMENT, rank]
+        return [*words, *sizes]
+
+    def _range(
+        self, position: int, cls: type, program: NativeProgram
+    ) -> tuple[int, int]:
+        """Return the least and the greatest number that the record serves."""
+        slot, ready = self._slots[position], self._ready
+        wanted: list[Any] = [
+            g.value for g in ready.variant.trace.value_guards if g.slot == slot
+        ]
+        if slot in ready.integers:
+            wanted.append(ready.integers[slot])
+        low, high = program.ranges.get(position, (_LEAST, _GREATEST))
+        for least, greatest in self._fits.get(slot, ()):
+            low, high = max(low, least), min(high, greatest)
+        if not wanted:
+            return low, high
+        if any(type(value) is not cls for value in wanted):
+            raise NotNativeError
+        bits = [_bits(value) for value in wanted]
+        return max(low, *bits), min(high, *bits)
+
+    def _guard(self) -> int:
+        """Return a function that tells whether all that was captured is unchanged."""
+        captured = self._ready.variant.trace.captured
+        if not captured.constants and not captured.aliases:
+            return 0
+
+        def is_unchanged(*args: Any) -> bool:
+            return captured.read(args) is not None
+
+        return self._object(is_unchanged)
+
+    # -- where it runs, and what it returns ----------------------------------
+
+    def _stream(self, header: Any) -> None:
+        from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
+
+        place = self._ready.place
+        self._shared.learn_context()
+        context = driver.primary_context(place.device.index).value or 0
+        header[at.R_CONTEXT // 8] = context
+        if place.library is Library.TORCH:
+            header[at.R_STREAM // 8] = at.DLPACK_STREAM
+            header[at.R_STREAM_ARGUMENT // 8] = place.device.index
+            return
+        reader = stream_reader(place.library, place.device)
+        header[at.R_STREAM // 8] = at.CALLED_STREAM
+        header[at.R_STREAM_READER // 8] = self._object(reader)
+
+    def _results(self, header: Any, program: NativeProgram) -> None:
+        trace, place = self._ready.variant.trace, self._ready.place
+        outputs = self._ready.plan.program.outputs
+        words: list[int] = []
+        for leaf in trace.output_leaves:
+            slot = outputs[leaf.position]
+            if slot not in program.objects:
+                raise NotNativeError
+            is_scalar = place.library is Library.NUMPY and not slot.shape
+            words += [program.objects[slot], int(is_scalar)]
+        shape = trace.output_tree
+        count = len(trace.output_leaves)
+        leaves = (trees.LEAF,) * count
+        if any(leaf.python is not None for leaf in trace.output_leaves):
+            kind = at.CALLED
+        elif shape == trees.LEAF:
+            kind = at.ONE
+        elif shape == trees.Tree(tuple, leaves):
+            kind = at.MANY
+        else:
+            kind = at.CALLED
+        if kind == at.CALLED:
+            header[at.R_RESULT_CALL // 8] = self._object(self._assembler())
+        header[at.R_RESULT // 8] = kind
+        header[at.R_RESULT_COUNT // 8] = count
+        header[at.R_RESULTS // 8] = self._words(words)
+
+    def _assembler(self) -> Callable[..., Any]:
+        trace = self._ready.variant.trace
+        kinds = [leaf.python for leaf in trace.output_leaves]
+
+        def assembled(*found: Any) -> Any:
+            pairs = zip(found, kinds, strict=True)
+            leaves = [a if cls is None else cls(a.item()) for a, cls in pairs]
+            return trees.unflatten(trace.output_tree, leaves)
+
+        return assembled
+
+    # -- memory --------------------------------------------------------------
+
+    def _words(self, numbers: list[int]) -> int:
+        made = np.array([*numbers, 0], np.int64)
+        self._keep.append(made)
+        return made.ctypes.data
+
+    def _object(self, item: object) -> int:
+        self._keep.append(item)
+        return id(item)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest integer that ``dtype`` and a word hold."""
+    if not dtype.is_integer:
+        return _LEAST, _GREATEST
+    limits = np.iinfo(dtype.numpy.name)
+    return int(limits.min), min(int(limits.max), _GREATEST)
+
+
+def _read(address: int, count: int) -> list[int]:
+    return list((ctypes.c_int64 * count).from_address(address)) if count else []
+
+
+def _bits(value: float) -> int:
+    if isinstance(value, int):
+        return value
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+def _raiser(device: Device) -> Callable[[int], None]:
+    def raise_failure(status: int) -> None:
+        error = failed(device, status)
+        name_call(error)
+        raise error
+
+    return raise_failure

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs as words that native code performs, where it can.
+
+Slots are numbered: the arguments of the call first, by position, then what is
+allocated, in order. What native code cannot do has no words, and Python runs it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from nfuser.device.affinity import num_threads
+from nfuser.device.allocate import allocation
+from nfuser.device.cpu_kernel import kernel_failure
+from nfuser.device.libraries import Library
+from nfuser.device.native import layout as at
+from nfuser.device.native.library import kernel_caller
+from nfuser.device.threads import SERIAL_COST, run_range
+from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
+from nfuser.ir.scalar import ScalarInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.device.cpu_kernel import CpuKernel
+    from nfuser.device.descriptor import Device
+    from nfuser.device.module import CudaFunction
+    from nfuser.dtypes import DType
+    from nfuser.errors import NfuserError
+    from nfuser.host.program import Argument, HostProgram, HostStmt, Slot
+
+RELEASE_COST = SERIAL_COST >> 2
+"""Cost from which on other threads may run Python meanwhile (10 us)."""
+
+_FORMATS = {
+    "pointer": "q",
+    "bool": "?7x",
+    "i8": "b7x",
+    "i16": "h6x",
+    "i32": "i4x",
+    "i64": "q",
+    "u8": "B7x",
+    "u16": "H6x",
+    "u32": "I4x",
+    "u64": "Q",
+    "f32": "f4x",
+    "f64": "d",
+}
+_RANGES = {
+    "i8": (-(1 << 7), (1 << 7) - 1),
+    "i16": (-(1 << 15), (1 << 15) - 1),
+    "i32": (-(1 << 31), (1 << 31) - 1),
+    "i64": (-(1 << 63), (1 << 63) - 1),
+    "u8": (0, (1 << 8) - 1),
+    "u16": (0, (1 << 16) - 1),
+    "u32": (0, (1 << 32) - 1),
+    "u64": (0, (1 << 63) - 1),
+}
+
+
+class NotNativeError(Exception):
+    """Native code cannot run this; Python can."""
+
+
+class NativeProgram:
+    """The words of a program, and what they need.
+
+    ``ranges`` are the integers, by position, that the kernels can take; ``objects``
+    says which of the things allocated each slot is.
+    """
+
+    def __init__(
+        self,
+        program: HostProgram,
+        library: Library,
+        device: Device,
+        positions: Mapping[Slot, int],
+        numbers: Mapping[int, tuple[int, type]],
+        count: int,
+    ) -> None:
+        self.keep: list[Any] = []
+        self.objects: dict[Slot, int] = {}
+        self.ranges: dict[int, tuple[int, int]] = {}
+        self.words: list[int] = []
+        self._slots = dict(positions)
+        self._numbers = numbers
+        self._library = library
+        self._device = device
+        self._first = count
+        for stmt in program.body:
+            self._add(stmt)
+        self.words.append(at.END)
+        if len(self.objects) > at.MOST_OBJECTS:
+            raise NotNativeError
+
+    def _add(self, stmt: HostStmt) -> None:
+        match stmt:
+            case Allocate(slot):
+                self._allocate(slot)
+            case Clear(slot):
+                self._clear(slot)
+            case Free(slot):
+                if slot in self.objects:
+                    self._put(at.FREE, self.objects[slot])
+            case Launch():
+                if 0 in stmt.grid:
+                    return
+                (self._cuda if self._device.is_cuda else self._cpu)(stmt)
+
+    def _put(self, code: int, *words: int) -> None:
+        self.words += [code, 8 * (2 + len(words)), *words]
+
+    def _allocate(self, slot: Slot) -> None:
+        number = len(self.objects)
+        self.objects[slot] = number
+        self._slots[slot] = place = self._first + number
+        if self._library is Library.NUMPY:
+            dtype = slot.dtype.numpy
+            strides = [s * dtype.itemsize for s in slot.strides]
+            dims, steps = self._array(slot.shape), self._array(strides)
+            self.keep.append(dtype)
+            rank = len(slot.shape)
+            self._put(at.NEW_NUMPY, number, place, id(dtype), rank, dims, steps)
+            return
+        function, arguments = allocation(
+            self._library, self._device, slot.shape, slot.strides, slot.dtype
+        )
+        self.keep += [function, arguments]
+        given = self._array([id(a) for a in arguments])
+        self._put(at.NEW, number, place, id(function), given, len(arguments), 0)
+
+    def _clear(self, slot: Slot) -> None:
+        size = slot.dtype.itemsize * prod(slot.shape)
+        function = 0
+        if self._device.is_cuda:
+            from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
+
+            function = driver.function_address("cuMemsetD8Async")
+        if size:
+            self._put(at.CLEAR, self._slots[slot], size, function)
+
+    def _cpu(self, launch: Launch) -> None:
+        kernel = cast("CpuKernel", launch.executable)
+        parameters = self._parameters(launch)
+        count, total = len(launch.arguments), launch.grid[0]
+        self.keep.append(kernel)
+        if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
+            caller = kernel_caller(kernel.kinds)
+            release = int(launch.cost > RELEASE_COST)
+            words = (count, caller, kernel.address, total, release)
+            self._put(at.RUN, *words, 0, 0, 0, 0, *parameters)
+            return
+        run = _sharing(kernel, total, launch.cost)
+        self.keep.append(run)
+        self._put(at.POOL, count, id(run), *[0] * 7, *parameters)
+
+    def _cuda(self, launch: Launch) -> None:
+        from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
+
+        function = cast("CudaFunction", launch.executable)
+        self.keep.append(function)
+        start = driver.function_address("cuLaunchKernel")
+        words = (len(launch.arguments), start, function.handle, launch.grid[0], 0)
+        parameters = self._parameters(launch)
+        sizes = (launch.grid[1], *launch.block, 0)
+        self._put(at.LAUNCH, *words, *sizes, *parameters)
+
+    # -- parameters ----------------------------------------------------------
+
+    def _parameters(self, launch: Launch) -> list[int]:
+        kinds = launch.source.kinds
+        if len(kinds) > at.MOST_PARAMETERS:
+            raise NotNativeError
+        words: list[int] = []
+        for argument, kind in zip(launch.arguments, kinds, strict=True):
+            words += self._parameter(argument, kind)
+        return words
+
+    def _parameter(self, argument: Argument, kind: str) -> tuple[int, int, int]:
+        match argument:
+            case Part(slot, offset):
+                return at.ADDRESS, self._slots[slot], offset
+            case ByValue(slot, dtype, ""):
+                return self._given(slot, dtype, kind)
+            case HostScalar(ScalarInput(slot=slot), _, True, dtype):
+                return self._given(slot, dtype, kind)
+            case HostScalar(_, value, False, _):
+                return at.CONSTANT, _bits(kind, value), 0
+            case _:
+                raise NotNativeError
+
+    def _given(self, slot: int, dtype: DType, kind: str) -> tuple[int, int, int]:
+        """Pass a number of the call that the kernel can take."""
+        position, cls = self._numbers.get(slot, (0, object))
+        if cls is float and kind in ("f32", "f64"):
+            code = at.GIVEN if kind == "f64" else at.GIVEN_SINGLE
+            return code, position, 0
+        if cls is int and dtype.is_float and kind in ("f32", "f64"):
+            code = at.AS_DOUBLE if kind == "f64" else at.AS_SINGLE
+            return code, position, 0
+        if cls is not int or kind not in _RANGES or not dtype.is_integer:
+            raise NotNativeError
+        low, high = self.ranges.get(position, _RANGES["i64"])
+        least, greatest = _RANGES[kind]
+        self.ranges[position] = max(low, least), min(high, greatest)
+        return at.GIVEN, position, 0
+
+    def _array(self, numbers: Any) -> int:
+        made = np.array([*numbers, 0], np.int64)
+        self.keep.append(made)
+        return made.ctypes.data
+
+
+def _bits(kind: str, value: float) -> int:
+    layout = _FORMATS[kind]
+    packed = struct.pack(f"<{layout}", value)
+    return struct.unpack("<q", packed)[0]
+
+
+def _sharing(kernel: CpuKernel, total: int, cost: int) -> Callable[[int], None]:
+    """Return what runs a kernel on several threads, given where its arguments lie."""
+    reader = struct.Struct("<" + "".join(_FORMATS[kind] for kind in kernel.kinds))
+    block = ctypes.c_char * reader.size
+
+    def run(address: int) -> None:
+        values = reader.unpack(block.from_address(address))
+        run_range(kernel, values, total, 1, cost)
+
+    return run
+
+
+def failed(device: Device, status: int) -> NfuserError:
+    """Return the error for a status that a kernel or the driver returned."""
+    if not device.is_cuda:
+        return kernel_failure(status)
+    from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
+
+    return driver.failure(status, "launching a kernel")
