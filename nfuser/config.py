@@ -77,6 +77,12 @@ class Config:
         """What changes the kernels that are made: part of the key of every cache."""
         return self.disable, self.pass_limit
 
+    @property
+    def of_calls(self) -> Hashable:
+        """What changes how a call runs: part of the key of every plan."""
+        shows_launches = "launch" in self.dump
+        return self.of_kernels, self.disable_all, shows_launches, self.num_threads
+
 
 def from_environment(environ: Mapping[str, str]) -> Config:
     """Read a configuration; a value that makes no sense is an error that names it.
@@ -134,7 +140,7 @@ def _positive(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 _current = from_environment(os.environ)
-_numbers: dict[Config, int] = {_current: 0}
+_numbers: dict[Hashable, int] = {_current.of_calls: 0}
 _number = array("q", (0,))
 
 
@@ -144,7 +150,7 @@ def current() -> Config:
 
 
 def number() -> int:
-    """Return a number that equal configurations, and no others, have in common."""
+    """Return a number for how calls run: equal for those that run alike, only."""
     return _number[0]
 
 
@@ -156,7 +162,7 @@ def address() -> int:
 def _enter(chosen: Config) -> None:
     global _current
     _current = chosen
-    _number[0] = _numbers.setdefault(chosen, len(_numbers))
+    _number[0] = _numbers.setdefault(chosen.of_calls, len(_numbers))
 
 
 @contextmanager

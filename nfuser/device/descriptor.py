@@ -110,6 +110,7 @@ def _torch_key(tensor: Any) -> Hashable:
         tensor.stride(),
         tensor.device,
         grad or tensor.is_neg() or tensor.is_conj(),
+        tensor.data_ptr() == 0 and tensor.numel() > 0,  # a tracer of torch.func
     )
 
 

@@ -219,19 +219,19 @@ def test_a_new_object_where_another_died_is_another() -> None:
         gc.collect()
 
 
-FACTOR: Any = 3.0
+factor: Any = 3.0
 
 
 def test_a_global_that_changed_is_seen() -> None:
-    global FACTOR
+    global factor
 
     def scaled(x: Any) -> Any:
-        return x * FACTOR
+        return x * factor
 
-    FACTOR = 3.0
+    factor = 3.0
     fused = warm(scaled, X)
     for value in (4.0, 3.0, 5, True, 3.0):
-        FACTOR = value
+        factor = value
         for _ in range(3):
             _same(fused(X), scaled(X))
 
