@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from nfuser.frontend.stages import Compiled, Lowered
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+from nfuser.frontend.graph import capture
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
     "Compiled",
@@ -30,6 +33,7 @@ __all__ = [
     "NfuserError",
     "Spec",
     "__version__",
+    "capture",
     "check",
     "fuse",
 ]

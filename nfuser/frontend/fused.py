@@ -17,7 +17,9 @@ from nfuser.device.native.state import State
 from nfuser.errors import ArgumentError, NfuserError
 from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
+from nfuser.frontend.bound import Bound
 from nfuser.frontend.call_line import name_call
+from nfuser.frontend.graph import GraphedCall
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.native_calls import make_record
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
@@ -31,7 +33,7 @@ from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import symbol_values
 from nfuser.trace import current_tracer
-from nfuser.trace.tracer import VARIABLE
+from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -131,6 +133,49 @@ class Fused(Generic[P, R]):
             message = f"{self._name}() {reason}; expected {self._name}{signature}"
             raise ArgumentError(message) from None
         return bound.args, bound.kwargs
+
+    def bind(self, *args: Any, out: Any = None, **kwargs: Any) -> Bound[R]:
+        """Return a call whose arguments have the forms of these.
+
+        Called without arguments it runs with these; their elements are read anew each
+        time. With ``out``, an array or a tuple of arrays in the order of the results,
+        the results are written there, and returned.
+
+        >>> import numpy as np
+        >>> x, total = np.ones((2, 3)), np.empty(2)
+        >>> sums = fuse(lambda x: x.sum(axis=1)).bind(x, out=total)
+        >>> x[0] = 2
+        >>> sums()
+        array([6., 3.])
+        >>> sums() is total
+        True
+        """
+        given: tuple[Any, ...] = args
+        named: Mapping[str, Any] = kwargs
+        try:
+            if named:
+                given, named = self._normalised(given, named)
+            arguments = Arguments(given, named, self._function)
+            ready = self._prepare(arguments, given, named)[0]
+            outputs = None if out is None else tuple(trees.flatten(out)[0])
+            native = _has_native_calls()
+            return Bound(self, ready, given, named, outputs, native=native)
+        except NfuserError as error:
+            name_call(error)
+            raise
+
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> GraphedCall[R]:
+        """Return this call as a CUDA graph: one launch, whatever it takes.
+
+        Arrays stay where they are; what their elements are is read at each call.
+        """
+        if kwargs:
+            given, named = self._normalised(args, kwargs)
+            if named:
+                message = f"{self._name}.graph takes arguments by position only"
+                raise ArgumentError(message)
+            return GraphedCall(self, given)
+        return GraphedCall(self, args)
 
     # -- the slow way --------------------------------------------------------
 
@@ -308,9 +353,9 @@ class Fused(Generic[P, R]):
 def _has_native_calls() -> bool:
     """Give fused functions their native entry, where this Python can have one."""
     found = shared()
-    cls: Any = Fused
     if found is not None:
-        found.install(cls, "_native", cls.__call__, VARIABLE)
+        found.install(Fused, "_native")
+        found.install(Bound, "_native", bound=True)
     return found is not None
 
 

@@ -46,10 +46,13 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _NESTS = (tuple, list, dict)
 
 
-def make_record(ready: Ready, args: Sequence[Any]) -> Record | None:
+def make_record(
+    ready: Ready, args: Sequence[Any], outputs: Sequence[Any] = ()
+) -> Record | None:
     """Return what native code needs to serve calls like this one of ``ready``.
 
-    None where native code cannot serve such calls.
+    None where native code cannot serve such calls. ``outputs`` are arrays that the
+    results are written into; they count as further arguments.
     """
     found = shared()
     place = ready.place
@@ -57,21 +60,28 @@ def make_record(ready: Ready, args: Sequence[Any]) -> Record | None:
         found is None
         or place.backend == "interpret"
         or place.library not in _READ
-        or len(args) > at.MOST_ARGUMENTS
+        or len(args) + len(outputs) > at.MOST_ARGUMENTS
         or dump.wants("launch")
     ):
         return None
     try:
-        return _Maker(found, ready, args).made()
+        return _Maker(found, ready, args, outputs).made()
     except NotNativeError:
         return None
 
 
 class _Maker:
-    def __init__(self, shared: Shared, ready: Ready, args: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        ready: Ready,
+        args: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
         self._shared = shared
         self._ready = ready
-        self._args = args
+        self._args = (*args, *outputs)
+        self._count = len(args)
         self._keep: list[Any] = [ready]
         self._positions: dict[Slot, int] = {}
         self._numbers: dict[int, tuple[int, type]] = {}
@@ -82,7 +92,7 @@ class _Maker:
     def _name_slots(self) -> None:
         """Say which argument is the caller's array or number of each slot."""
         slot = 0
-        for position, item in enumerate(self._args):
+        for position, item in enumerate(self._args[: self._count]):
             cls = type(item)
             if library_of(cls) is not None:
                 if slot not in self._ready.plan.inputs:
@@ -96,6 +106,11 @@ class _Maker:
                 continue
             self._slots[position] = slot
             slot += 1
+        leaves = self._ready.variant.trace.output_leaves
+        places = range(self._count, len(self._args))
+        for position, leaf in zip(places, leaves, strict=False):
+            output = self._ready.plan.program.outputs[leaf.position]
+            self._positions[output] = position
 
     def made(self) -> Record:
         """Return the record."""
@@ -250,6 +265,9 @@ class _Maker:
         words: list[int] = []
         for leaf in trace.output_leaves:
             slot = outputs[leaf.position]
+            if slot in self._positions:
+                words += [-1 - self._positions[slot], 0]
+                continue
             if slot not in program.objects:
                 raise NotNativeError
             is_scalar = place.library is Library.NUMPY and not slot.shape

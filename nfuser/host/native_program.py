@@ -101,7 +101,8 @@ class NativeProgram:
     def _add(self, stmt: HostStmt) -> None:
         match stmt:
             case Allocate(slot):
-                self._allocate(slot)
+                if slot not in self._slots:  # an output that the caller gave
+                    self._allocate(slot)
             case Clear(slot):
                 self._clear(slot)
             case Free(slot):

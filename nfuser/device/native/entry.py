@@ -23,6 +23,11 @@ from nfuser.device.native.c_functions import (
 )
 from nfuser.device.native.layout import (
     ALIGNMENT,
+    B_GIVEN,
+    B_ITEMS,
+    B_RECORD,
+    BOUND_SLOT,
+    BOUND_SLOW,
     BUCKETS,
     CONFIG,
     CONTEXT,
@@ -79,7 +84,7 @@ from nfuser.device.native.layout import (
     TRUE,
 )
 from nfuser.device.native.perform import perform
-from nfuser.device.native.read import read
+from nfuser.device.native.read import read, read_again
 from nfuser.device.native.words import space, store, table, word
 
 
@@ -107,9 +112,48 @@ def call(own: int, arguments: int, count: int, names: int) -> int:
     return found
 
 
+def call_bound(own: int, arguments: int, count: int, names: int) -> int:
+    """Call what ``bind`` returned: with its own arguments, or with others like them."""
+    shared = table()
+    state = word(own + word(shared + BOUND_SLOT))
+    if state == word(shared + NONE) or state == 0 or names or _is_tracing():
+        return _slow_bound(own, arguments, count, names)
+    frame = space(FRAME_WORDS * MOST_ARGUMENTS)
+    items = space(MOST_ARGUMENTS)
+    state = word(state + NUMPY_DATA)
+    record = word(state + B_RECORD)
+    if count and count != word(state + B_GIVEN):
+        return _slow_bound(own, arguments, count, names)
+    every = word(record + R_COUNT)
+    k = 0
+    while k < every:
+        at = frame + k * FRAME_BYTES
+        if k < count:
+            item = word(arguments + 8 * k)
+            failed = read(item, at)
+        else:
+            item = word(state + B_ITEMS + 8 * k)
+            failed = read_again(item, at)
+        store(items + 8 * k, item)
+        if failed:
+            return _slow_bound(own, arguments, count, names)
+        k += 1
+    if not (_fits(record, frame, every) and _holds(record, items, every)):
+        return _slow_bound(own, arguments, count, names)
+    return _run(record, frame)
+
+
+def _slow_bound(own: int, arguments: int, count: int, names: int) -> int:
+    return _through(word(table() + BOUND_SLOW), own, arguments, count, names)
+
+
 def _slow(own: int, arguments: int, count: int, names: int) -> int:
-    """Call the function the way through Python."""
-    method = PyMethod_New(word(table() + SLOW), own)
+    return _through(word(table() + SLOW), own, arguments, count, names)
+
+
+def _through(function: int, own: int, arguments: int, count: int, names: int) -> int:
+    """Call a method the way through Python."""
+    method = PyMethod_New(function, own)
     if method == 0:
         return 0
     found = PyObject_Vectorcall(method, arguments, count, names)
@@ -249,7 +293,7 @@ def _run(record: int, frame: int) -> int:
         k += 1
     found = 0
     if perform(record, frame, objects):
-        found = _result(record, objects)
+        found = _result(record, objects, frame)
     k = 0
     while k < count:
         if word(objects + 8 * k):
@@ -258,14 +302,14 @@ def _run(record: int, frame: int) -> int:
     return found
 
 
-def _result(record: int, objects: int) -> int:
+def _result(record: int, objects: int, frame: int) -> int:
     """Return what the function gives: an output, a tuple, or what is made of them."""
     leaves = space(MOST_OBJECTS)
     count = word(record + R_RESULT_COUNT)
     steps = word(record + R_RESULTS)
     k = 0
     while k < count:
-        store(leaves + 8 * k, _leaf(steps + 16 * k, objects))
+        store(leaves + 8 * k, _leaf(steps + 16 * k, objects, frame))
         k += 1
     kind = word(record + R_RESULT)
     if kind == ONE:
@@ -285,9 +329,16 @@ def _result(record: int, objects: int) -> int:
     return made
 
 
-def _leaf(step: int, objects: int) -> int:
-    """Return a new reference to an output; NumPy's without axes become scalars."""
-    item = word(objects + 8 * word(step))
+def _leaf(step: int, objects: int, frame: int) -> int:
+    """Return a new reference to an output; NumPy's without axes become scalars.
+
+    One that the caller gave is among the arguments, which count from -1 down.
+    """
+    number = word(step)
+    if number < 0:
+        item = word(frame - (number + 1) * FRAME_BYTES + F_OBJECT)
+    else:
+        item = word(objects + 8 * number)
     Py_IncRef(item)
     if word(step + 8):
         return call_return_array(word(table() + RETURN_ARRAY), item)
@@ -296,7 +347,10 @@ def _leaf(step: int, objects: int) -> int:
 
 FUNCTIONS = (
     call,
+    call_bound,
     _slow,
+    _slow_bound,
+    _through,
     _is_tracing,
     _holds,
     _find,

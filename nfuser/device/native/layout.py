@@ -22,6 +22,8 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
 (
     SLOW,
     SLOT,
+    BOUND_SLOW,
+    BOUND_SLOT,
     CONFIG,
     TRACER,
     NONE,
@@ -49,7 +51,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     STRIDES,
     CONTEXT,
     TABLE_BYTES,
-) = range(0, 8 * 29, 8)
+) = range(0, 8 * 31, 8)
 
 # -- one argument in the frame -----------------------------------------------
 
@@ -75,6 +77,10 @@ ALIGNMENT = 15
 S_CALLS, S_BUCKETS = 0, 8
 BUCKETS = 128
 STATE_WORDS = 1 + BUCKETS
+
+# -- the state of a bound call: its record, its items, how many come from outside ---
+
+B_RECORD, B_GIVEN, B_ITEMS = 0, 8, 16
 
 # -- a record ----------------------------------------------------------------
 

@@ -90,6 +90,16 @@ def read(item: int, frame: int) -> int:
     return 0
 
 
+def read_again(item: int, frame: int) -> int:
+    """Read what was taken before: of a tensor only where and how it lies."""
+    kind = word(item + OBJECT_TYPE)
+    if kind == word(table() + TENSOR) or kind == word(table() + PARAMETER):
+        store(frame + F_KIND, kind)
+        store(frame + F_OBJECT, item)
+        return _read_dlpack(item, frame)
+    return read(item, frame)
+
+
 def _read_numpy(item: int, frame: int) -> int:
     store(frame + F_META, word(item + NUMPY_DTYPE))
     store(frame + F_FLAGS, word32(item + NUMPY_FLAGS) & NUMPY_CHECKED)
@@ -109,6 +119,18 @@ def _read_int(item: int, frame: int) -> int:
 
 def _read_torch(item: int, frame: int) -> int:
     """Read a tensor through DLPack, and ask for what DLPack does not tell."""
+    if _read_dlpack(item, frame):
+        return 1
+    shared = table()
+    is_complex = ((word(frame + F_META) >> 32) & 255) == 5
+    if is_complex and _asked(item, word(shared + IS_CONJ)):
+        return 1
+    if _asked(item, word(shared + IS_NEG)):
+        return 1
+    return _needs_gradient(item)
+
+
+def _read_dlpack(item: int, frame: int) -> int:
     shared = table()
     tensor = frame + F_ROOM
     store(tensor + DL_OFFSET, 0)
@@ -122,14 +144,9 @@ def _read_torch(item: int, frame: int) -> int:
     store(frame + F_DIMS, word(tensor + DL_DIMS))
     store(frame + F_STRIDES, word(tensor + DL_STRIDES))
     store(frame + F_DATA, data + word(tensor + DL_OFFSET))
-    if data == 0 and not _is_empty(frame):
-        return 1  # a tensor of a tracer
-    is_complex = ((word(tensor + DL_TYPE) >> 32) & 255) == 5
-    if is_complex and _asked(item, word(shared + IS_CONJ)):
-        return 1
-    if _asked(item, word(shared + IS_NEG)):
-        return 1
-    return _needs_gradient(item)
+    if data:
+        return 0
+    return not _is_empty(frame)  # a tensor of a tracer
 
 
 def _is_empty(frame: int) -> int:
@@ -217,9 +234,11 @@ def _read_sizes(item: int, name: int, room: int) -> int:
 
 FUNCTIONS = (
     read,
+    read_again,
     _read_numpy,
     _read_int,
     _read_torch,
+    _read_dlpack,
     _is_empty,
     _needs_gradient,
     _asked,

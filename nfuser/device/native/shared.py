@@ -27,6 +27,7 @@ from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.device.libraries import Library, module
 from nfuser.device.native import layout
 from nfuser.device.native.library import library
+from nfuser.trace.tracer import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -64,6 +65,7 @@ class Shared:
         for place, item in (
             (at.NONE, None),
             (at.TRUE, True),
+            (at.TRACER, VARIABLE),
             (at.FLOAT, float),
             (at.INT, int),
             (at.NDARRAY, np.ndarray),
@@ -83,23 +85,22 @@ class Shared:
         self._set(at.RETURN_ARRAY, _word(numpy_functions + 8 * _RETURN))
         self._set(at.CONFIG, config.address())
 
-    def install(self, owner: type, slot: str, slow: Any, tracer: Any) -> None:
+    def install(self, owner: Any, slot: str, *, bound: bool = False) -> None:
         """Give ``owner`` a native ``__call__``; attribute ``slot`` holds the state.
 
-        ``slow`` is what calls that no record serves go through, and ``tracer`` the
-        context variable that says whether a trace runs.
+        What ``__call__`` is now serves the calls that native code does not.
         """
         sample: Any = object.__new__(owner)
         mark = object()
         setattr(sample, slot, mark)
         places = range(16, owner.__basicsize__, 8)
         (place,) = (k for k in places if _word(id(sample) + k) == id(mark))
-        self._set(layout.SLOT, place)
-        self._set_object(layout.SLOW, slow)
-        self._set_object(layout.TRACER, tracer)
+        self._set(layout.BOUND_SLOT if bound else layout.SLOT, place)
+        self._set_object(layout.BOUND_SLOW if bound else layout.SLOW, owner.__call__)
+        name = "call_bound" if bound else "call"
         definition = MethodDefinition(
             b"__call__",
-            self._library.address("call"),
+            self._library.address(name),
             _FASTCALL_KEYWORDS,
             b"Call the fused function.",
         )

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with fixed forms of arguments: what ``f.bind`` returns."""
+
+# Arguments have no static type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from nfuser.device.descriptor import describe, library_of
+from nfuser.device.native.layout import MOST_ARGUMENTS
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.frontend.arguments import Arguments
+from nfuser.frontend.native_calls import make_record
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nfuser.device.descriptor import Descriptor
+    from nfuser.frontend.ready import Ready
+    from nfuser.host.program import Slot
+
+R = TypeVar("R")
+
+
+class Bound(Generic[R]):
+    """A call whose arguments have fixed forms.
+
+    Without arguments it runs with those that were bound: what their elements are is
+    read anew, and where they lie. With others it runs if they have the same forms.
+    """
+
+    __slots__ = (
+        "_fused",
+        "_key",
+        "_named",
+        "_native",
+        "_outputs",
+        "_record",
+        "arguments",
+    )
+
+    def __init__(
+        self,
+        fused: Callable[..., R],
+        ready: Ready,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        outputs: tuple[Any, ...] | None,
+        *,
+        native: bool,
+    ) -> None:
+        self._fused = fused
+        self.arguments = args
+        self._named = dict(named)
+        self._key = _form(fused, args, named)
+        self._outputs = outputs
+        self._native: object = None
+        if outputs is not None:
+            _check_outputs(ready, outputs)
+        given = outputs or ()
+        is_small = len(args) + len(given) <= MOST_ARGUMENTS
+        if native and not named and is_small and _may_write(ready, args, given):
+            self._bind(ready, args, given)
+
+    def __call__(self, *args: Any) -> R:
+        """Run with the arguments that were bound, or with others of the same forms."""
+        named = {} if args else self._named
+        given = args or self.arguments
+        if args and _form(self._fused, args, {}) != self._key:
+            message = (
+                f"a call bound to {_names(self.arguments)} was given {_names(args)}; "
+                "call the fused function itself, or bind it again"
+            )
+            raise ArgumentError(message)
+        found = self._fused(*given, **named)
+        if self._outputs is None:
+            return found
+        flat, shape = trees.flatten(found)
+        for target, source in zip(self._outputs, flat, strict=True):
+            target[...] = source
+        return trees.unflatten(shape, self._outputs)
+
+    def _bind(
+        self, ready: Ready, args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> None:
+        """Let native code serve the call, if it can."""
+        record = make_record(ready, args, given)
+        if record is None:
+            return
+        words = [record.address, len(args), *(id(x) for x in (*args, *given))]
+        self._record = record
+        self._native = np.array(words, np.int64)
+
+
+def _form(
+    function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return the key of a call without the configuration."""
+    return Arguments(args, named, function).key[1:]
+
+
+def _names(args: Sequence[Any]) -> str:
+    return ", ".join(
+        f"{x.dtype}{list(x.shape)}" if hasattr(x, "shape") else repr(x) for x in args
+    )
+
+
+# -- outputs that are given --------------------------------------------------
+
+
+def _slots(ready: Ready) -> list[Slot]:
+    outputs = ready.plan.program.outputs
+    return [outputs[leaf.position] for leaf in ready.variant.trace.output_leaves]
+
+
+def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
+    """Refuse arrays that the results do not fit into."""
+    slots = _slots(ready)
+    if len(given) != len(slots):
+        message = f"out: expected {len(slots)} arrays, found {len(given)}"
+        raise ArgumentError(message)
+    for number, (array, slot) in enumerate(zip(given, slots, strict=True)):
+        what = f"out[{number}]" if len(given) > 1 else "out"
+        d = describe(array, what)
+        if not d.writable:
+            message = f"{what}: expected an array that can be written"
+            raise ArgumentError(message)
+        if (d.library, d.device) != (ready.place.library, ready.place.device):
+            message = (
+                f"{what}: expected an array of {ready.place.library.value} on "
+                f"{ready.place.device}, found one of {d.library.value} on {d.device}"
+            )
+            raise ArgumentError(message)
+        if d.shape != slot.shape:
+            message = f"{what}: expected shape {slot.shape}, found {d.shape}"
+            raise ShapeError(message)
+        if d.dtype is not slot.dtype:
+            message = f"{what}: expected {slot.dtype}, found {d.dtype}"
+            raise DTypeError(message)
+
+
+def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Tell whether kernels may write into ``given``.
+
+    They lie as the results would, and share no memory with what is read or with one
+    another; otherwise the results are made first and then copied, as NumPy does it.
+    """
+    if not given:
+        return True
+    outputs = [describe(array, "out") for array in given]
+    for d, slot in zip(outputs, _slots(ready), strict=True):
+        if d.strides != slot.strides or d.pointer % 16:
+            return False
+    flat, _ = trees.flatten(tuple(args))
+    inputs = [describe(a, "an argument") for a in flat if library_of(type(a))]
+    spans = [_span(d) for d in (*outputs, *inputs)]
+    return not any(
+        _meet(one, other)
+        for k, one in enumerate(spans[: len(outputs)])
+        for other in spans[k + 1 :]
+    )
+
+
+def _span(d: Descriptor) -> tuple[int, int]:
+    if 0 in d.shape:
+        return 0, 0
+    reach = [(n - 1) * s for n, s in zip(d.shape, d.strides, strict=True)]
+    low = d.pointer + d.dtype.itemsize * sum(r for r in reach if r < 0)
+    high = d.pointer + d.dtype.itemsize * (1 + sum(r for r in reach if r > 0))
+    return low, high
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
