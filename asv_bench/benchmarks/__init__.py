@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from importlib import import_module
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -70,12 +71,17 @@ def _seconds(call: Callable[[], Any]) -> float:
     return perf_counter() - begin
 
 
-def require_torch_cuda() -> Any:
-    """Return torch, or skip the benchmark where there is no GPU."""
+def require(name: str) -> Any:
+    """Return a library, or skip the benchmark where it is not installed."""
     try:
-        import torch
+        return import_module(name)
     except ImportError as error:
         raise NotImplementedError from error
+
+
+def require_torch_cuda() -> Any:
+    """Return torch, or skip the benchmark where there is no GPU."""
+    torch = require("torch")
     if not torch.cuda.is_available():
         raise NotImplementedError
     return torch

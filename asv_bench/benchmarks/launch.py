@@ -11,7 +11,7 @@ import tempfile
 from typing import Any
 
 import nfuser
-from benchmarks import gelu, normal, require_torch_cuda, softmax
+from benchmarks import gelu, normal, require, require_torch_cuda, softmax
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -25,13 +25,45 @@ class HotCall:
         self.x, self.y = normal(100), normal(100, seed=1)
         self.out = normal(100)
         self.add = nfuser.fuse(_add)
-        self.add(self.x, self.y)
+        self.bound = self.add.bind(self.x, self.y)
+        self.into = self.add.bind(self.x, self.y, out=self.out)
+        for _ in range(3):
+            self.add(self.x, self.y)
 
     def time_add(self) -> None:
         self.add(self.x, self.y)
 
+    def time_bound(self) -> None:
+        self.bound()
+
+    def time_bound_with_output(self) -> None:
+        self.into()
+
     def time_numpy_add(self) -> None:
         _add(self.x, self.y)
+
+
+class HotCallTorch:
+    """Tensors of torch on the CPU."""
+
+    def setup(self) -> None:
+        torch = require("torch")
+        self.x, self.y = torch.randn(100), torch.randn(100)
+        self.add = nfuser.fuse(_add)
+        for _ in range(3):
+            self.add(self.x, self.y)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_torch_add(self) -> None:
+        _add(self.x, self.y)
+
+
+def _several(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+    first = a + b
+    second = first * c + d
+    return first, second, second * e - f
 
 
 class HotCallCuda:
@@ -39,15 +71,52 @@ class HotCallCuda:
 
     def setup(self) -> None:
         torch = require_torch_cuda()
-        self.x, self.y = (torch.randn(100, device="cuda") for _ in range(2))
-        self.add = nfuser.fuse(_add)
-        self.add(self.x, self.y)
+        self.x, self.y = (torch.randn(1024, device="cuda") for _ in range(2))
+        self.six = [torch.randn(1024, device="cuda") for _ in range(6)]
+        self.add, self.several = nfuser.fuse(_add), nfuser.fuse(_several)
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.several(*self.six)
+        self.bound = self.add.bind(self.x, self.y)
+        with nfuser.capture("torch") as self.graph:
+            y = self.y
+            for _ in range(10):
+                y = self.add(self.x, y)
+
+    def time_six_inputs_three_outputs(self) -> None:
+        self.several(*self.six)
+
+    def time_bound(self) -> None:
+        self.bound()
+
+    def time_graph_of_ten(self) -> None:
+        self.graph.replay()
 
     def time_add(self) -> None:
         self.add(self.x, self.y)
 
     def time_torch_add(self) -> None:
         _add(self.x, self.y)
+
+
+class HotCallCupy:
+    """Arrays of CuPy, beside its own fusion."""
+
+    def setup(self) -> None:
+        cupy = require("cupy")
+        if not cupy.cuda.is_available():
+            raise NotImplementedError
+        self.x, self.y = cupy.ones(1024, "f4"), cupy.ones(1024, "f4")
+        self.add, self.fused = nfuser.fuse(_add), cupy.fuse()(_add)
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.fused(self.x, self.y)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_cupy_fuse(self) -> None:
+        self.fused(self.x, self.y)
 
 
 class FirstCall:
