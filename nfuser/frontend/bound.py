@@ -15,6 +15,7 @@ from nfuser.device.descriptor import describe, library_of
 from nfuser.device.native.layout import MOST_ARGUMENTS
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.arguments import Arguments
+from nfuser.frontend.call_shape import by_position
 from nfuser.frontend.native_calls import make_record
 from nfuser.trace import tree as trees
 
@@ -90,7 +91,7 @@ class Bound(Generic[R]):
         self, ready: Ready, args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> None:
         """Let native code serve the call, if it can."""
-        record = make_record(ready, args, given)
+        record = make_record(ready, by_position(len(args)), args, given)
         if record is None:
             return
         words = [record.address, len(args), *(id(x) for x in (*args, *given))]

@@ -19,6 +19,7 @@ from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.bound import Bound
 from nfuser.frontend.call_line import name_call
+from nfuser.frontend.call_shape import by_position, with_names
 from nfuser.frontend.graph import GraphedCall
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.native_calls import make_record
@@ -99,17 +100,28 @@ class Fused(Generic[P, R]):
                 ready, arrays = self._prepare(arguments, given, named)
             else:
                 self._counters.counts["hits"] += 1
-                if entry is not None and entry.may_record and not named:
-                    self._record(entry, ready, given)
+                if entry is not None and entry.may_record:
+                    self._record(entry, ready, args, kwargs)
             return ready.run(arguments, arrays)
         except NfuserError as error:
             name_call(error)
             raise
 
-    def _record(self, entry: Entry, ready: Ready, args: tuple[Any, ...]) -> None:
+    def _record(
+        self,
+        entry: Entry,
+        ready: Ready,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
         """Let native code serve calls like this one, if it can."""
+        shape = by_position(len(args))
+        if kwargs:
+            signature = inspect.signature(self._function)
+            shape = with_names(signature, len(args), tuple(kwargs))
+        every = (*args, *kwargs.values())
         with self._lock:
-            made = make_record(ready, args) if _has_native_calls() else None
+            made = make_record(ready, shape, every) if _has_native_calls() else None
             if made is not None:
                 entry.records.append(made)
                 self._state.add(made)

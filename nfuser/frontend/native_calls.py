@@ -27,6 +27,7 @@ from nfuser.device.native.state import Record
 from nfuser.device.streams import stream_reader
 from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
+from nfuser.frontend.native_guards import quick_guard
 from nfuser.host.native_program import NativeProgram, NotNativeError, failed
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from nfuser.device.descriptor import Device
     from nfuser.device.native.shared import Shared
     from nfuser.dtypes import DType
+    from nfuser.frontend.call_shape import CallShape
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
 
@@ -47,12 +49,13 @@ _NESTS = (tuple, list, dict)
 
 
 def make_record(
-    ready: Ready, args: Sequence[Any], outputs: Sequence[Any] = ()
+    ready: Ready, shape: CallShape, args: Sequence[Any], outputs: Sequence[Any] = ()
 ) -> Record | None:
     """Return what native code needs to serve calls like this one of ``ready``.
 
-    None where native code cannot serve such calls. ``outputs`` are arrays that the
-    results are written into; they count as further arguments.
+    None where native code cannot serve such calls. ``args`` are in the order of the
+    call. ``outputs`` are arrays that the results are written into; they count as
+    further arguments.
     """
     found = shared()
     place = ready.place
@@ -65,7 +68,7 @@ def make_record(
     ):
         return None
     try:
-        return _Maker(found, ready, args, outputs).made()
+        return _Maker(found, ready, shape, args, outputs).made()
     except NotNativeError:
         return None
 
@@ -75,9 +78,11 @@ class _Maker:
         self,
         shared: Shared,
         ready: Ready,
+        shape: CallShape,
         args: Sequence[Any],
         outputs: Sequence[Any],
     ) -> None:
+        self._shape = shape
         self._shared = shared
         self._ready = ready
         self._args = (*args, *outputs)
@@ -92,7 +97,8 @@ class _Maker:
     def _name_slots(self) -> None:
         """Say which argument is the caller's array or number of each slot."""
         slot = 0
-        for position, item in enumerate(self._args[: self._count]):
+        for position in self._shape.order:
+            item = self._args[position]
             cls = type(item)
             if library_of(cls) is not None:
                 if slot not in self._ready.plan.inputs:
@@ -139,6 +145,9 @@ class _Maker:
             (at.R_COUNT, count),
             (at.R_PATTERNS, self._words(self._patterns(frame, program))),
             (at.R_GUARD, self._guard()),
+            (at.R_QUICK, self._quick_guard()),
+            (at.R_NAMED, len(self._shape.names)),
+            (at.R_NAMES, self._words([self._object(n) for n in self._shape.names])),
             (at.R_OBJECTS, len(program.objects)),
             (at.R_BODY, self._words(program.words)),
             (at.R_FAILED, self._object(_raiser(place.device))),
@@ -237,10 +246,17 @@ class _Maker:
         if not captured.constants and not captured.aliases:
             return 0
 
+        bound = self._shape.bound
+
         def is_unchanged(*args: Any) -> bool:
-            return captured.read(args) is not None
+            return captured.read(*bound(args)) is not None
 
         return self._object(is_unchanged)
+
+    def _quick_guard(self) -> int:
+        captured = self._ready.variant.trace.captured
+        words = quick_guard(captured, self._shape, self._args, self._keep)
+        return self._words(words) if words else 0
 
     # -- where it runs, and what it returns ----------------------------------
 

@@ -369,3 +369,94 @@ def test_what_is_forgotten_is_not_served() -> None:
                 x = _array(n)
                 _same(fused(x, x), _plain(x, x))
         assert len(fused._state) <= 4
+
+
+def test_keywords_are_served_in_any_order() -> None:
+    def plain(x: Any, y: Any, a: float = 2.0, *, b: float = 1.0) -> Any:
+        return x * a + y * b
+
+    fused: Any = nfuser.fuse(plain)
+    calls: list[dict[str, Any]] = [
+        {"y": X, "a": 3.0, "b": 4.0},
+        {"b": 4.0, "y": X, "a": 3.0},
+        {"a": 3.0, "y": X},
+        {"y": X},
+        {"y": X, "b": 4.0},
+    ]
+    for _ in range(3):
+        for named in calls:
+            _same(fused(X, **named), plain(X, **named))
+    before = fused.native_calls
+    for named in calls:
+        _same(fused(X, **named), plain(X, **named))
+    assert fused.native_calls == before + len(calls)
+    _same(fused(X, a=X * 2, y=5.0), plain(X, a=X * 2, y=5.0))
+    _same(fused(y=X * 2, x=X), plain(y=X * 2, x=X))
+    with pytest.raises(TypeError):
+        fused(X, y=X, c=1)
+    with pytest.raises(TypeError):
+        fused(X, X, y=X)
+
+
+def test_unchanged_globals_cost_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nfuser.trace.captured import Captured
+
+    def scaled(x: Any, shift: float = 1.5) -> Any:
+        return x * factor + shift
+
+    fused = warm(scaled, X)
+    asked: list[int] = []
+    read = Captured.read
+
+    def counted(self: Any, *args: Any) -> Any:
+        asked.append(1)
+        return read(self, *args)
+
+    monkeypatch.setattr(Captured, "read", counted)
+    fused(X)
+    assert not asked
+    monkeypatch.setitem(globals(), "factor", float("3.25"))
+    _same(fused(X), scaled(X))
+    assert asked
+
+
+def test_an_attribute_that_changed_is_seen() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.scale = 2.0
+
+        @nfuser.fuse
+        def run(self, x: Any) -> Any:
+            return x * self.scale
+
+    model = Model()
+    for value in (2.0, 3.0, 3.0, 2, 2.0):
+        model.scale = value
+        for _ in range(3):
+            _same(model.run(X), X * value)
+    del model.scale
+    with pytest.raises(AttributeError):
+        model.run(X)
+
+
+def test_an_error_of_a_guard_is_raised() -> None:
+    class Model:
+        fails = False
+
+        @property
+        def scale(self) -> float:
+            if self.fails:
+                raise KeyboardInterrupt
+            return float("2.0")
+
+        @nfuser.fuse
+        def run(self, x: Any) -> Any:
+            return x * self.scale
+
+    model = Model()
+    for _ in range(4):
+        _same(model.run(X), X * 2)
+    model.fails = True
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            model.run(X)

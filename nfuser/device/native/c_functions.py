@@ -20,7 +20,9 @@ class CFunction:
         raise NotImplementedError(arguments)
 
 
+PyCell_Get = CFunction("i64", "i64")
 PyContextVar_Get = CFunction("i32", "i64", "i64", "i64")
+PyDict_GetItemWithError = CFunction("i64", "i64", "i64")
 PyErr_Clear = CFunction("void")
 PyErr_Occurred = CFunction("i64")
 PyEval_RestoreThread = CFunction("void", "i64")

@@ -11,10 +11,14 @@ from __future__ import annotations
 from nfuser.device.native.c_functions import (
     Py_DecRef,
     Py_IncRef,
+    PyCell_Get,
     PyContextVar_Get,
+    PyDict_GetItemWithError,
     PyErr_Clear,
     PyMethod_New,
+    PyObject_GetAttr,
     PyObject_Vectorcall,
+    PyTuple_GetItem,
     PyTuple_New,
     PyTuple_SetItem,
     PyTuple_Size,
@@ -41,6 +45,8 @@ from nfuser.device.native.layout import (
     F_STRIDES,
     FRAME_BYTES,
     FRAME_WORDS,
+    FROM_CELL,
+    FROM_DICT,
     IS_ARRAY,
     IS_NUMBER,
     IS_OBJECT,
@@ -60,15 +66,23 @@ from nfuser.device.native.layout import (
     P_NDIM,
     P_OBJECT,
     P_SIZE,
+    Q_EXPECTED,
+    Q_KEY,
+    Q_PLACE,
+    Q_ROOT,
+    Q_STEPS,
     R_CONFIG,
     R_CONTEXT,
     R_COUNT,
     R_GUARD,
     R_HASH,
+    R_NAMED,
+    R_NAMES,
     R_NEXT,
     R_OBJECTS,
     R_OWNER,
     R_PATTERNS,
+    R_QUICK,
     R_RESULT,
     R_RESULT_CALL,
     R_RESULT_COUNT,
@@ -91,19 +105,25 @@ from nfuser.device.native.words import space, store, table, word
 def call(own: int, arguments: int, count: int, names: int) -> int:
     """Call a fused function: the C function behind its ``__call__``."""
     state = word(own + word(table() + SLOT))
-    if state == word(table() + NONE) or state == 0 or count > MOST_ARGUMENTS:
+    every = count
+    if names:
+        every += PyTuple_Size(names)
+    if state == word(table() + NONE) or state == 0 or every > MOST_ARGUMENTS:
         return _slow(own, arguments, count, names)
-    if _is_tracing() or (names and PyTuple_Size(names) > 0):
+    if _is_tracing():
         return _slow(own, arguments, count, names)
     frame = space(FRAME_WORDS * MOST_ARGUMENTS)
     state = word(state + NUMPY_DATA)
-    record = _find(state, arguments, count, frame)
+    record = _find(state, arguments, every, names, every - count, frame)
     if record == 0:
         return _slow(own, arguments, count, names)
     owner = word(record + R_OWNER)
     Py_IncRef(owner)
-    if not _holds(record, arguments, count):
+    holds = _holds(record, arguments, every)
+    if holds != 1:
         Py_DecRef(owner)
+        if holds < 0:
+            return 0
         return _slow(own, arguments, count, names)
     store(state + S_CALLS, word(state + S_CALLS) + 1)
     store(record + R_USED, 1)
@@ -138,9 +158,14 @@ def call_bound(own: int, arguments: int, count: int, names: int) -> int:
         if failed:
             return _slow_bound(own, arguments, count, names)
         k += 1
-    if not (_fits(record, frame, every) and _holds(record, items, every)):
+    if not _fits(record, frame, every, 0, 0):
         return _slow_bound(own, arguments, count, names)
-    return _run(record, frame)
+    holds = _holds(record, items, every)
+    if holds == 1:
+        return _run(record, frame)
+    if holds < 0:
+        return 0
+    return _slow_bound(own, arguments, count, names)
 
 
 def _slow_bound(own: int, arguments: int, count: int, names: int) -> int:
@@ -175,27 +200,65 @@ def _is_tracing() -> int:
 
 
 def _holds(record: int, arguments: int, count: int) -> int:
-    """Tell whether what a record cannot see holds, too."""
+    """Tell whether what patterns cannot see holds, too: 1, 0, or -1 for an error."""
     function = word(record + R_CONTEXT)
     if function:
         found = space(1)
         if call_context(word(table() + CONTEXT), found) or word(found) != function:
             return 0
     guard = word(record + R_GUARD)
-    if guard == 0:
+    quick = word(record + R_QUICK)
+    if guard == 0 or (quick and _are_the_same(quick, arguments)):
         return 1
     answer = PyObject_Vectorcall(guard, arguments, count, 0)
     if answer == 0:
-        PyErr_Clear()
-        return 0
+        return -1
     Py_DecRef(answer)
     return answer == word(table() + TRUE)
+
+
+def _are_the_same(at: int, arguments: int) -> int:
+    """Tell whether all captured values are the objects that they were."""
+    while word(at):
+        if _captured(at, arguments) != word(at + Q_EXPECTED):
+            return 0
+        at += word(at)
+    return 1
+
+
+def _captured(at: int, arguments: int) -> int:
+    """Return which object a captured value is now; 0 where that cannot be told."""
+    root = word(at + Q_ROOT)
+    if root == FROM_CELL:
+        item = PyCell_Get(word(at + Q_PLACE))
+    else:
+        if root == FROM_DICT:
+            item = PyDict_GetItemWithError(word(at + Q_PLACE), word(at + Q_KEY))
+        else:
+            item = word(arguments + 8 * word(at + Q_KEY))
+        if item:
+            Py_IncRef(item)
+    step = at + Q_STEPS
+    end = at + word(at)
+    while item and step < end:
+        part = PyObject_GetAttr(item, word(step))
+        Py_DecRef(item)
+        item = part
+        step += 8
+    if item:
+        Py_DecRef(item)
+    else:
+        PyErr_Clear()
+    return item
 
 
 # -- finding a record --------------------------------------------------------
 
 
-def _find(state: int, arguments: int, count: int, frame: int) -> int:
+def _find(
+    state: int, arguments: int, count: int, names: int, named: int, frame: int
+) -> int:
+    """Return the record that serves a call, ``named`` of whose arguments have names."""
     k = 0
     while k < count:
         if read(word(arguments + 8 * k), frame + k * FRAME_BYTES):
@@ -204,7 +267,7 @@ def _find(state: int, arguments: int, count: int, frame: int) -> int:
     key = mixed(frame, count)
     record = word(state + S_BUCKETS + 8 * (key & (BUCKETS - 1)))
     while record:
-        if word(record + R_HASH) == key and _fits(record, frame, count):
+        if word(record + R_HASH) == key and _fits(record, frame, count, names, named):
             return record
         record = word(record + R_NEXT)
     return 0
@@ -226,9 +289,14 @@ def mixed(frame: int, count: int) -> int:
     return key ^ (key >> 17)
 
 
-def _fits(record: int, frame: int, count: int) -> int:
-    if word(record + R_COUNT) != count:
+def _fits(record: int, frame: int, count: int, names: int, named: int) -> int:
+    if word(record + R_COUNT) != count or word(record + R_NAMED) != named:
         return 0
+    k = 0
+    while k < named:
+        if PyTuple_GetItem(names, k) != word(word(record + R_NAMES) + 8 * k):
+            return 0
+        k += 1
     if word(record + R_CONFIG) != word(word(table() + CONFIG)):
         return 0
     pattern = word(record + R_PATTERNS)
@@ -353,6 +421,8 @@ FUNCTIONS = (
     _through,
     _is_tracing,
     _holds,
+    _are_the_same,
+    _captured,
     _find,
     mixed,
     _fits,

@@ -92,6 +92,9 @@ B_RECORD, B_GIVEN, B_ITEMS = 0, 8, 16
     R_CONFIG,
     R_COUNT,
     R_PATTERNS,
+    R_NAMED,
+    R_NAMES,
+    R_QUICK,
     R_GUARD,
     R_CONTEXT,
     R_STREAM,
@@ -105,7 +108,7 @@ B_RECORD, B_GIVEN, B_ITEMS = 0, 8, 16
     R_RESULT_COUNT,
     R_RESULTS,
     RECORD_BYTES,
-) = range(0, 8 * 20, 8)
+) = range(0, 8 * 23, 8)
 MOST_OBJECTS = 48
 MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
 MOST_PARAMETERS = 128
@@ -115,6 +118,10 @@ IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT = range(4)
 P_SIZE, P_KIND, P_META, P_FLAGS, P_ALIGNMENT, P_NDIM, P_DIMS = range(8, 64, 8)
 P_LOW, P_HIGH = 24, 32  # of a number: the least and the greatest that is served
 P_OBJECT = 16
+
+# Captured values; each begins with its size, and with what it is read from.
+FROM_DICT, FROM_CELL, FROM_ARGUMENT = range(3)
+Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
 
 # Statements; each begins with its code and its size.
 END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE = range(8)

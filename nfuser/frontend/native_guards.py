@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captured values that native code compares by itself: immutable ones, by identity.
+
+The same object is the same value. Where another object lies, or a value can change in
+place, Python is asked.
+"""
+
+# Captured values have no static type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from types import CellType
+from typing import TYPE_CHECKING, Any
+
+from nfuser.device.native import layout as at
+from nfuser.trace.parts import PLAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.frontend.call_shape import CallShape
+    from nfuser.trace.captured import Captured, Constant
+
+
+def quick_guard(
+    captured: Captured, shape: CallShape, args: Sequence[Any], keep: list[Any]
+) -> list[int] | None:
+    """Return the words by which native code compares, or None if Python has to.
+
+    ``keep`` gets the objects that the words name.
+    """
+    if captured.aliases:
+        return None
+    words: list[int] = []
+    for constant in captured.constants:
+        found = _constant(constant, shape, args, keep)
+        if found is None:
+            return None
+        words += found
+    return words
+
+
+def _constant(
+    constant: Constant, shape: CallShape, args: Sequence[Any], keep: list[Any]
+) -> list[int] | None:
+    origin = constant.origin
+    value = constant.read(*shape.bound(args))
+    keys = [step.key for step in origin.steps]
+    is_defaults = keys == ["__defaults__"] and type(value) is tuple
+    if not (is_defaults or isinstance(value, PLAIN)):
+        return None
+    if not all(s.is_attribute and type(s.key) is str for s in origin.steps):
+        return None
+    root = _root(origin.root.place, origin.root.key, shape, keep)
+    if root is None:
+        return None
+    names = [sys.intern(key) for key in keys]
+    keep += [value, *names]
+    size = at.Q_STEPS + 8 * len(names)
+    return [size, *root, id(value), *(id(name) for name in names)]
+
+
+def _root(
+    place: Any, key: Any, shape: CallShape, keep: list[Any]
+) -> tuple[int, int, int] | None:
+    keep += [place, key]
+    if isinstance(place, dict):
+        return at.FROM_DICT, id(place), id(key)
+    if isinstance(place, CellType):
+        return at.FROM_CELL, id(place), 0
+    if place is not None:
+        return None
+    if isinstance(key, int):
+        return at.FROM_ARGUMENT, 0, shape.positions[key]
+    return at.FROM_ARGUMENT, 0, dict(shape.keywords)[key]
