@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.device.descriptor import describe
-from nfuser.device.native.shared import shared
-from nfuser.device.native.state import State
 from nfuser.errors import ArgumentError, NfuserError
 from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
-from nfuser.frontend.bound import Bound
 from nfuser.frontend.call_line import name_call
-from nfuser.frontend.call_shape import by_position, with_names
-from nfuser.frontend.graph import GraphedCall
 from nfuser.frontend.kernels import KernelView
-from nfuser.frontend.native_calls import make_record
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.ready import make_ready
 from nfuser.frontend.scalar_checks import check_scalars
@@ -41,6 +35,9 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.device.descriptor import Descriptor
+    from nfuser.device.native.state import State
+    from nfuser.frontend.bound import Bound
+    from nfuser.frontend.graph import GraphedCall
     from nfuser.frontend.plan_table import Entry
     from nfuser.frontend.ready import Ready
     from nfuser.frontend.variants import Variant
@@ -79,7 +76,7 @@ class Fused(Generic[P, R]):
         self._counters = Counters()
         self._variants = Variants(function, self._name, resize)
         self._plans = PlanTable()
-        self._state = State()
+        self._state: State | None = None
         self._native: object = None  # where native code looks: the words of the state
 
     # -- calls ---------------------------------------------------------------
@@ -115,23 +112,26 @@ class Fused(Generic[P, R]):
         kwargs: Mapping[str, Any],
     ) -> None:
         """Let native code serve calls like this one, if it can."""
-        shape = by_position(len(args))
-        if kwargs:
-            signature = inspect.signature(self._function)
-            shape = with_names(signature, len(args), tuple(kwargs))
-        every = (*args, *kwargs.values())
+        # Not before a call repeats: the first one of a process is to be quick.
+        from nfuser.device.native.state import State  # noqa: PLC0415
+        from nfuser.frontend.native_calls import record_call  # noqa: PLC0415
+
         with self._lock:
-            made = make_record(ready, shape, every) if _has_native_calls() else None
+            made = None
+            if _has_native_calls():
+                made = record_call(self._function, ready, args, kwargs)
             if made is not None:
+                state = self._state = self._state or State()
                 entry.records.append(made)
-                self._state.add(made)
-                self._native = self._state.words
+                state.add(made)
+                self._native = state.words
             entry.may_record = made is not None and len(entry.records) < MOST_RECORDS
 
     def _discard(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            for record in entry.records:
-                self._state.discard(record)
+        if self._state is not None:
+            for entry in entries:
+                for record in entry.records:
+                    self._state.discard(record)
 
     def _normalised(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -162,6 +162,8 @@ class Fused(Generic[P, R]):
         >>> sums() is total
         True
         """
+        from nfuser.frontend.bound import Bound  # noqa: PLC0415 (few ask for it)
+
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs
         try:
@@ -181,6 +183,8 @@ class Fused(Generic[P, R]):
 
         Arrays stay where they are; what their elements are is read at each call.
         """
+        from nfuser.frontend.graph import GraphedCall  # noqa: PLC0415 (few ask for it)
+
         if kwargs:
             given, named = self._normalised(args, kwargs)
             if named:
@@ -306,14 +310,14 @@ class Fused(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""
-        served = self._state.calls  # by native code, which counts by itself
+        served = self.native_calls  # which native code counts by itself
         info = self._counters.info()
         return info._replace(calls=info.calls + served, hits=info.hits + served)
 
     @property
     def native_calls(self) -> int:
         """The number of calls that native code served."""
-        return self._state.calls
+        return 0 if self._state is None else self._state.calls
 
     def why(self) -> str:
         """Say what was new about the last call that compiled."""
@@ -332,7 +336,8 @@ class Fused(Generic[P, R]):
         with self._lock:
             self._variants.clear()
             self._plans.clear()
-            self._state.clear()
+            if self._state is not None:
+                self._state.clear()
             self._counters = Counters()
 
     # -- behaving like a function --------------------------------------------
@@ -364,6 +369,9 @@ class Fused(Generic[P, R]):
 @functools.cache
 def _has_native_calls() -> bool:
     """Give fused functions their native entry, where this Python can have one."""
+    from nfuser.device.native.shared import shared  # noqa: PLC0415 (it compiles)
+    from nfuser.frontend.bound import Bound  # noqa: PLC0415
+
     found = shared()
     if found is not None:
         found.install(Fused, "_native")

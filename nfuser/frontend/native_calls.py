@@ -12,6 +12,7 @@ code itself read of the arguments, and a function that is asked where Python mus
 from __future__ import annotations
 
 import ctypes
+import inspect
 import struct
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from nfuser.device.native.state import Record
 from nfuser.device.streams import stream_reader
 from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
+from nfuser.frontend.call_shape import by_position, with_names
 from nfuser.frontend.native_guards import quick_guard
 from nfuser.host.native_program import NativeProgram, NotNativeError, failed
 from nfuser.ir.scalar import ScalarInput
@@ -34,7 +36,7 @@ from nfuser.ir.scalar_walk import symbols
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.device.descriptor import Device
     from nfuser.device.native.shared import Shared
@@ -46,6 +48,20 @@ if TYPE_CHECKING:
 _READ = (Library.NUMPY, Library.TORCH, Library.CUPY)
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _NESTS = (tuple, list, dict)
+
+
+def record_call(
+    function: Callable[..., Any],
+    ready: Ready,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Record | None:
+    """Return the record of a call of ``function`` that ``ready`` served, if any."""
+    shape = by_position(len(args))
+    if kwargs:
+        signature = inspect.signature(function)
+        shape = with_names(signature, len(args), tuple(kwargs))
+    return make_record(ready, shape, (*args, *kwargs.values()))
 
 
 def make_record(

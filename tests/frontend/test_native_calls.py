@@ -368,6 +368,7 @@ def test_what_is_forgotten_is_not_served() -> None:
             for _ in range(3):
                 x = _array(n)
                 _same(fused(x, x), _plain(x, x))
+        assert fused._state is not None
         assert len(fused._state) <= 4
 
 
