@@ -95,6 +95,8 @@ class Bound(Generic[R]):
         if record is None:
             return
         words = [record.address, len(args), *(id(x) for x in (*args, *given))]
+        if given:  # what was found apart has to stay where it is
+            words += record.addresses
         self._record = record
         self._native = np.array(words, np.int64)
 
@@ -154,6 +156,8 @@ def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
     """
     if not given:
         return True
+    if ready.variant.trace.captured.arrays:
+        return False
     outputs = [describe(array, "out") for array in given]
     for d, slot in zip(outputs, _slots(ready), strict=True):
         if d.strides != slot.strides or d.pointer % 16:

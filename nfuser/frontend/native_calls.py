@@ -29,7 +29,7 @@ from nfuser.device.streams import stream_reader
 from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.call_shape import by_position, with_names
-from nfuser.frontend.native_guards import quick_guard
+from nfuser.frontend.native_guards import captured_words, quick_guard
 from nfuser.host.native_program import NativeProgram, NotNativeError, failed
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
@@ -101,7 +101,13 @@ class _Maker:
         self._shape = shape
         self._shared = shared
         self._ready = ready
+        captured = ready.variant.trace.captured
+        arrays = captured.read(*shape.bound(args))
+        if arrays is None:
+            raise NotNativeError
+        self._captured = tuple(zip(captured.arrays, arrays, strict=True))
         self._args = (*args, *outputs)
+        self._items = (*self._args, *arrays)
         self._count = len(args)
         self._keep: list[Any] = [ready]
         self._positions: dict[Slot, int] = {}
@@ -133,12 +139,15 @@ class _Maker:
         for position, leaf in zip(places, leaves, strict=False):
             output = self._ready.plan.program.outputs[leaf.position]
             self._positions[output] = position
+        for k, (captured, _) in enumerate(self._captured):
+            where = self._ready.plan.inputs[captured.slot]
+            self._positions[where] = len(self._args) + k
 
     def made(self) -> Record:
         """Return the record."""
         ready = self._ready
-        trace, plan, place = ready.variant.trace, ready.plan, ready.place
-        if ready.lifted or ready.outcomes or trace.captured.arrays:
+        plan, place = ready.plan, ready.place
+        if ready.lifted or ready.outcomes or len(self._items) > at.MOST_ARGUMENTS:
             raise NotNativeError
         self._shared.learn({Library.NUMPY, place.library})
         program = NativeProgram(
@@ -147,10 +156,10 @@ class _Maker:
             place.device,
             self._positions,
             self._numbers,
-            len(self._args),
+            len(self._items),
         )
         self._keep.append(program.keep)
-        frame = self._shared.read(self._args)
+        frame = self._shared.read(self._items)
         if frame is None:
             raise NotNativeError
         header = np.zeros(at.RECORD_BYTES // 8, np.int64)
@@ -161,6 +170,10 @@ class _Maker:
             (at.R_COUNT, count),
             (at.R_PATTERNS, self._words(self._patterns(frame, program))),
             (at.R_GUARD, self._guard()),
+            (at.R_TOTAL, len(self._items)),
+            (at.R_CAPTURED, len(self._captured)),
+            (at.R_CAPTURES, self._words(self._captures())),
+            (at.R_CAPTURE_PATTERNS, self._words(self._capture_patterns(frame))),
             (at.R_QUICK, self._quick_guard()),
             (at.R_NAMED, len(self._shape.names)),
             (at.R_NAMES, self._words([self._object(n) for n in self._shape.names])),
@@ -172,7 +185,8 @@ class _Maker:
         if place.device.is_cuda:
             self._stream(header)
         self._results(header, program)
-        return Record(header, self._keep)
+        addresses = [int(row[at.F_DATA // 8]) for row in frame[:count]]
+        return Record(header, self._keep, addresses)
 
     def _ranges(self) -> dict[int, list[tuple[int, int]]]:
         """Return the ranges, by slot, of integers that met narrow dtypes."""
@@ -268,6 +282,21 @@ class _Maker:
             return captured.read(*bound(args)) is not None
 
         return self._object(is_unchanged)
+
+    def _captures(self) -> list[int]:
+        words: list[int] = []
+        for captured, _ in self._captured:
+            found = captured_words(captured, self._shape, self._keep)
+            if found is None:
+                raise NotNativeError
+            words += found
+        return words
+
+    def _capture_patterns(self, frame: Any) -> list[int]:
+        words: list[int] = []
+        for k, (_, array) in enumerate(self._captured, len(self._args)):
+            words += self._array_pattern(array, frame[k])
+        return words
 
     def _quick_guard(self) -> int:
         captured = self._ready.variant.trace.captured

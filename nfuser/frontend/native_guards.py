@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.frontend.call_shape import CallShape
-    from nfuser.trace.captured import Captured, Constant
+    from nfuser.trace.captured import Captured, CapturedArray, Constant
+    from nfuser.trace.origins import Origin
 
 
 def quick_guard(
@@ -43,6 +44,13 @@ def quick_guard(
     return words
 
 
+def captured_words(
+    found: CapturedArray, shape: CallShape, keep: list[Any]
+) -> list[int] | None:
+    """Return the words by which native code finds a captured array, if it can."""
+    return _path(found.origin, 0, shape, keep)
+
+
 def _constant(
     constant: Constant, shape: CallShape, args: Sequence[Any], keep: list[Any]
 ) -> list[int] | None:
@@ -52,15 +60,23 @@ def _constant(
     is_defaults = keys == ["__defaults__"] and type(value) is tuple
     if not (is_defaults or isinstance(value, PLAIN)):
         return None
+    keep.append(value)
+    return _path(origin, id(value), shape, keep)
+
+
+def _path(
+    origin: Origin, expected: int, shape: CallShape, keep: list[Any]
+) -> list[int] | None:
+    """Return the words of a path: a root, and the attributes from there."""
     if not all(s.is_attribute and type(s.key) is str for s in origin.steps):
         return None
     root = _root(origin.root.place, origin.root.key, shape, keep)
     if root is None:
         return None
-    names = [sys.intern(key) for key in keys]
-    keep += [value, *names]
+    names = [sys.intern(step.key) for step in origin.steps]
+    keep += names
     size = at.Q_STEPS + 8 * len(names)
-    return [size, *root, id(value), *(id(name) for name in names)]
+    return [size, *root, expected, *(id(name) for name in names)]
 
 
 def _root(

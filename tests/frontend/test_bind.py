@@ -123,6 +123,42 @@ def test_an_output_that_overlaps_acts_as_in_numpy(order: str) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
+def test_other_arguments_may_overlap_the_output() -> None:
+    x, y, out = _array(8, 5), _array(8, 5), np.empty((8, 5), "f4")
+    bound = nfuser.fuse(lambda x, y: x[::-1] + y).bind(x, y, out=out)
+    bound()
+    for _ in range(3):
+        expected = out[::-1] + y
+        assert bound(out, y) is out
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_a_captured_array_may_overlap_the_output() -> None:
+    memory, x = _array(44), _array(8, 5)
+    held, out = memory[:40].reshape(8, 5), memory[4:].reshape(8, 5)
+
+    def shifted(x: Any) -> Any:
+        return x + held
+
+    bound = nfuser.fuse(shifted).bind(x, out=out)
+    for _ in range(3):
+        expected = x + held
+        assert bound() is out
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_static_arguments_are_bound_too() -> None:
+    x, out = _array(8, 5), np.empty(8, "f4")
+    bound = nfuser.fuse(lambda x, axis, mode: x.sum(axis=axis)).bind(
+        x, (1,), "fast", out=out
+    )
+    one = nfuser.fuse(lambda x, mode: x.sum(axis=1)).bind(x, "fast", out=out)
+    for _ in range(3):
+        x[0] += 1
+        np.testing.assert_array_equal(bound(), x.sum(axis=1))
+        np.testing.assert_array_equal(one(), x.sum(axis=1))
+
+
 def test_outputs_that_overlap_one_another_are_written_in_order() -> None:
     x, memory = _array(4), np.zeros(6, "f4")
     fused = nfuser.fuse(lambda x: (x + 1, x + 2))

@@ -264,6 +264,45 @@ def test_a_captured_array_that_changed_is_seen() -> None:
     _same(fused(X), shifted(X))
 
 
+def test_captured_arrays_are_read_where_they_are_now() -> None:
+    class Layer:
+        def __init__(self) -> None:
+            self.weight = _array(6)
+            self.bias: Any = np.zeros(6, np.float32)
+
+        @nfuser.fuse
+        def run(self, x: Any) -> Any:
+            return x * self.weight + self.bias
+
+    layer = Layer()
+    changes: tuple[tuple[str, Any], ...] = (
+        ("weight", _array(6) * 2),
+        ("bias", _array(6)),
+        ("bias", _array(12)[::2]),
+        ("weight", _array(6, dtype=np.float64)),
+        ("weight", _array(4, 6)),
+        ("bias", _array(1)),
+        ("bias", 2.0),
+        ("bias", _array(6)),
+    )
+    for name, value in changes:
+        setattr(layer, name, value)
+        for _ in range(4):
+            _same(layer.run(X), X * layer.weight + layer.bias)
+            layer.weight[...] += 1
+    before = Layer.run.native_calls
+    layer.run(X)
+    assert Layer.run.native_calls == before + 1
+    held = sys.getrefcount(layer.weight)
+    for _ in range(100):
+        layer.run(X)
+    now = sys.getrefcount(layer.weight)
+    assert now == held
+    layer.bias = layer.weight
+    for _ in range(3):
+        _same(layer.run(X), X * layer.weight + layer.bias)
+
+
 def test_the_configuration_is_part_of_the_key() -> None:
     fused = warm(lambda x: x + 1, X)
     before = fused.native_calls

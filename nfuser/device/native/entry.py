@@ -71,6 +71,9 @@ from nfuser.device.native.layout import (
     Q_PLACE,
     Q_ROOT,
     Q_STEPS,
+    R_CAPTURE_PATTERNS,
+    R_CAPTURED,
+    R_CAPTURES,
     R_CONFIG,
     R_CONTEXT,
     R_COUNT,
@@ -119,17 +122,15 @@ def call(own: int, arguments: int, count: int, names: int) -> int:
         return _slow(own, arguments, count, names)
     owner = word(record + R_OWNER)
     Py_IncRef(owner)
-    holds = _holds(record, arguments, every)
-    if holds != 1:
-        Py_DecRef(owner)
-        if holds < 0:
-            return 0
-        return _slow(own, arguments, count, names)
-    store(state + S_CALLS, word(state + S_CALLS) + 1)
-    store(record + R_USED, 1)
-    found = _run(record, frame)
+    found = space(1)
+    served = _serve(record, arguments, every, frame, found)
+    if served:
+        store(state + S_CALLS, word(state + S_CALLS) + 1)
+        store(record + R_USED, 1)
     Py_DecRef(owner)
-    return found
+    if served:
+        return word(found)
+    return _slow(own, arguments, count, names)
 
 
 def call_bound(own: int, arguments: int, count: int, names: int) -> int:
@@ -142,9 +143,11 @@ def call_bound(own: int, arguments: int, count: int, names: int) -> int:
     items = space(MOST_ARGUMENTS)
     state = word(state + NUMPY_DATA)
     record = word(state + B_RECORD)
-    if count and count != word(state + B_GIVEN):
-        return _slow_bound(own, arguments, count, names)
+    given = word(state + B_GIVEN)
     every = word(record + R_COUNT)
+    # Other arguments may share memory with outputs that were bound: Python copies.
+    if count and (count != given or every != given):
+        return _slow_bound(own, arguments, count, names)
     k = 0
     while k < every:
         at = frame + k * FRAME_BYTES
@@ -155,16 +158,18 @@ def call_bound(own: int, arguments: int, count: int, names: int) -> int:
             item = word(state + B_ITEMS + 8 * k)
             failed = read_again(item, at)
         store(items + 8 * k, item)
+        if every != given and word(at + F_DATA) != word(
+            state + B_ITEMS + 8 * (every + k)
+        ):
+            failed = 1
         if failed:
             return _slow_bound(own, arguments, count, names)
         k += 1
     if not _fits(record, frame, every, 0, 0):
         return _slow_bound(own, arguments, count, names)
-    holds = _holds(record, items, every)
-    if holds == 1:
-        return _run(record, frame)
-    if holds < 0:
-        return 0
+    found = space(1)
+    if _serve(record, items, every, frame, found):
+        return word(found)
     return _slow_bound(own, arguments, count, names)
 
 
@@ -220,14 +225,18 @@ def _holds(record: int, arguments: int, count: int) -> int:
 def _are_the_same(at: int, arguments: int) -> int:
     """Tell whether all captured values are the objects that they were."""
     while word(at):
-        if _captured(at, arguments) != word(at + Q_EXPECTED):
+        item = _captured(at, arguments)
+        if item == 0:
+            return 0
+        Py_DecRef(item)
+        if item != word(at + Q_EXPECTED):
             return 0
         at += word(at)
     return 1
 
 
 def _captured(at: int, arguments: int) -> int:
-    """Return which object a captured value is now; 0 where that cannot be told."""
+    """Return a reference to what a captured value is now; 0 where it cannot be told."""
     root = word(at + Q_ROOT)
     if root == FROM_CELL:
         item = PyCell_Get(word(at + Q_PLACE))
@@ -245,11 +254,28 @@ def _captured(at: int, arguments: int) -> int:
         Py_DecRef(item)
         item = part
         step += 8
-    if item:
-        Py_DecRef(item)
-    else:
+    if item == 0:
         PyErr_Clear()
     return item
+
+
+def _read_captured(record: int, arguments: int, frame: int, held: int) -> int:
+    """Read captured arrays into the frame; tell whether they are as they were.
+
+    ``held`` gets a reference to each: outside, another may take its place.
+    """
+    at = word(record + R_CAPTURES)
+    pattern = word(record + R_CAPTURE_PATTERNS)
+    while word(at):
+        item = _captured(at, arguments)
+        store(held, item)
+        if item == 0 or read(item, frame) or not _is_alike(pattern, frame):
+            return 0
+        at += word(at)
+        pattern += word(pattern + P_SIZE)
+        frame += FRAME_BYTES
+        held += 8
+    return 1
 
 
 # -- finding a record --------------------------------------------------------
@@ -351,6 +377,35 @@ def _is_such_array(pattern: int, frame: int) -> int:
 # -- doing what it says ------------------------------------------------------
 
 
+def _serve(record: int, arguments: int, count: int, frame: int, found: int) -> int:
+    """Follow a record, unless what patterns cannot see has changed; tell which.
+
+    ``found`` gets a new reference to the result, or 0 with an exception set.
+    """
+    store(found, 0)
+    holds = _holds(record, arguments, count)
+    if holds != 1:
+        return holds
+    held = space(MOST_ARGUMENTS)
+    captured = word(record + R_CAPTURED)
+    k = 0
+    while k < captured:
+        store(held + 8 * k, 0)
+        k += 1
+    first = frame + count * FRAME_BYTES
+    serves = 1
+    if captured:
+        serves = _read_captured(record, arguments, first, held)
+    if serves:
+        store(found, _run(record, frame))
+    k = 0
+    while k < captured:
+        if word(held + 8 * k):
+            Py_DecRef(word(held + 8 * k))
+        k += 1
+    return serves
+
+
 def _run(record: int, frame: int) -> int:
     """Follow a record; return a new reference, or 0 with an exception set."""
     objects = space(MOST_OBJECTS)
@@ -423,6 +478,8 @@ FUNCTIONS = (
     _holds,
     _are_the_same,
     _captured,
+    _read_captured,
+    _serve,
     _find,
     mixed,
     _fits,

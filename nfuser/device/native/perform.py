@@ -68,11 +68,11 @@ from nfuser.device.native.layout import (
     PARAMETER_BYTES,
     POOL,
     R_BODY,
-    R_COUNT,
     R_FAILED,
     R_STREAM,
     R_STREAM_ARGUMENT,
     R_STREAM_READER,
+    R_TOTAL,
     READ_TENSOR,
     RUN,
     TENSOR,
@@ -88,7 +88,7 @@ def perform(record: int, frame: int, objects: int) -> int:
     ``objects`` gets what is allocated, also where a later statement fails.
     """
     slots = space(MOST_SLOTS)
-    count = word(record + R_COUNT)
+    count = word(record + R_TOTAL)
     k = 0
     while k < count:
         store(slots + 8 * k, word(frame + k * FRAME_BYTES + F_DATA))

@@ -87,6 +87,7 @@ def read(item: int, frame: int) -> int:
         return _read_torch(item, frame)
     if kind == word(shared + CUPY):
         return _read_cupy(item, frame)
+    store(frame + F_DATA, 0)
     return 0
 
 

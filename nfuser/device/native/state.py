@@ -59,12 +59,16 @@ class State:
 
 
 class Record:
-    """The words of one record; ``keep`` holds all that they name."""
+    """The words of one record; ``keep`` holds all that they name.
 
-    __slots__ = ("_header", "_owner")
+    ``addresses`` are where the arguments lay, and the values of those that are numbers.
+    """
 
-    def __init__(self, header: Any, keep: object) -> None:
+    __slots__ = ("_header", "_owner", "addresses")
+
+    def __init__(self, header: Any, keep: object, addresses: list[int]) -> None:
         self._header = header
+        self.addresses = addresses
         self._owner = [header, keep]
         header[layout.R_OWNER // 8] = id(self._owner)
 
