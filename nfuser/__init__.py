@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from nfuser.frontend.check import check
     from nfuser.frontend.definition import FusionDefinition
     from nfuser.frontend.definition_types import DataType
+    from nfuser.frontend.graph import capture
     from nfuser.frontend.spec import Spec
     from nfuser.frontend.stages import Compiled, Lowered
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
-from nfuser.frontend.graph import capture
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
@@ -47,6 +47,7 @@ _ON_FIRST_USE = {
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
     "Lowered": "nfuser.frontend.stages",
     "Spec": "nfuser.frontend.spec",
+    "capture": "nfuser.frontend.graph",
     "check": "nfuser.frontend.check",
 }
 
