@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from nfuser.frontend.graph import capture
     from nfuser.frontend.spec import Spec
     from nfuser.frontend.stages import Compiled, Lowered
+    from nfuser.host.container import HostIrContainer
+    from nfuser.host.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.host_ir_evaluator import HostIrEvaluator
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.kernel_runtime import FusionKernelRuntime
@@ -29,6 +32,9 @@ __all__ = [
     "FusionDefinition",
     "FusionExecutorCache",
     "FusionKernelRuntime",
+    "HostIrContainer",
+    "HostIrEvaluator",
+    "HostProgram",
     "Lowered",
     "NfuserError",
     "Spec",
@@ -45,6 +51,9 @@ _ON_FIRST_USE = {
     "FusionDefinition": "nfuser.frontend.definition",
     "FusionExecutorCache": "nfuser.runtime.executor_cache",
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
+    "HostIrContainer": "nfuser.host.container",
+    "HostIrEvaluator": "nfuser.runtime.host_ir_evaluator",
+    "HostProgram": "nfuser.host.host_ir",
     "Lowered": "nfuser.frontend.stages",
     "Spec": "nfuser.frontend.spec",
     "capture": "nfuser.frontend.graph",

@@ -57,5 +57,9 @@ class CompileError(NfuserError, RuntimeError):
     """A generated kernel did not compile; this is a bug in nfuser."""
 
 
+class HostError(NfuserError, RuntimeError):
+    """A statement of a host program failed; the cause is the error that it raised."""
+
+
 class VerifyError(NfuserError, AssertionError):
     """The IR broke an invariant; this is a bug in nfuser, not in the user's code."""

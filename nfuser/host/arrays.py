@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host program asks of an array library: operations, views, streams.
+
+Each operation takes ``out``, which may be None. Index expressions make views in all
+libraries, so what they have in common is a base class.
+"""
+
+# Arrays of several libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.device.libraries import Device, Library, module
+from nfuser.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.dtypes import DType
+
+
+_SIDES: dict[tuple[Library, Device, int], Any] = {}  # streams of the process
+
+
+class Arrays:
+    """NumPy and CuPy, which has NumPy's functions; streams are those of the CPU.
+
+    Work on the CPU is done when a call returns, so its streams are numbers only.
+    """
+
+    def __init__(self, library: Library, device: Device) -> None:
+        self.library = library
+        self.device = device
+        self.module: Any = np if library is Library.NUMPY else module(library)
+        self._now: Any = -1
+
+    # -- operations ----------------------------------------------------------
+
+    def copy(self, source: Any, out: Any) -> Any:
+        """Copy elements."""
+        if out is None:
+            return source.copy()
+        out[...] = source
+        return out
+
+    def compute(
+        self, name: str, operands: Sequence[Any], types: Sequence[DType], out: Any
+    ) -> Any:
+        """Apply an elementwise function; ``types`` are what NumPy computes in."""
+        made = getattr(self.module, name)(*operands, out=out)
+        return self.module.asarray(made) if out is None else out
+
+    def reduce(
+        self, name: str, source: Any, axes: tuple[int, ...], dtype: DType, out: Any
+    ) -> Any:
+        """Fold axes."""
+        made = getattr(self.module, name)(source, axis=axes, out=out)
+        return self.module.asarray(made) if out is None else out
+
+    def matmul(self, lhs: Any, rhs: Any, dtype: DType, out: Any) -> Any:
+        """Multiply matrices."""
+        made = self.module.matmul(lhs, rhs, **({} if out is None else {"out": out}))
+        return self.module.asarray(made) if out is None else out
+
+    # -- views ---------------------------------------------------------------
+
+    def index(self, source: Any, key: tuple[Any, ...]) -> Any:
+        """Return the view that integers and slices select."""
+        return source[(*key, ...)]
+
+    def permute(self, source: Any, order: tuple[int, ...]) -> Any:
+        """Return a view with other axes."""
+        return source.transpose(order)
+
+    def reshape(self, source: Any, shape: tuple[int, ...]) -> Any:
+        """Return a view where strides can say so, else a copy."""
+        return source.reshape(shape)
+
+    # -- streams -------------------------------------------------------------
+
+    def current(self) -> Any:
+        """Return the stream on which work is issued now."""
+        return self._now
+
+    def side(self, number: int) -> Any:
+        """Return stream ``number`` of the evaluator's own."""
+        return number
+
+    def use(self, stream: Any) -> None:
+        """Issue work on ``stream`` from now on."""
+        self._now = stream
+
+    def join(self, stream: Any) -> None:
+        """Let the current stream wait for all work that ``stream`` was given."""
+
+    def record(self) -> Any:
+        """Return an event at this point of the current stream."""
+        return None
+
+    def wait(self, event: Any) -> None:
+        """Let the current stream wait for ``event``."""
+
+
+class CupyArrays(Arrays):
+    """CuPy's arrays, on CUDA streams."""
+
+    def current(self) -> Any:
+        """Return CuPy's current stream."""
+        return self.module.cuda.get_current_stream(self.device.index)
+
+    def side(self, number: int) -> Any:
+        """Return a stream that does not wait for the default one."""
+        key = self.library, self.device, number
+        if key not in _SIDES:
+            _SIDES[key] = self.module.cuda.Stream(non_blocking=True)
+        return _SIDES[key]
+
+    def use(self, stream: Any) -> None:
+        """Make ``stream`` CuPy's current one."""
+        stream.use()
+
+    def join(self, stream: Any) -> None:
+        """Wait for a stream on the device."""
+        self.current().wait_event(stream.record())
+
+    def record(self) -> Any:
+        """Record an event."""
+        return self.current().record()
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event on the device."""
+        self.current().wait_event(event)
+
+
+_TORCH_NAMES = {
+    "absolute": "abs",
+    "negative": "neg",
+    "power": "pow",
+    "arctan2": "atan2",
+    "rint": "round",
+    "invert": "bitwise_not",
+    "conjugate": "conj_physical",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "equal": "eq",
+    "not_equal": "ne",
+    "fabs": "abs",
+    "bitwise_invert": "bitwise_not",
+}
+_TORCH_FOLDS = {"max": "amax", "min": "amin"}
+
+
+class TorchArrays(Arrays):
+    """PyTorch's tensors, on the CPU or on CUDA streams."""
+
+    def copy(self, source: Any, out: Any) -> Any:
+        """Copy elements."""
+        return source.clone() if out is None else out.copy_(source)
+
+    def compute(
+        self, name: str, operands: Sequence[Any], types: Sequence[DType], out: Any
+    ) -> Any:
+        """Apply a function in the dtypes that NumPy would choose."""
+        found = getattr(self.module, _TORCH_NAMES.get(name, name), None)
+        if found is None:
+            message = f"torch has no elementwise function {name}"
+            raise UnsupportedError(message)
+        given = [self._cast(x, t) for x, t in zip(operands, types[:-1], strict=True)]
+        if not isinstance(given[0], self.module.Tensor):
+            given[0] = self.module.full(
+                (), given[0], dtype=given[1].dtype, device=given[1].device
+            )
+        return found(*given) if out is None else found(*given, out=out)
+
+    def _cast(self, x: Any, dtype: DType) -> Any:
+        if not isinstance(x, self.module.Tensor):
+            return x
+        return x.to(self._kind(dtype))
+
+    def _kind(self, dtype: DType) -> Any:
+        return getattr(self.module, dtype.numpy.name)
+
+    def reduce(
+        self, name: str, source: Any, axes: tuple[int, ...], dtype: DType, out: Any
+    ) -> Any:
+        """Fold axes, one after another where torch takes one only."""
+        if not axes:
+            return self.copy(source.to(self._kind(dtype)), out)
+        fold = getattr(self.module, _TORCH_FOLDS.get(name, name))
+        if name in ("prod", "any", "all"):
+            made = source
+            for axis in sorted(axes, reverse=True):
+                made = fold(made, axis)
+            made = made.to(self._kind(dtype))
+            return made if out is None else out.copy_(made)
+        kind = {"dtype": self._kind(dtype)} if name == "sum" else {}
+        if out is not None:
+            kind["out"] = out
+        return fold(source, axes, **kind)
+
+    def matmul(self, lhs: Any, rhs: Any, dtype: DType, out: Any) -> Any:
+        """Multiply matrices; torch has no product of integers on CUDA."""
+        kind = self._kind(dtype)
+        rows, columns = lhs.ndim > 1, rhs.ndim > 1
+        lhs = lhs.to(kind) if rows else lhs.to(kind)[None]
+        rhs = rhs.to(kind) if columns else rhs.to(kind)[:, None]
+        if out is None:
+            made = self.module.matmul(lhs, rhs)
+            made = made if columns else made[..., 0]
+            return made if rows else made[..., 0, :] if columns else made[..., 0]
+        whole = out if columns else out[..., None]  # or torch would resize it
+        self.module.matmul(lhs, rhs, out=whole if rows else whole[..., None, :])
+        return out
+
+    def permute(self, source: Any, order: tuple[int, ...]) -> Any:
+        """Return a view with other axes."""
+        return source.permute(order)
+
+    def current(self) -> Any:
+        """Return torch's current stream."""
+        if not self.device.is_cuda:
+            return super().current()
+        return self.module.cuda.current_stream(self.device.index)
+
+    def side(self, number: int) -> Any:
+        """Return a stream of torch's pool."""
+        if not self.device.is_cuda:
+            return super().side(number)
+        key = self.library, self.device, number
+        if key not in _SIDES:
+            _SIDES[key] = self.module.cuda.Stream(self.device.index)
+        return _SIDES[key]
+
+    def use(self, stream: Any) -> None:
+        """Make ``stream`` torch's current one."""
+        if self.device.is_cuda:
+            self.module.cuda.set_stream(stream)
+        else:
+            super().use(stream)
+
+    def join(self, stream: Any) -> None:
+        """Wait for a stream on the device."""
+        if self.device.is_cuda:
+            self.current().wait_stream(stream)
+
+    def record(self) -> Any:
+        """Record an event."""
+        return self.current().record_event() if self.device.is_cuda else None
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event on the device."""
+        if event is not None:
+            self.current().wait_event(event)
+
+
+_KINDS = {
+    Library.NUMPY: Arrays,
+    Library.TORCH: TorchArrays,
+    Library.CUPY: CupyArrays,
+}
+
+
+def arrays_of(library: Library, device: Device) -> Arrays:
+    """Return what a program on arrays of ``library`` uses."""
+    if library not in _KINDS:
+        message = (
+            f"host programs take arrays of NumPy, PyTorch and CuPy, not of "
+            f"{library.value}: its arrays cannot be written"
+        )
+        raise UnsupportedError(message)
+    return _KINDS[library](library, device)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program launches: a fusion, or an object that runs one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.errors import ArgumentError
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.fusion import Fusion
+from nfuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.host.rules import Form
+    from nfuser.host.statements import Operand
+
+
+def fusion_of(function: object) -> Fusion | None:
+    """Return the fusion that ``function`` is, or has."""
+    found = function if isinstance(function, Fusion) else None
+    inner: Any = getattr(function, "fusion", None)
+    return inner if found is None and isinstance(inner, Fusion) else found
+
+
+def result_forms(function: object, operands: Sequence[Operand]) -> list[Form]:
+    """Return the shapes and dtypes of what ``function`` gives for ``operands``."""
+    fusion = fusion_of(function)
+    if fusion is None:
+        message = (
+            "launch: the fusion of this function is not known before it is called; "
+            "pass like=[(shape, dtype), ...], one for each result"
+        )
+        raise ArgumentError(message)
+    wanted = 1 + max((a.slot for a in fusion.arguments), default=-1)
+    if len(operands) < wanted:
+        message = (
+            f"launch: {fusion.name} takes {wanted} operands, found {len(operands)}"
+        )
+        raise ArgumentError(message)
+    known: dict[sc.Scalar, sc.Scalar] = {}
+    for slot, x in enumerate(operands):
+        if isinstance(x, TensorView):
+            known |= {sc.size(slot, k): n for k, n in enumerate(x.shape)}
+        elif not isinstance(x, float | complex):
+            known[sc.scalar_input(slot)] = sc.as_scalar(x)
+    return [
+        (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
+        for output in fusion.outputs
+    ]
+
+
+def flat(result: object) -> list[Any]:
+    """Return the arrays of a result: one, or several in a list or tuple."""
+    return list(result) if isinstance(result, list | tuple) else [result]  # pyright: ignore[reportUnknownArgumentType]

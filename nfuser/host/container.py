@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.HostIrContainer``: a host program built statement by statement."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import nfuser.host.rules as rules
+import nfuser.host.statements as st
+from nfuser.debug import dump
+from nfuser.dtypes import DType, as_dtype
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.host.callee import result_forms
+from nfuser.host.host_ir import HostProgram, owners
+from nfuser.host.statements import Input
+from nfuser.host.verify import verify
+from nfuser.ir import scalar as sc
+from nfuser.ir.tensor import TensorView, tensor
+from nfuser.trace.source_line import current_line
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from contextlib import AbstractContextManager
+
+    from nfuser.host.rules import Form
+    from nfuser.host.statements import Event, Operand, Statement, Stream
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
+
+STREAMS = sc.knob("streams")  # how many an evaluator has
+
+
+class HostIrContainer:
+    """Writes a `HostProgram`: each method adds a statement and gives its result.
+
+    ``out`` is a tensor that has memory already; the statement then writes there.
+
+    >>> import numpy as np
+    >>> import nfuser
+    >>> hc = HostIrContainer("total")
+    >>> x = hc.define_tensor([-1, 3])
+    >>> total = hc.binary("multiply", hc.row(x, 0), 0.0)
+    >>> with hc.loop(x.shape[0]) as i:
+    ...     _ = hc.binary("add", total, hc.row(x, i), out=total)
+    >>> hc.add_output(total)
+    >>> evaluator = nfuser.HostIrEvaluator(hc.program())
+    >>> evaluator.run([np.ones((5, 3), np.float32)])
+    [array([5., 5., 5.], dtype=float32)]
+    """
+
+    def __init__(self, name: str = "host") -> None:
+        self.name = name
+        self._inputs: list[Input] = []
+        self._outputs: list[TensorView] = []
+        self._aliases: dict[TensorView, TensorView] = {}
+        self._blocks: list[list[Statement]] = [[]]
+        self._loops = 0
+
+    # -- inputs and outputs --------------------------------------------------
+
+    def define_tensor(
+        self, shape: Sequence[int], dtype: Any = DType.F32, name: str | None = None
+    ) -> TensorView:
+        """Add an array to the inputs; -1 is any size."""
+        slot = len(self._inputs)
+        extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
+        found = dtype.value if isinstance(getattr(dtype, "value", 0), DType) else dtype
+        given = tensor(extents, as_dtype(found), current_line())
+        arrays = sum(isinstance(x.value, TensorView) for x in self._inputs)
+        self._inputs.append(Input(name or f"T{arrays}", given))
+        return given
+
+    def define_integer(self, name: str | None = None) -> Scalar:
+        """Add an integer, 0 or larger, to the inputs."""
+        slot = len(self._inputs)
+        self._inputs.append(Input(name or f"n{slot}", sc.scalar_input(slot)))
+        return self._inputs[-1].value  # pyright: ignore[reportReturnType]
+
+    def add_output(
+        self, output: TensorView, alias_input: TensorView | None = None
+    ) -> None:
+        """Return ``output`` next; with ``alias_input``, in the memory of that input."""
+        self._outputs.append(output)
+        if alias_input is not None:
+            self.alias(output, alias_input)
+
+    def alias(self, alias: TensorView, owner: TensorView) -> None:
+        """Let ``alias`` use the memory of ``owner``, and have none of its own."""
+        if any(x.value is alias for x in self._inputs):
+            message = "Inputs cannot be aliased: the caller gives their memory"
+            raise ArgumentError(message)
+        if alias in self._aliases:
+            message = "the tensor is an alias already"
+            raise ArgumentError(message)
+        if alias.dtype is not owner.dtype:
+            message = f"{alias.dtype} cannot use the memory of {owner.dtype}"
+            raise DTypeError(message)
+        if not rules.fits(alias.shape, owner.shape):
+            message = "an alias has the shape of the tensor whose memory it uses"
+            raise ShapeError(message)
+        owners(self._aliases | {alias: owner})
+        self._aliases[alias] = owner
+
+    def program(self) -> HostProgram:
+        """Return what was written, verified."""
+        if len(self._blocks) > 1:
+            message = "the program is asked for inside a loop or a condition"
+            raise ArgumentError(message)
+        made = HostProgram(
+            self.name,
+            tuple(self._inputs),
+            tuple(self._outputs),
+            tuple(self._blocks[0]),
+            dict(self._aliases),
+        )
+        verify(made)
+        if dump.wants("host"):
+            dump.dump("host", str(made))
+        return made
+
+    # -- memory --------------------------------------------------------------
+
+    def allocate(self, shape: Sequence[Scalar | int], dtype: Any) -> TensorView:
+        """Make an array."""
+        made = tensor(shape, as_dtype(dtype), current_line())
+        self._add(st.Allocate(made, current_line()))
+        return made
+
+    def free(self, source: TensorView) -> None:
+        """Let go of an array."""
+        self._add(st.Free(source, current_line()))
+
+    # -- operations ----------------------------------------------------------
+
+    def launch(
+        self,
+        function: Any,
+        *operands: Operand,
+        out: TensorView | Sequence[TensorView] | None = None,
+        like: Sequence[tuple[Sequence[Scalar | int], Any]] | None = None,
+    ) -> Any:
+        """Run a fusion, a definition or a fused function; return its results.
+
+        ``like`` gives the shape and dtype of each result of a function whose fusion is
+        not known yet.
+        """
+        line = current_line()
+        given = tuple(operands)
+        if like is not None:
+            forms: list[Form] = [
+                (tuple(sc.as_scalar(n) for n in shape), as_dtype(dtype))
+                for shape, dtype in like
+            ]
+        else:
+            forms = result_forms(function, given)
+        outs = [out] if isinstance(out, TensorView) else list(out or [])
+        if outs and len(outs) != len(forms):
+            message = f"launch: expected {len(forms)} outputs, found {len(outs)}"
+            raise ArgumentError(message)
+        pairs = zip(forms, outs or [None] * len(forms), strict=True)
+        made = tuple(_result("launch", form, o, line) for form, o in pairs)
+        self._add(st.Launch(function, given, made, line))
+        return made[0] if len(made) == 1 else made
+
+    def set(self, source: TensorView, out: TensorView | None = None) -> TensorView:
+        """Copy."""
+        line = current_line()
+        made = _result("set", (source.shape, source.dtype), out, line)
+        return self._add(st.Set(source, made, line))
+
+    def unary(
+        self, name: str, source: TensorView, out: TensorView | None = None
+    ) -> TensorView:
+        """Apply NumPy's function ``name`` to a tensor."""
+        line = current_line()
+        made = _result(name, rules.pointwise(name, [source]), out, line)
+        return self._add(st.Unary(name, source, made, line))
+
+    def binary(
+        self, name: str, lhs: Operand, rhs: Operand, out: TensorView | None = None
+    ) -> TensorView:
+        """Apply NumPy's function ``name`` to two operands; one may be a number."""
+        line = current_line()
+        made = _result(name, rules.pointwise(name, [lhs, rhs]), out, line)
+        return self._add(st.Binary(name, lhs, rhs, made, line))
+
+    def reduce(
+        self,
+        name: str,
+        source: TensorView,
+        axes: int | Sequence[int],
+        out: TensorView | None = None,
+    ) -> TensorView:
+        """Fold ``axes`` with sum, prod, max, min, any or all."""
+        line = current_line()
+        listed = (axes,) if isinstance(axes, int) else tuple(axes)
+        made = _result(name, rules.reduce(name, source, listed), out, line)
+        gone = tuple(rules.axis_of(a, source.ndim, name) for a in listed)
+        return self._add(st.Reduce(name, source, gone, made, line))
+
+    def matmul(
+        self, lhs: TensorView, rhs: TensorView, out: TensorView | None = None
+    ) -> TensorView:
+        """Multiply matrices as NumPy does."""
+        line = current_line()
+        made = _result("matmul", rules.matmul(lhs, rhs), out, line)
+        return self._add(st.Matmul(lhs, rhs, made, line))
+
+    # -- views ---------------------------------------------------------------
+
+    def select(
+        self,
+        source: TensorView,
+        axis: int,
+        index: Scalar | int,
+        out: TensorView | None = None,
+    ) -> TensorView:
+        """Take the elements at ``index`` along ``axis``."""
+        line = current_line()
+        made = _result("select", rules.select(source, axis), out, line)
+        axis = rules.axis_of(axis, source.ndim, "select")
+        return self._add(st.Select(source, axis, sc.as_scalar(index), made, line))
+
+    def alias_select(
+        self, source: TensorView, axis: int, index: Scalar | int
+    ) -> TensorView:
+        """Return the memory at ``index`` along ``axis``, to be read or written."""
+        line = current_line()
+        made = _result("alias_select", rules.select(source, axis), None, line)
+        axis = rules.axis_of(axis, source.ndim, "alias_select")
+        return self._add(st.AliasSelect(source, axis, sc.as_scalar(index), made, line))
+
+    def row(self, source: TensorView, index: Scalar | int) -> TensorView:
+        """Take the elements at ``index`` along the first axis."""
+        return self.select(source, 0, index)
+
+    def slice(
+        self,
+        source: TensorView,
+        starts: Sequence[Scalar | int],
+        stops: Sequence[Scalar | int],
+        steps: Sequence[int] | None = None,
+        out: TensorView | None = None,
+    ) -> TensorView:
+        """Take a span of each axis: ``0 <= start <= stop <= extent``."""
+        line = current_line()
+        first = tuple(sc.as_scalar(x) for x in starts)
+        last = tuple(sc.as_scalar(x) for x in stops)
+        jumps = tuple(steps or [1] * source.ndim)
+        made = _result("slice", rules.slices(source, first, last, jumps), out, line)
+        return self._add(st.Slice(source, first, last, jumps, made, line))
+
+    def permute(
+        self, source: TensorView, order: Sequence[int], out: TensorView | None = None
+    ) -> TensorView:
+        """Reorder the axes."""
+        line = current_line()
+        made = _result("permute", rules.permute(source, order), out, line)
+        return self._add(st.Permute(source, tuple(order), made, line))
+
+    def reshape(
+        self,
+        source: TensorView,
+        shape: Sequence[Scalar | int],
+        out: TensorView | None = None,
+    ) -> TensorView:
+        """Lay the same elements over other axes."""
+        line = current_line()
+        extents = tuple(sc.as_scalar(n) for n in shape)
+        made = _result("reshape", (extents, source.dtype), out, line)
+        return self._add(st.Reshape(source, made, line))
+
+    # -- control -------------------------------------------------------------
+
+    def loop(
+        self, start: Scalar | int, stop: Scalar | int | None = None, step: int = 1
+    ) -> AbstractContextManager[Scalar]:
+        """Repeat what is added inside for each index; none may be negative."""
+        first, last = (0, start) if stop is None else (start, stop)
+        first, last = sc.as_scalar(first), sc.as_scalar(last)
+        bound = last if step > 0 else first + 1
+        index = sc.loop_index(self._loops, bound)
+        self._loops += 1
+        return self._in_loop(st.For(index, first, last, step, (), current_line()))
+
+    @contextmanager
+    def _in_loop(self, loop: st.For) -> Generator[Scalar]:
+        with self._block() as body:
+            yield loop.index
+        self._add(replace(loop, body=tuple(body)))
+
+    def when(self, condition: Scalar) -> AbstractContextManager[None]:
+        """Do what is added inside where ``condition`` is not 0."""
+        return self._in_branch(st.If(condition, (), (), current_line()))
+
+    @contextmanager
+    def _in_branch(self, branch: st.If) -> Generator[None]:
+        with self._block() as body:
+            yield
+        self._add(replace(branch, body=tuple(body)))
+
+    @contextmanager
+    def otherwise(self) -> Generator[None]:
+        """Do what is added inside where the condition just before is 0."""
+        last = self._blocks[-1][-1] if self._blocks[-1] else None
+        if not isinstance(last, st.If):
+            message = "otherwise follows when"
+            raise ArgumentError(message)
+        with self._block() as orelse:
+            yield
+        self._blocks[-1][-1] = replace(last, orelse=tuple(orelse))
+
+    @contextmanager
+    def _block(self) -> Generator[list[Statement]]:
+        self._blocks.append([])
+        try:
+            yield self._blocks[-1]
+        finally:
+            self._blocks.pop()
+
+    # -- streams -------------------------------------------------------------
+
+    def stream(self, index: Scalar | int) -> Stream:
+        """Return stream ``index`` of the evaluator's own, counted round."""
+        return st.Stream(sc.as_scalar(index) % STREAMS)
+
+    def get_stream(self) -> Stream:
+        """Return the stream that is current when the program gets here."""
+        made = st.Stream()
+        self._add(st.GetStream(made, current_line()))
+        return made
+
+    def set_stream(self, stream: Stream) -> None:
+        """Run what follows on ``stream``."""
+        self._add(st.SetStream(stream, current_line()))
+
+    def synchronize(self, stream: Stream) -> None:
+        """Let the current stream wait for ``stream``."""
+        self._add(st.Synchronize(stream, current_line()))
+
+    def record(self) -> Event:
+        """Mark this point of the current stream."""
+        made = st.Event()
+        self._add(st.Record(made, current_line()))
+        return made
+
+    def wait(self, event: Event) -> None:
+        """Let the current stream wait for ``event``."""
+        self._add(st.Wait(event, current_line()))
+
+    # -- ranks ---------------------------------------------------------------
+
+    def communicate(
+        self,
+        kind: str,
+        source: TensorView,
+        axes: Sequence[int],
+        shape: Sequence[Scalar | int],
+    ) -> TensorView:
+        """Exchange ``source`` with the other ranks; each gets ``shape``."""
+        line = current_line()
+        made = tensor(shape, source.dtype, line)
+        return self._add(st.Communicate(kind, source, tuple(axes), made, line))
+
+    def _add(self, stmt: Statement) -> Any:
+        self._blocks[-1].append(stmt)
+        results = st.writes(stmt)
+        return results[0] if len(results) == 1 else None
+
+
+def _result(
+    name: str, form: Form, out: TensorView | None, line: SourceLine | None
+) -> TensorView:
+    """Return ``out``, which must have this form, or a new tensor."""
+    shape, dtype = form
+    if out is None:
+        return tensor(shape, dtype, line)
+    if out.dtype is not dtype:
+        message = f"{name}: expected an output of {dtype}, found {out.dtype}"
+        raise DTypeError(message)
+    if not rules.fits(shape, out.shape):
+        message = f"{name}: the output has another shape than the result"
+        raise ShapeError(message)
+    return out

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run host programs on arrays of NumPy, PyTorch or CuPy."""
+
+# Arrays of several libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.device.allocate import empty
+from nfuser.device.libraries import c_strides
+from nfuser.dtypes import as_dtype
+from nfuser.errors import ArgumentError, HostError, NfuserError
+from nfuser.host.arrays import arrays_of
+from nfuser.host.bind import bind_inputs, bind_outputs, common_home
+from nfuser.host.frame import Frame
+from nfuser.host.host_ir import owners
+from nfuser.host.statement_text import Printer
+from nfuser.host.statements import line_of
+from nfuser.host.steps import Steps
+from nfuser.host.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.host.communicator import Communicator
+    from nfuser.host.host_ir import HostProgram
+    from nfuser.host.statements import Statement
+    from nfuser.host.steps import Call, Step
+    from nfuser.host.timeline import Timeline
+    from nfuser.ir.tensor import TensorView
+
+_MOST_KEPT = 4  # arrays of one shape and dtype that wait for the next call
+
+
+class Interpreter:
+    """A program ready to run; calls may overlap.
+
+    ``call`` runs what the program launches on arrays and integers; it is given those
+    outputs that have memory, and may write there. On the CPU what is freed serves
+    later allocations, of this call or the next.
+    """
+
+    def __init__(self, program: HostProgram, call: Call, streams: int) -> None:
+        if streams < 1:
+            message = f"number_of_streams is at least 1, found {streams}"
+            raise ArgumentError(message)
+        verify(program)
+        self.program = program
+        self.streams = streams
+        self.owner = owners(program.aliases)
+        self._kept: dict[tuple[Any, ...], list[Any]] = {}
+        made = Steps(self.owner, call, self._run, self._allocate, self._release)
+        self._steps = made.block(program.body)
+        self._outputs = [self.owner.get(t, t) for t in program.outputs]
+
+    def __call__(
+        self,
+        inputs: Sequence[Any] | Mapping[str, Any],
+        outputs: Sequence[Any] = (),
+        communicator: Communicator | None = None,
+        timeline: Timeline | None = None,
+    ) -> list[Any]:
+        """Run; return the outputs, which are those given where some are."""
+        listed = self._listed(inputs)
+        home = common_home(self.program, listed)
+        frame = Frame(arrays_of(*home), communicator)
+        bind_inputs(frame, self.program, listed, self.streams)
+        staged = bind_outputs(frame, self.program, self._outputs, outputs)
+        try:
+            if timeline is None:
+                self._run(self._steps, frame)
+            else:
+                self._timed(self._steps, frame, timeline)
+                timeline.peak_bytes = max(timeline.peak_bytes, frame.peak)
+            frame.leave()
+            results = [frame.arrays[key] for key in self._outputs]
+            for number, given in staged.items():
+                results[number] = frame.library.copy(results[number], given)
+            return results
+        finally:
+            frame.leave()
+            frame.clear()
+
+    def _listed(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        names = [x.name for x in self.program.inputs]
+        if isinstance(inputs, Mapping):
+            if set(inputs) != set(names):
+                message = f"expected inputs {names}, found {list(inputs)}"
+                raise ArgumentError(message)
+            return [inputs[name] for name in names]
+        if len(inputs) != len(names):
+            message = f"expected {len(names)} inputs {names}, found {len(inputs)}"
+            raise ArgumentError(message)
+        return list(inputs)
+
+    # -- running -------------------------------------------------------------
+
+    def _run(self, steps: Sequence[tuple[Statement, Step]], frame: Frame) -> None:
+        for stmt, step in steps:
+            try:
+                step(frame)
+            except HostError:
+                raise
+            except Exception as error:
+                raise self._fault(stmt, error) from error
+
+    def _timed(
+        self,
+        steps: Sequence[tuple[Statement, Step]],
+        frame: Frame,
+        timeline: Timeline,
+    ) -> None:
+        printer = Printer(self.program.inputs)
+        for pair in steps:
+            begin = perf_counter_ns()
+            self._run([pair], frame)
+            timeline.add(printer.statement(pair[0]), begin, perf_counter_ns())
+
+    def _fault(self, stmt: Statement, error: Exception) -> HostError:
+        text = Printer(self.program.inputs).statement(stmt)
+        kind = "" if isinstance(error, NfuserError) else f"{type(error).__name__}: "
+        message = f"{self.program.name}: `{text}` failed: {kind}{error}{line_of(stmt)}"
+        return HostError(message)
+
+    # -- memory --------------------------------------------------------------
+
+    def _allocate(
+        self, frame: Frame, shape: tuple[int, ...], tensor: TensorView
+    ) -> Any:
+        home = frame.library
+        kept = self._kept.get((home.library, home.device, shape, tensor.dtype))
+        if kept:
+            try:
+                return kept.pop()
+            except IndexError:  # another thread was faster
+                pass
+        strides = c_strides(shape)
+        return empty(home.library, home.device, shape, strides, tensor.dtype)
+
+    def _release(self, frame: Frame, array: Any) -> None:
+        """Keep memory for the next allocation; the libraries do so on a device."""
+        home = frame.library
+        if home.device.is_cuda or not _is_plain(array):
+            return
+
+        key = home.library, home.device, tuple(array.shape), as_dtype(array.dtype)
+        kept = self._kept.setdefault(key, [])
+        if len(kept) < _MOST_KEPT:
+            kept.append(array)
+
+    def clear(self) -> None:
+        """Let go of the memory that waits for the next call."""
+        self._kept.clear()
+
+
+def _is_plain(array: Any) -> bool:
+    return (
+        isinstance(array, np.ndarray)
+        and array.flags.c_contiguous
+        and array.flags.owndata
+    )

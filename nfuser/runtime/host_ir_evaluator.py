@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.HostIrEvaluator``: runs a host program, and compiles what it launches."""
+
+# Arrays of several libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.host.callee import flat
+from nfuser.host.interpreter import Interpreter
+from nfuser.ir.fusion import Fusion
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.memo import Memo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.concretize import ResizePolicy
+    from nfuser.host.communicator import Communicator
+    from nfuser.host.host_ir import HostProgram
+    from nfuser.host.timeline import Timeline
+
+
+class HostIrEvaluator:
+    """Runs ``program`` on arrays of one library and device.
+
+    A fusion that the program launches is compiled for what it is called with: sizes
+    and integers that depend on a loop are looked at anew in each iteration. With
+    ``cache=False`` it is compiled anew, too. ``timeline`` collects when statements ran.
+
+    >>> import numpy as np
+    >>> import nfuser
+    >>> hc = nfuser.HostIrContainer()
+    >>> x = hc.define_tensor([-1])
+    >>> hc.add_output(hc.unary("negative", x))
+    >>> HostIrEvaluator(hc.program()).run([np.ones(2, np.float32)])
+    [array([-1., -1.], dtype=float32)]
+    """
+
+    def __init__(
+        self,
+        program: HostProgram,
+        *,
+        number_of_streams: int = 4,
+        backend: str | None = None,
+        resize: ResizePolicy = DEFAULT_RESIZE,
+        cache: bool = True,
+    ) -> None:
+        check_policy(resize)
+        self.program = program
+        self._backend = backend
+        self._resize: ResizePolicy = resize
+        self._is_cached = cache
+        self._caches: Memo[Fusion, FusionExecutorCache] = Memo()
+        self._interpreter = Interpreter(program, self._call, number_of_streams)
+
+    def run(
+        self,
+        inputs: Sequence[Any] | Mapping[str, Any],
+        outputs: Sequence[Any] = (),
+        *,
+        communicator: Communicator | None = None,
+        timeline: Timeline | None = None,
+    ) -> list[Any]:
+        """Return the outputs; those in ``outputs`` that are not None are written.
+
+        ``inputs`` are arrays and integers by position or by name.
+        """
+        return self._interpreter(inputs, outputs, communicator, timeline)
+
+    def clear(self) -> None:
+        """Forget what was compiled, and let go of memory kept between calls."""
+        self._caches.clear()
+        self._interpreter.clear()
+
+    def _call(self, function: Any, operands: list[Any], outs: list[Any]) -> list[Any]:
+        if isinstance(function, Fusion):
+            return self._cache_of(function).run(operands)
+        execute = getattr(function, "execute", None)
+        return flat(function(*operands)) if execute is None else execute(operands)
+
+    def _cache_of(self, fusion: Fusion) -> FusionExecutorCache:
+        def make() -> FusionExecutorCache:
+            return FusionExecutorCache(
+                fusion, backend=self._backend, resize=self._resize
+            )
+
+        return self._caches.get(fusion, make)[0] if self._is_cached else make()

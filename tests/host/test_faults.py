@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fault in one statement names it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import HostError
+from nfuser.host.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+X = np.ones((3, 4), np.float32)
+
+
+def test_the_statement_and_the_line_are_named() -> None:
+    seen: list[weakref.ref[Any]] = []
+
+    def fail(array: Any) -> Any:
+        seen.append(weakref.ref(array))
+        raise MemoryError("no more")
+
+    hc = nfuser.HostIrContainer("faulty")
+    x = hc.define_tensor([-1, 4])
+    work = hc.binary("add", x, 1.0)
+    made = hc.launch(fail, work, like=[(x.shape, np.float32)])
+    hc.add_output(made)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    with pytest.raises(HostError) as caught:
+        evaluator.run([X])
+    message = str(caught.value)
+    assert message.startswith("faulty: `T2: f32[n0, 4] = launch fail(T1)` failed:")
+    assert "MemoryError: no more" in message
+    assert "test_faults.py" in message
+    assert "made = hc.launch(fail, work" in message
+    assert isinstance(caught.value.__cause__, MemoryError)
+    del caught
+    gc.collect()
+    assert [ref() for ref in seen] == [None]
+
+
+def test_what_a_function_gives_is_checked() -> None:
+    hc = nfuser.HostIrContainer("faulty")
+    x = hc.define_tensor([-1, 4])
+    hc.add_output(hc.launch(np.transpose, x, like=[(x.shape, np.float32)]))
+    with pytest.raises(HostError, match=r"expected an array of shape \(3, 4\)"):
+        nfuser.HostIrEvaluator(hc.program()).run([X])
+    hc = nfuser.HostIrContainer("faulty")
+    x = hc.define_tensor([-1, 4])
+    hc.add_output(hc.launch(np.isnan, x, like=[(x.shape, np.float32)]))
+    with pytest.raises(HostError, match="expected an array of f32, found bool"):
+        nfuser.HostIrEvaluator(hc.program()).run([X])
+
+
+def test_memory_is_used_again_by_the_next_call() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    work = hc.allocate(x.shape, np.float32)
+    hc.binary("add", x, 1.0, out=work)
+    hc.add_output(hc.binary("multiply", work, 2.0))
+    hc.free(work)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    array = np.zeros(100_000, np.float32)
+    for number in range(3):
+        timeline = Timeline()
+        (got,) = evaluator.run([array + number], timeline=timeline)
+        assert (got == 2 * (number + 1)).all()
+        assert timeline.peak_bytes == 2 * array.nbytes
+
+
+def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
+    timeline = Timeline()
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, 4])
+    hc.add_output(hc.unary("exp", x))
+    nfuser.HostIrEvaluator(hc.program()).run([X], timeline=timeline)
+    timeline.save(tmp_path / "trace.json")
+    (event,) = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert event["name"] == "T1: f32[n0, 4] = exp(T0)"
+    assert event["ph"] == "X"
+    assert event["dur"] > 0

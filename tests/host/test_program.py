@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs are printed, verified statement by statement, and honour aliases."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import nfuser
+import nfuser.host.statements as st
+from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
+from nfuser.host.verify import verify
+from nfuser.ir import scalar as sc
+from nfuser.ir.tensor import tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.host.statements import Statement
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def _all_statements() -> nfuser.HostProgram:
+    with nfuser.FusionDefinition() as fd:
+        given = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.mul(given, 2.0))
+    hc = nfuser.HostIrContainer("everything")
+    x = hc.define_tensor([-1, 4], name="x")
+    n = hc.define_integer("n")
+    twice = hc.launch(fd, x)
+    total = hc.allocate(x.shape, np.float32)
+    hc.set(twice, out=total)
+    caller = hc.get_stream()
+    hc.set_stream(hc.stream(n))
+    hc.synchronize(caller)
+    event = hc.record()
+    hc.set_stream(caller)
+    hc.wait(event)
+    with hc.loop(1, n, 2) as i:
+        hc.binary("add", hc.alias_select(total, 0, i), i, out=hc.row(total, i))
+    with hc.when(sc.less(n, 2)):
+        hc.unary("negative", total, out=total)
+    with hc.otherwise():
+        hc.binary("multiply", total, total, out=total)
+    side = hc.permute(hc.slice(total, (0, 0), (2, 4), (1, 2)), (1, 0))
+    hc.add_output(hc.matmul(x, hc.reshape(side, (4, 1))))
+    hc.add_output(hc.reduce("sum", total, (0, 1)))
+    hc.free(twice)
+    return hc.program()
+
+
+def test_every_statement_has_a_line(golden: Callable[[str], None]) -> None:
+    golden(re.sub(r"  # \S+:\d+$", "", str(_all_statements()), flags=re.MULTILINE))
+
+
+def test_inputs_are_bound_by_name_or_position() -> None:
+    evaluator = nfuser.HostIrEvaluator(_all_statements())
+    first = evaluator.run([X, 3])
+    second = evaluator.run({"n": 3, "x": X})
+    total = X * 2
+    total[1] += 1
+    total *= total
+    want = X @ total[:2, ::2].T.reshape(4, 1)
+    for product, folded in (first, second):
+        np.testing.assert_allclose(product, want)
+        assert folded == total.sum()
+    with pytest.raises(ArgumentError, match="expected inputs"):
+        evaluator.run({"x": X})
+    with pytest.raises(ShapeError, match=r"input x .*expected shape \(3, 4\)"):
+        evaluator.run([X[:, :2], 3])
+    with pytest.raises(DTypeError, match=r"input x .*expected f32, found f64"):
+        evaluator.run([X.astype(np.float64), 3])
+
+
+def test_lines_of_the_user_are_kept() -> None:
+    program = _all_statements()
+    assert {str(s.line).rpartition("/")[2][:15] for s in st.walk(program.body)} == {
+        "test_program.py"
+    }
+
+
+# -- aliases -----------------------------------------------------------------
+
+
+def test_an_alias_is_followed_to_the_end() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    memory = hc.allocate(x.shape, np.float32)
+    first = hc.binary("add", x, 1.0)
+    second = hc.binary("multiply", first, 2.0)
+    hc.alias(first, memory)
+    hc.alias(second, first)
+    hc.add_output(second)
+    hc.add_output(memory)
+    one, other = nfuser.HostIrEvaluator(hc.program()).run([X])
+    assert one is other
+    np.testing.assert_array_equal(one, (X + 1) * 2)
+
+
+def test_an_output_may_take_the_memory_of_an_input() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.add_output(hc.binary("add", x, 1.0), alias_input=x)
+    array = X.copy()
+    (got,) = nfuser.HostIrEvaluator(hc.program()).run([array])
+    assert got is array
+    np.testing.assert_array_equal(array, X + 1)
+
+
+def test_inputs_cannot_be_aliased_and_cycles_are_refused() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    a, b = hc.set(x), hc.set(x)
+    with pytest.raises(ArgumentError, match="Inputs cannot be aliased"):
+        hc.alias(x, a)
+    hc.alias(a, b)
+    with pytest.raises(ArgumentError, match="cycle"):
+        hc.alias(b, a)
+    with pytest.raises(DTypeError, match="f64 cannot use the memory of f32"):
+        hc.alias(hc.allocate(x.shape, np.float64), b)
+
+
+# -- the verifier ------------------------------------------------------------
+
+
+def _changed(
+    change: Callable[[list[Statement]], list[Statement]],
+) -> nfuser.HostProgram:
+    hc = nfuser.HostIrContainer("broken")
+    x = hc.define_tensor([-1, -1])
+    y = hc.set(x)
+    hc.unary("exp", y, out=y)
+    program = hc.program()
+    return replace(program, body=tuple(change(list(program.body))))
+
+
+F32 = nfuser.DataType.Float.value
+STRAY = tensor([3, 4], F32)
+INDEX = sc.loop_index(9, 3)
+BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
+    "order": ("nothing has given yet", lambda s: s[::-1]),
+    "freed": (
+        "reads what was freed",
+        lambda s: [s[0], st.Free(st.writes(s[0])[0]), s[1]],
+    ),
+    "twice": (
+        "reads what was freed",
+        lambda s: [*s, *[st.Free(st.writes(s[0])[0])] * 2],
+    ),
+    "stream": (
+        "no statement got this stream",
+        lambda s: [*s, st.SetStream(st.Stream())],
+    ),
+    "event": ("nothing recorded this event", lambda s: [*s, st.Wait(st.Event())]),
+    "index": (
+        "the index of a loop that it is not in",
+        lambda s: [*s, st.Select(st.writes(s[0])[0], 0, INDEX, STRAY)],
+    ),
+    "size": (
+        "no input's",
+        lambda s: [*s, st.Allocate(tensor([sc.size(5, 0)], F32))],
+    ),
+    "axes": (
+        "the result has another shape",
+        lambda s: [*s, st.Permute(st.writes(s[0])[0], (1, 0), tensor([3], F32))],
+    ),
+    "dtype": (
+        "expected a result of bool, found f32",
+        lambda s: [*s, st.Unary("isnan", st.writes(s[0])[0], st.writes(s[0])[0])],
+    ),
+    "input": (
+        "the caller owns",
+        lambda s: [*s, st.Free(st.reads(s[0])[0])],
+    ),
+    "again": (
+        "it has memory already",
+        lambda s: [*s, st.Allocate(st.writes(s[0])[0])],
+    ),
+    "step": (
+        "a step that is not 0",
+        lambda s: [*s, st.For(INDEX, sc.const(0), sc.const(3), 0, ())],
+    ),
+    "name": (
+        "lapse is no elementwise function",
+        lambda s: [*s, st.Unary("lapse", st.writes(s[0])[0], STRAY)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_program_is_refused_with_its_statement(name: str) -> None:
+    message, change = BROKEN[name]
+    with pytest.raises(VerifyError, match=message) as caught:
+        verify(_changed(change))
+    assert "\n  " in str(caught.value)
+
+
+def test_the_builder_refuses_what_does_not_fit() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([2, 3]), hc.define_tensor([4, 3])
+    with pytest.raises(ShapeError, match=r"add: operands of shapes \[2, 3\] and"):
+        hc.binary("add", x, y)
+    with pytest.raises(ShapeError, match="matmul"):
+        hc.matmul(x, y)
+    with pytest.raises(ShapeError, match="another shape"):
+        hc.set(x, out=y)
+    with pytest.raises(ArgumentError, match="none of the reductions"):
+        hc.reduce("median", x, 0)
