@@ -19,8 +19,8 @@ from nfuser.errors import (
     MutationError,
     ShapeError,
 )
-from nfuser.host.container import STREAMS
 from nfuser.host.frame import shape_reader
+from nfuser.host.rules import STREAMS
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView
 

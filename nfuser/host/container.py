@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
-STREAMS = sc.knob("streams")  # how many an evaluator has
-
 
 class HostIrContainer:
     """Writes a `HostProgram`: each method adds a statement and gives its result.
@@ -324,7 +322,7 @@ class HostIrContainer:
 
     def stream(self, index: Scalar | int) -> Stream:
         """Return stream ``index`` of the evaluator's own, counted round."""
-        return st.Stream(sc.as_scalar(index) % STREAMS)
+        return st.Stream(sc.as_scalar(index) % rules.STREAMS)
 
     def get_stream(self) -> Stream:
         """Return the stream that is current when the program gets here."""

@@ -28,8 +28,10 @@ class Frame:
 
     __slots__ = (
         "arrays",
+        "begin",
         "communicator",
         "home",
+        "joined",
         "library",
         "made",
         "origin",
@@ -52,6 +54,8 @@ class Frame:
         self.used: dict[TensorView, dict[Any, None]] = {}
         self.pending: dict[Any, None] = {}  # streams that the caller's must wait for
         self.made: dict[TensorView, int] = {}  # bytes of what this run allocated
+        self.begin: tuple[Any, Any] | None = None  # of a parallel loop: stream, event
+        self.joined: dict[Any, None] = {}  # streams that this loop gave work to
         self.size = self.peak = 0
 
     # -- memory --------------------------------------------------------------
@@ -92,10 +96,30 @@ class Frame:
             if self.home.get(tensor, stream) != stream:
                 self.used.setdefault(tensor, {})[stream] = None
 
+    def enter(self) -> None:
+        """Begin a parallel loop on the current stream."""
+        self.begin = self.library.current(), self.library.record()
+        self.joined.clear()
+
+    def finish(self) -> None:
+        """End a parallel loop: its stream waits for all that were given work."""
+        self.begin = None
+        for stream in self.joined:
+            self.join(stream)
+
     def join(self, stream: Any) -> None:
         """Let the current stream wait for ``stream``."""
-        self.library.join(stream)
         here = self.library.current()
+        if self.begin is not None:
+            caller, event = self.begin
+            if here == caller:
+                return
+            if stream == caller:
+                if here not in self.joined:
+                    self.library.wait(event)
+                    self.joined[here] = None
+                return
+        self.library.join(stream)
         if here == self.origin:
             self.pending.pop(stream, None)
         for tensor, used in self.used.items():

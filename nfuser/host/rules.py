@@ -14,7 +14,7 @@ import numpy as np
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, AxisError, ShapeError
-from nfuser.ir.scalar import Const, as_scalar, floor_divide, maximum
+from nfuser.ir.scalar import Const, as_scalar, floor_divide, knob, maximum
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = "tuple[Scalar, ...]"
 Form: TypeAlias = "tuple[Shape, DType]"
+STREAMS = knob("streams")  # how many an evaluator has
 FOLDS = ("sum", "prod", "max", "min", "any", "all")
 
 

@@ -73,10 +73,11 @@ class Printer:
             case st.Free(source):
                 return f"free {self.tensor(source)}"
             case st.For(index, start, stop, step):
+                word = "parallel for" if stmt.parallel else "for"
                 ends = [start, stop] if self._is_ranged(stmt) else [stop]
                 listed = ", ".join(self.names.scalar(x) for x in ends)
                 jump = f", {step}" if step != 1 else ""
-                return f"for {self.names.scalar(index)} in range({listed}{jump}):"
+                return f"{word} {self.names.scalar(index)} in range({listed}{jump}):"
             case st.If(condition):
                 return f"if {self.names.scalar(condition)}:"
             case st.GetStream() | st.SetStream() | st.Synchronize():

@@ -173,7 +173,12 @@ class Reshape:
 
 @node
 class For:
-    """Run ``body`` for each index; what it defines is gone afterwards."""
+    """Run ``body`` for each index; what it defines is gone afterwards.
+
+    Iterations of a ``parallel`` one depend on each other only where they share a
+    stream. So it is enough that each stream waits for the caller's once, and that one
+    for each in the end: else every iteration would wait for the one before.
+    """
 
     index: Scalar
     start: Scalar
@@ -181,6 +186,7 @@ class For:
     step: int
     body: tuple[Statement, ...]
     line: SourceLine | None = None
+    parallel: bool = False
 
 
 @node

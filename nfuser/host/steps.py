@@ -234,11 +234,15 @@ class Steps:
 
         def step(frame: Frame) -> None:
             fresh = [t for t in own if t not in frame.arrays]
+            if loop.parallel:
+                frame.enter()
             for index in range(start(frame), stop(frame), loop.step):
                 frame.values[loop.index] = index
                 self._run(body, frame)
                 for tensor in fresh:
                     frame.drop(tensor)
+            if loop.parallel:
+                frame.finish()
 
         return step
 

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run operations slice by slice on several streams, where an axis is bound to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import nfuser.host.statements as st
+from nfuser.errors import ArgumentError, UnsupportedError
+from nfuser.host.host_ir import HostProgram, owners
+from nfuser.host.rules import STREAMS
+from nfuser.host.stream_axes import Cut, source_cuts
+from nfuser.host.verify import verify
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import node
+from nfuser.ir.tensor import TensorView, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from nfuser.host.statements import Statement
+    from nfuser.ir.scalar import Scalar
+
+
+def lower_streams(
+    program: HostProgram, bindings: Mapping[TensorView, int]
+) -> HostProgram:
+    """Return ``program`` with a loop over each axis that ``bindings`` gives to streams.
+
+    Iteration i runs on stream ``i % streams``, which waits for the caller's; that one
+    waits for it in the end. The loop is parallel: iterations wait for each other only
+    where they share a stream. Operations one after another over the same axis share
+    a loop if each reads, of what the others gave, the slice of its own iteration. What
+    is used in one loop only has memory for ``streams`` slices.
+    """
+    if not bindings:
+        return program
+    lowered = HostProgram(
+        program.name,
+        program.inputs,
+        program.outputs,
+        tuple(_Lowering(program, bindings).run()),
+        program.aliases,
+    )
+    verify(lowered)
+    return lowered
+
+
+@node
+class _Sliced:
+    """A statement to run slice by slice: along which axis of what it reads and gives.
+
+    ``keeps`` says that slices keep the axis, with extent 1.
+    """
+
+    stmt: st.Compute
+    axis: int
+    extent: Scalar
+    cuts: tuple[Cut, ...]  # of the tensors that the statement reads
+    keeps: bool
+
+
+_VIEWS = (st.Select, st.AliasSelect, st.Slice, st.Permute, st.Reshape)
+
+
+class _Lowering:
+    def __init__(
+        self, program: HostProgram, bindings: Mapping[TensorView, int]
+    ) -> None:
+        self.program = program
+        self.owner = owners(program.aliases)
+        self.loops = sum(isinstance(s, st.For) for s in st.walk(program.body))
+        self.given = {
+            x.value for x in program.inputs if isinstance(x.value, TensorView)
+        }
+        self.looks_at = {
+            s.result: s.source for s in program.body if isinstance(s, _VIEWS)
+        }
+        self._check(bindings)
+        self.bindings = {t: axis % t.ndim for t, axis in bindings.items()}
+
+    def _check(self, bindings: Mapping[TensorView, int]) -> None:
+        for tensor_, axis in bindings.items():
+            if tensor_ in self.given:
+                message = (
+                    "an input cannot be parallel over streams: its memory is there "
+                    "already; bind the axis of what is computed from it"
+                )
+                raise ArgumentError(message)
+            if not -tensor_.ndim <= axis < tensor_.ndim:
+                message = f"axis {axis} of a tensor of {tensor_.ndim} axes"
+                raise ArgumentError(message)
+        made = {t for s in self.program.body for t in st.writes(s)}
+        if any(t not in made for t in bindings):
+            message = (
+                "only tensors that the program gives outside of loops have stream axes"
+            )
+            raise ArgumentError(message)
+
+    def run(self) -> list[Statement]:
+        """Return the new body."""
+        body: list[Statement] = []
+        group: list[_Sliced] = []
+        held = set(self.given)  # what has memory before the group
+        held |= {s.result for s in self.program.body if isinstance(s, st.Allocate)}
+        for stmt in self.program.body:
+            if isinstance(stmt, st.Allocate):  # it may as well happen before the loop
+                body.append(stmt)
+                continue
+            sliced = self._sliced(stmt)
+            if sliced is not None and group and self._joins(group, sliced):
+                group.append(sliced)
+                continue
+            body += self._loop(group, held)
+            held |= {s.stmt.result for s in group}
+            group = [sliced] if sliced is not None else []
+            if sliced is None:
+                body.append(stmt)
+                held.update(st.writes(stmt))
+        return body + self._loop(group, held)
+
+    def _sliced(self, stmt: Statement) -> _Sliced | None:
+        bound = [t for t in st.writes(stmt) if t in self.bindings]
+        if not bound:
+            return None
+        if not isinstance(stmt, st.Set | st.Unary | st.Binary | st.Reduce | st.Matmul):
+            what = type(stmt).__name__
+            how = (
+                "a split or merge of a stream axis has no slices"
+                if isinstance(stmt, st.Reshape)
+                else "its result has no axis that could be bound to streams"
+            )
+            message = f"{what}: {how}{st.line_of(stmt)}"
+            raise UnsupportedError(message)
+        result = bound[0]
+        axis = self.bindings[result]
+        cuts = tuple(source_cuts(stmt, axis))
+        for source, cut in zip(st.reads(stmt), cuts, strict=True):
+            owner = self.owner.get(result, result)
+            same = self.owner.get(source, source) is owner and cut.axis == axis
+            if self._key(source) is self._key(result) and not same:
+                message = (
+                    "a slice over streams may not write what other slices read"
+                    f"{st.line_of(stmt)}"
+                )
+                raise UnsupportedError(message)
+        keeps = isinstance(stmt, st.Matmul) and result.ndim > 1
+        return _Sliced(stmt, axis, result.shape[axis], cuts, keeps)
+
+    def _joins(self, group: Sequence[_Sliced], new: _Sliced) -> bool:
+        """Tell whether ``new`` needs of each result before it its own slice only."""
+        if any(s.extent is not new.extent for s in group):
+            return False
+        axes = {s.stmt.result: s.axis for s in group}
+        memory = {self._key(t) for t in axes}
+        for source, cut in zip(st.reads(new.stmt), new.cuts, strict=True):
+            if self._key(source) in memory and axes.get(source, -1) != cut.axis:
+                return False
+        # What another slice still reads may not be written by this one.
+        read = {self._key(t) for s in group for t in st.reads(s.stmt)}
+        return self._key(new.stmt.result) not in read | memory
+
+    def _key(self, tensor_: TensorView) -> TensorView:
+        """Return the tensor whose memory ``tensor_`` uses."""
+        tensor_ = self.owner.get(tensor_, tensor_)
+        while tensor_ in self.looks_at:
+            found = self.looks_at[tensor_]
+            tensor_ = self.owner.get(found, found)
+        return tensor_
+
+    # -- loops ---------------------------------------------------------------
+
+    def _loop(
+        self, group: Sequence[_Sliced], held: AbstractSet[TensorView]
+    ) -> list[Statement]:
+        if not group:
+            return []
+        line = group[0].stmt.line
+        index = sc.loop_index(self.loops, group[0].extent)
+        self.loops += 1
+        body: list[Statement] = []
+        prologue: list[Statement] = []
+        whole: dict[TensorView, TensorView] = {}  # what stands for an inner tensor
+        slices: dict[tuple[TensorView, int, bool], TensorView] = {}
+        inner = self._inner(group)
+        for sliced in group:
+            result = sliced.stmt.result
+            if result in held or self._key(result) in held:
+                continue
+            stored = self._few(sliced) if result in inner else result
+            whole[result] = stored
+            prologue.append(st.Allocate(stored, sliced.stmt.line))
+        for sliced in group:
+            body += self._slice(sliced, index, whole, slices, inner)
+        caller, side = st.Stream(), st.Stream(index % STREAMS)
+        framed: list[Statement] = [
+            st.GetStream(caller, line),
+            st.SetStream(side, line),
+            st.Synchronize(caller, line),
+            *body,
+            st.SetStream(caller, line),
+            st.Synchronize(side, line),
+        ]
+        first, last = sc.const(0), group[0].extent
+        loop = st.For(index, first, last, 1, tuple(framed), line, parallel=True)
+        return [*prologue, loop]
+
+    def _inner(self, group: Sequence[_Sliced]) -> set[TensorView]:
+        """Return the results that nothing outside of the loop reads."""
+        own = {s.stmt for s in group}
+        read = {
+            t
+            for s in st.walk(self.program.body)
+            if s not in own
+            for t in (*st.reads(s), *st.writes(s))
+        }
+        shared = {*self.program.aliases, *self.program.aliases.values()}
+        kept = {*self.program.outputs, *read, *shared}
+        return {s.stmt.result for s in group if s.stmt.result not in kept}
+
+    def _few(self, sliced: _Sliced) -> TensorView:
+        """Return a tensor of one slice for each stream."""
+        shape = list(sliced.stmt.result.shape)
+        shape[sliced.axis] = sc.minimum(STREAMS, sliced.extent)
+        return tensor(shape, sliced.stmt.result.dtype, sliced.stmt.result.source)
+
+    def _slice(
+        self,
+        sliced: _Sliced,
+        index: Scalar,
+        whole: Mapping[TensorView, TensorView],
+        slices: dict[tuple[TensorView, int, bool], TensorView],
+        inner: set[TensorView],
+    ) -> list[Statement]:
+        """Return the statements of one iteration."""
+        stmt, made = sliced.stmt, list[Any]()
+
+        def part(source: TensorView, axis: int, at: Scalar) -> TensorView:
+            key = source, axis, sliced.keeps
+            if key not in slices:
+                cut = _cut(whole.get(source, source), axis, at, sliced.keeps, stmt)
+                made.append(cut)
+                slices[key] = cut.result
+            return slices[key]
+
+        def at(source: TensorView) -> Scalar:
+            return index % STREAMS if source in inner else index
+
+        new: list[TensorView] = []
+        for source, cut in zip(st.reads(stmt), sliced.cuts, strict=True):
+            if cut.axis is None:
+                new.append(source)
+            else:
+                place = sc.const(0) if cut.is_broadcast else at(source)
+                new.append(part(source, cut.axis, place))
+        target = part(stmt.result, sliced.axis, at(stmt.result))
+        return [*made, _on_slices(sliced, new, target)]
+
+
+def _cut(
+    source: TensorView, axis: int, at: Scalar, keeps: bool, stmt: st.Compute
+) -> st.AliasSelect | st.Slice:
+    if not keeps:
+        shape = [x for k, x in enumerate(source.shape) if k != axis]
+        result = tensor(shape, source.dtype, stmt.line)
+        return st.AliasSelect(source, axis, at, result, stmt.line)
+    zero = sc.const(0)
+    starts = tuple(at if k == axis else zero for k in range(source.ndim))
+    stops = tuple(at + 1 if k == axis else x for k, x in enumerate(source.shape))
+    extents = [sc.const(1) if k == axis else x for k, x in enumerate(source.shape)]
+    result = tensor(extents, source.dtype, stmt.line)
+    return st.Slice(source, starts, stops, (1,) * source.ndim, result, stmt.line)
+
+
+def _on_slices(
+    sliced: _Sliced, new: Sequence[TensorView], target: TensorView
+) -> st.Compute:
+    """Return the statement reading ``new`` in place of the whole."""
+    stmt = sliced.stmt
+    match stmt:
+        case st.Binary(_, lhs, rhs):
+            rest = iter(new)
+            left = next(rest) if isinstance(lhs, TensorView) else lhs
+            right = next(rest) if isinstance(rhs, TensorView) else rhs
+            return replace(stmt, lhs=left, rhs=right, result=target)
+        case st.Matmul():
+            return replace(stmt, lhs=new[0], rhs=new[1], result=target)
+        case st.Reduce(_, _, axes):
+            gone = sliced.cuts[0].axis
+            assert gone is not None
+            kept = tuple(a - (a > gone) for a in axes)
+            return replace(stmt, source=new[0], axes=kept, result=target)
+        case _:
+            return replace(stmt, source=new[0], result=target)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs on a device: streams, their order, and memory that goes round."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import HostError
+from nfuser.host.lower_streams import lower_streams
+
+pytestmark = pytest.mark.gpu
+LIBRARIES = pytest.mark.parametrize("library", ["torch", "cupy"])
+
+
+def _array(library: str, array: Any) -> Any:
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        return torch.from_numpy(array).cuda()
+    return pytest.importorskip("cupy").asarray(array)
+
+
+def _host(array: Any) -> Any:
+    return array.cpu().numpy() if hasattr(array, "cpu") else array.get()
+
+
+def _chain(*axes: int | None) -> nfuser.HostProgram:
+    hc = nfuser.HostIrContainer("chain")
+    last = hc.define_tensor([-1, -1])
+    bindings: dict[Any, int] = {}
+    for axis in axes:
+        last = hc.unary("exp", hc.binary("multiply", last, -0.5))
+        last = hc.set(last)
+        if axis is not None:
+            bindings[last] = axis
+    hc.add_output(last)
+    return lower_streams(hc.program(), bindings)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("axes", [(0,), (0, 0), (0, None, 0), (0, 1, 0)])
+def test_streams_change_no_bit(library: str, axes: tuple[int | None, ...]) -> None:
+    x = np.random.default_rng(0).normal(size=(37, 100_000)).astype(np.float32)
+    given = _array(library, x)
+    (want,) = nfuser.HostIrEvaluator(_chain(*[None] * len(axes))).run([given])
+    for streams in (1, 4):
+        evaluator = nfuser.HostIrEvaluator(_chain(*axes), number_of_streams=streams)
+        for _ in range(3):
+            (got,) = evaluator.run([given])
+            np.testing.assert_array_equal(_host(got), _host(want))
+
+
+@LIBRARIES
+def test_matmul_rows_and_columns(library: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 5, (512, 512)).astype(np.float32) for _ in range(2))
+    for axis in (0, 1):
+        hc = nfuser.HostIrContainer()
+        x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
+        product = hc.matmul(x, y)
+        hc.add_output(product)
+        program = lower_streams(hc.program(), {product: axis})
+        given = [_array(library, a), _array(library, b)]
+        (got,) = nfuser.HostIrEvaluator(program).run(given)
+        np.testing.assert_array_equal(_host(got), a @ b)
+
+
+@LIBRARIES
+def test_memory_used_on_another_stream_goes_round_after_it(library: str) -> None:
+    """A side stream reads slowly what the caller's stream frees and makes anew."""
+    hc = nfuser.HostIrContainer("reuse")
+    x = hc.define_tensor([-1, -1])
+    first = hc.binary("add", x, 1.0)
+    caller = hc.get_stream()
+    side = hc.stream(0)
+    hc.set_stream(side)
+    hc.synchronize(caller)
+    busy = x
+    for _ in range(8):
+        busy = hc.matmul(busy, x)  # keeps the side stream at work
+    read = hc.binary("add", first, hc.binary("multiply", busy, 0.0))
+    hc.set_stream(caller)
+    hc.free(first)
+    other = hc.allocate(x.shape, np.float32)
+    hc.binary("multiply", x, 0.0, out=other)
+    hc.synchronize(side)
+    hc.add_output(read)
+    hc.add_output(other)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    array = np.eye(4096, dtype=np.float32)
+    given = _array(library, array)
+    for _ in range(5):
+        got, zeros = evaluator.run([given])
+        np.testing.assert_array_equal(_host(got), array + 1)
+        assert not _host(zeros).any()
+
+
+@LIBRARIES
+def test_results_are_ready_for_the_callers_stream(library: str) -> None:
+    hc = nfuser.HostIrContainer("unsynchronized")
+    x = hc.define_tensor([-1, -1])
+    hc.set_stream(hc.stream(1))
+    busy = x
+    for _ in range(8):
+        busy = hc.matmul(busy, x)
+    hc.add_output(hc.binary("add", busy, 1.0))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    array = np.eye(4096, dtype=np.float32)
+    given = _array(library, array)
+    for _ in range(3):
+        (got,) = evaluator.run([given])
+        np.testing.assert_array_equal(_host(got + 1), array + 2)
+
+
+def test_a_fault_leaves_the_stream_of_the_caller() -> None:
+    torch = pytest.importorskip("torch")
+
+    def fail(x: Any) -> Any:
+        return torch.empty(1 << 50, device="cuda")
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    work = hc.binary("add", x, 1.0)
+    hc.set_stream(hc.stream(1))
+    made = hc.launch(fail, work, like=[(x.shape, np.float32)])
+    hc.add_output(made)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    given = torch.ones(1000, 1000, device="cuda")
+    mine = torch.cuda.Stream()
+    with torch.cuda.stream(mine):
+        before = torch.cuda.memory_allocated()
+        with pytest.raises(HostError, match="OutOfMemoryError"):
+            evaluator.run([given])
+        assert torch.cuda.current_stream() == mine
+        assert torch.cuda.memory_allocated() == before
+
+
+def test_a_fusion_runs_on_the_stream_that_is_set() -> None:
+    torch = pytest.importorskip("torch")
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.sum(fd.ops.exp(t), 1))
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1, -1])
+    out = hc.allocate((x.shape[0], x.shape[1]), np.float32)
+    caller = hc.get_stream()
+    with hc.loop(x.shape[0]) as i:
+        hc.set_stream(hc.stream(i))
+        hc.synchronize(caller)
+        hc.launch(fd.fusion, hc.row(x, i), out=hc.alias_select(out, 0, i))
+    hc.set_stream(caller)
+    with hc.loop(4) as i:
+        hc.synchronize(hc.stream(i))
+    hc.add_output(out)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    x_array = torch.randn(9, 500, 3000, device="cuda")
+    (got,) = evaluator.run([x_array])
+    torch.testing.assert_close(got, x_array.exp().sum(2))
