@@ -49,11 +49,12 @@ def build_program(
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
     at each launch. Integers in ``decided`` are the same whenever the program runs.
     """
-    builder = _Program(runtime, facts, dict(places), decided)
-    body: list[HostStmt] = [Allocate(slot) for slot in outputs]
+    builder = _Program(runtime, facts, dict(places), decided, outputs)
+    body: list[HostStmt] = []
     own = heuristics or runtime.heuristics
     for compiled, heuristic in zip(runtime.segments, own, strict=True):
         body.extend(builder.run(compiled, heuristic.knobs))
+    body += [Allocate(slot) for slot in builder.unmade]  # those without elements
     return HostProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
 
 
@@ -64,8 +65,10 @@ class _Program:
         facts: Facts,
         places: dict[TensorView, Part],
         decided: AbstractSet[Scalar],
+        outputs: tuple[Slot, ...],
     ) -> None:
         self.decided = decided
+        self.unmade = dict.fromkeys(outputs)
         self.fusion = runtime.segmented.fusion
         self.facts = facts
         self.places = places
@@ -87,6 +90,9 @@ class _Program:
             if tensor not in self.places:
                 slot = self._slot(tensor)
                 self.places[tensor] = Part(slot)
+                body.append(Allocate(slot))
+            elif (slot := self.places[tensor].slot) in self.unmade:
+                del self.unmade[slot]
                 body.append(Allocate(slot))
         if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
             return body

@@ -52,11 +52,13 @@ if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.device.descriptor import Descriptor
+    from nfuser.host.program import HostProgram
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts import Facts
     from nfuser.schedule.scheduled import Heuristic
+    from nfuser.segment import ShouldMerge
 
 
 class FusionExecutorCache:
@@ -67,7 +69,8 @@ class FusionExecutorCache:
     the place of a function; inputs are arrays and numbers in the order of their slots.
     It is safe under threads. ``backend="interpret"`` runs the CUDA kernels of NumPy
     arrays in the interpreter that checks them; ``resize="static"`` compiles the extents
-    of resized axes in.
+    of resized axes in. ``should_merge`` tells which two groups of expressions may share
+    a kernel; without it, all may that one kernel can run.
 
     >>> import numpy as np
     >>> import nfuser
@@ -92,9 +95,11 @@ class FusionExecutorCache:
         *,
         backend: str | None = None,
         resize: ResizePolicy = DEFAULT_RESIZE,
+        should_merge: ShouldMerge | None = None,
     ) -> None:
         check_policy(resize)
         self.fusion = fusion
+        self._should_merge = should_merge
         self._resize: ResizePolicy = resize
         self.questions = questions(fusion)
         asked = scalar_walk.symbols(self.questions.scalars)
@@ -177,7 +182,7 @@ class FusionExecutorCache:
         with timing.timed("rewrite"):
             rewritten = rewrite(concrete)
         with timing.timed("segment"):
-            segmented = segment(rewritten.fusion, find_scheduler)
+            segmented = segment(rewritten.fusion, find_scheduler, self._should_merge)
         if dump.wants("concrete"):
             dump.dump("concrete", text(concrete.fusion))
         if dump.wants("segments"):
@@ -231,8 +236,15 @@ class FusionExecutorCache:
 
     def kernel_runtime_for(self, inputs: Sequence[Any]) -> FusionKernelRuntime:
         """Return the kernels that a call with ``inputs`` runs."""
+        return self._plan_for(inputs).runtime
+
+    def program_for(self, inputs: Sequence[Any]) -> HostProgram:
+        """Return the kernels, allocations and frees of a call with ``inputs``."""
+        return self._plan_for(inputs).program
+
+    def _plan_for(self, inputs: Sequence[Any]) -> Plan:
         call = self._reader.read(inputs)
-        return self._plans.get(call.key, lambda: self._plan_of(call))[0].runtime
+        return self._plans.get(call.key, lambda: self._plan_of(call))[0]
 
     def _plan_of(self, call: Call) -> Plan:
         described = describe_call(call, "input {}".format)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nfuser.segment.segment import segment
+from nfuser.segment.segment import ShouldMerge, segment
 from nfuser.segment.segmented import (
     Cut,
     FindScheduler,
@@ -20,5 +20,6 @@ __all__ = [
     "Scheduler",
     "Segment",
     "Segmented",
+    "ShouldMerge",
     "segment",
 ]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few random programs; the command line tries thousands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nfuser
+from tests.definitions.check import written
+from tests.host.peak import measured, reference
+from tests.host.programs import check, cutter
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 3))
+def test_a_random_program_does_what_numpy_does(seed: int) -> None:
+    check(seed, "interpret")
+
+
+def test_aliases_and_cuts_are_among_them() -> None:
+    writers = [written(seed, None, "numpy") for seed in range(60)]
+    assert sum(bool(w.aliased) for w in writers) > 5
+
+
+def test_a_cut_anywhere_changes_no_result() -> None:
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1])
+        y = fd.ops.exp(fd.ops.mul(x, 0.5))
+        fd.add_output(fd.ops.sum(y, 1))
+        fd.add_output(fd.ops.add(y, 1.0))
+    array = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    counts: set[int] = set()
+    for seed in range(8):
+        cache = nfuser.FusionExecutorCache(
+            fd.fusion, backend="interpret", should_merge=cutter(seed, 0.5)
+        )
+        program = cache.program_for([array])
+        counts.add(len(program.launches))
+        assert measured(program) <= reference(program)
+        total, moved = cache.run([array])
+        want = np.exp(array * np.float32(0.5))
+        np.testing.assert_allclose(total, want.sum(1), rtol=1e-5)
+        np.testing.assert_allclose(moved, want + 1, rtol=1e-5)
+    assert len(counts) > 1
