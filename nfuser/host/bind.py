@@ -20,7 +20,7 @@ from nfuser.errors import (
     ShapeError,
 )
 from nfuser.host.frame import shape_reader
-from nfuser.host.rules import STREAMS
+from nfuser.host.rules import RANK, STREAMS
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView
 
@@ -55,6 +55,8 @@ def bind_inputs(
 ) -> None:
     """Give arrays and integers to ``frame``; refuse those of another form."""
     frame.values[STREAMS] = streams
+    if frame.communicator is not None:
+        frame.values[RANK] = frame.communicator.rank
     for slot, (given, item) in enumerate(zip(program.inputs, inputs, strict=True)):
         what = f"input {given.name} of {program.name}"
         if not isinstance(given.value, TensorView):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Shape: TypeAlias = "tuple[Scalar, ...]"
 Form: TypeAlias = "tuple[Shape, DType]"
 STREAMS = knob("streams")  # how many an evaluator has
+RANK = knob("rank")  # of those that run the program, the one that this is
 FOLDS = ("sum", "prod", "max", "min", "any", "all")
 
 

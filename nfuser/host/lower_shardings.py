@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn a program into what each of several ranks runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import nfuser.host.statements as st
+from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.host.host_ir import HostProgram
+from nfuser.host.rules import RANK
+from nfuser.host.sharding import REPLICATED, Sharding, exchange, plan
+from nfuser.host.verify import verify
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.scalar import Const
+from nfuser.ir.tensor import TensorView, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.host.statements import Input, Operand, Statement
+    from nfuser.ir.scalar import Scalar
+
+
+def lower_shardings(
+    program: HostProgram, shardings: Mapping[TensorView, Sharding], ranks: int
+) -> HostProgram:
+    """Return the program of one of ``ranks`` ranks.
+
+    ``shardings`` says how inputs lie, and how other tensors shall; where it is silent
+    inputs are replicated, and results lie as is cheapest. A collective stands only
+    where an operation, or an output, needs a tensor to lie otherwise; each tensor is
+    exchanged once for each way in which it is needed.
+    """
+    lowered = _Lowering(program, shardings, ranks).run()
+    verify(lowered)
+    return lowered
+
+
+class _Lowering:
+    def __init__(
+        self,
+        program: HostProgram,
+        shardings: Mapping[TensorView, Sharding],
+        ranks: int,
+    ) -> None:
+        self.program = program
+        self.wanted = shardings
+        self.ranks = ranks
+        self.whole: dict[Scalar, Scalar] = {}  # sizes of all ranks, by one rank's
+        self.lies: dict[TensorView, Sharding] = {}
+        self.local: dict[tuple[TensorView, Sharding], TensorView] = {}
+        self.body: list[Statement] = []
+        if program.aliases:
+            message = "a program with aliases is not spread over ranks"
+            raise UnsupportedError(message)
+
+    def run(self) -> HostProgram:
+        inputs = [x for x in self.program.inputs if isinstance(x.value, TensorView)]
+        for given in inputs:
+            self._measure(given)
+        new = [self._input(x) for x in self.program.inputs]
+        for stmt in self.program.body:
+            self._lower(stmt)
+        outputs: list[TensorView] = []
+        for output in self.program.outputs:
+            lies = self.lies[output]
+            wanted = self.wanted.get(output, REPLICATED if lies.partial else lies)
+            outputs.append(self._as(output, wanted, None))
+        return HostProgram(
+            self.program.name, tuple(new), tuple(outputs), tuple(self.body), {}
+        )
+
+    # -- inputs --------------------------------------------------------------
+
+    def _measure(self, given: Input) -> None:
+        """Note that a size of the caller's array is that of one part."""
+        assert isinstance(given.value, TensorView)
+        sharding = self.wanted.get(given.value, REPLICATED)
+        if sharding.partial or sharding.axis is None:
+            return
+        if not 0 <= sharding.axis < given.value.ndim:
+            message = f"input {given.name} has no {sharding}"
+            raise ArgumentError(message)
+        extent = given.value.shape[sharding.axis]
+        if not isinstance(extent, Const):
+            self.whole[extent] = extent * self.ranks
+
+    def _input(self, given: Input) -> Input:
+        if not isinstance(given.value, TensorView):
+            return given
+        sharding = self.wanted.get(given.value, REPLICATED)
+        part = tensor(
+            self._shape(given.value, sharding), given.value.dtype, given.value.source
+        )
+        self.lies[given.value] = sharding
+        self.local[given.value, sharding] = part
+        return replace(given, value=part)
+
+    # -- shapes --------------------------------------------------------------
+
+    def _scalar(self, x: Scalar) -> Scalar:
+        return scalar_walk.substitute([x], self.whole)[0]
+
+    def _shape(self, whole: TensorView, sharding: Sharding) -> list[Scalar]:
+        shape = [self._scalar(x) for x in whole.shape]
+        if sharding.axis is not None:
+            extent = shape[sharding.axis]
+            if isinstance(extent, Const) and extent.value % self.ranks:
+                message = (
+                    f"an axis of size {extent.value} has no {self.ranks} equal parts"
+                )
+                raise ShapeError(message)
+            shape[sharding.axis] = extent // self.ranks
+        return shape
+
+    # -- statements ----------------------------------------------------------
+
+    def _lower(self, stmt: Statement) -> None:
+        results = st.writes(stmt)
+        if len(results) != 1 or not isinstance(stmt, _KINDS):
+            name = type(stmt).__name__
+            message = f"{name}: not spread over ranks{st.line_of(stmt)}"
+            raise UnsupportedError(message)
+        result = results[0]
+        if result in self.lies:
+            message = f"what is written twice has no sharding{st.line_of(stmt)}"
+            raise UnsupportedError(message)
+        given = [self.lies[t] for t in st.reads(stmt)]
+        chosen = plan(stmt, given, self.wanted.get(result))
+        new = [
+            self._as(t, sharding, stmt)
+            for t, sharding in zip(st.reads(stmt), chosen.sources, strict=True)
+        ]
+        made = tensor(self._shape(result, chosen.result), result.dtype, result.source)
+        self.lies[result] = chosen.result
+        self.local[result, chosen.result] = made
+        self.body.append(self._with(stmt, new, made))
+        wanted = self.wanted.get(result)
+        if wanted is not None and wanted != chosen.result:
+            self._as(result, wanted, stmt)
+            self.lies[result] = wanted
+
+    def _with(
+        self, stmt: Statement, new: list[TensorView], made: TensorView
+    ) -> Statement:
+        rest = iter(new)
+
+        def operand(x: Operand) -> Operand:
+            if isinstance(x, TensorView):
+                return next(rest)
+            return x if isinstance(x, int | float | complex) else self._scalar(x)
+
+        match stmt:
+            case st.Binary():
+                lhs = operand(stmt.lhs)
+                return replace(stmt, lhs=lhs, rhs=operand(stmt.rhs), result=made)
+            case st.Matmul():
+                return replace(stmt, lhs=new[0], rhs=new[1], result=made)
+            case st.Launch():
+                operands = tuple(operand(x) for x in stmt.operands)
+                return replace(stmt, operands=operands, results=(made,))
+            case st.Select():
+                index = self._scalar(stmt.index)
+                return replace(stmt, source=new[0], index=index, result=made)
+            case st.Slice():
+                starts = tuple(self._scalar(x) for x in stmt.starts)
+                stops = tuple(self._scalar(x) for x in stmt.stops)
+                return replace(
+                    stmt, source=new[0], starts=starts, stops=stops, result=made
+                )
+            case _:
+                return replace(stmt, source=new[0], result=made)
+
+    # -- exchanges -----------------------------------------------------------
+
+    def _as(
+        self, whole: TensorView, wanted: Sharding, stmt: Statement | None
+    ) -> TensorView:
+        """Return ``whole`` lying as ``wanted``, after an exchange if need be."""
+        if (whole, wanted) in self.local:
+            return self.local[whole, wanted]
+        lies = self.lies[whole]
+        if (whole, REPLICATED) in self.local:
+            lies = REPLICATED
+        source = self.local[whole, lies]
+        line = stmt.line if stmt is not None else whole.source
+        made = tensor(self._shape(whole, wanted), whole.dtype, line)
+        if lies == REPLICATED and wanted.axis is not None:
+            starts: list[Scalar] = [sc.const(0)] * whole.ndim
+            stops = list(source.shape)
+            length = made.shape[wanted.axis]
+            starts[wanted.axis] = RANK * length
+            stops[wanted.axis] = RANK * length + length
+            steps = (1,) * whole.ndim
+            part = st.Slice(source, tuple(starts), tuple(stops), steps, made, line)
+            self.body.append(part)
+        else:
+            kind, axes = exchange(lies, wanted)
+            self.body.append(st.Communicate(kind, source, axes, made, line))
+        self.local[whole, wanted] = made
+        return made
+
+
+_KINDS = (
+    st.Launch,
+    st.Set,
+    st.Unary,
+    st.Binary,
+    st.Reduce,
+    st.Matmul,
+    st.Select,
+    st.Slice,
+    st.Permute,
+    st.Reshape,
+)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs over several ranks give what one gives, with the fewest collectives."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+import nfuser.host.statements as st
+from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
+from nfuser.host.lower_shardings import lower_shardings
+from nfuser.host.sharding import REPLICATED, Sharding
+from nfuser.host.virtual_ranks import VirtualRanks, spread, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.ir.tensor import TensorView
+
+RANKS = 4
+ROWS, COLUMNS = Sharding(axis=0), Sharding(axis=1)
+DATA = np.random.default_rng(0)
+
+
+def _array(*shape: int) -> Any:
+    return DATA.integers(-3, 4, shape).astype(np.float32) / 4
+
+
+class _Case:
+    """A program, how its tensors lie, and its inputs as one rank would have them."""
+
+    def __init__(
+        self,
+        hc: nfuser.HostIrContainer,
+        shardings: Mapping[TensorView, Sharding],
+        arrays: list[Any],
+    ) -> None:
+        self.program = hc.program()
+        self.shardings = shardings
+        self.arrays = arrays
+        self.lowered = lower_shardings(self.program, shardings, RANKS)
+
+    def collectives(self) -> list[str]:
+        body = self.lowered.body
+        return [s.kind for s in body if isinstance(s, st.Communicate)]
+
+    def check(self) -> None:
+        """Run on one rank and on all; compare."""
+        single = nfuser.HostIrEvaluator(self.program).run(self.arrays)
+        parts = [
+            spread(array, self.shardings.get(_tensor(x), REPLICATED), RANKS)
+            for x, array in zip(self.program.inputs, self.arrays, strict=True)
+        ]
+        evaluator = nfuser.HostIrEvaluator(self.lowered)
+        ranks = VirtualRanks(RANKS)
+        made = ranks.run(
+            lambda r: evaluator.run([p[r.rank] for p in parts], communicator=r)
+        )
+        for number, want in enumerate(single):
+            got = [outputs[number] for outputs in made]
+            lies = self.shardings.get(self.program.outputs[number])
+            if lies is None:
+                lies = _guessed(got[0], want)
+            np.testing.assert_allclose(whole(got, lies), want, rtol=1e-5, atol=1e-5)
+        counts = {kind: self.collectives().count(kind) for kind in self.collectives()}
+        assert ranks.counts == [counts] * RANKS
+
+
+def _tensor(given: Any) -> Any:
+    return given.value
+
+
+def _guessed(part: Any, want: Any) -> Sharding:
+    smaller = [k for k, n in enumerate(part.shape) if n != want.shape[k]]
+    return Sharding(axis=smaller[0]) if smaller else REPLICATED
+
+
+def _text(program: nfuser.HostProgram) -> str:
+    return re.sub(r"  # \S+:\d+$", "", str(program), flags=re.MULTILINE)
+
+
+def _gelu_program(
+    x_lies: Sharding, w_lies: Sharding, bias: bool = True
+) -> tuple[_Case, Any]:
+    with nfuser.FusionDefinition() as gelu:
+        t = gelu.define_tensor(shape=[-1, -1])
+        gelu.add_output(gelu.ops.gelu(t))
+    hc = nfuser.HostIrContainer("mlp")
+    x, w, b = hc.define_tensor([-1, 8]), hc.define_tensor([8, 12]), None
+    made = hc.matmul(x, w)
+    arrays = [_array(16, 8), _array(8, 12)]
+    if bias:
+        b = hc.define_tensor([12])
+        made = hc.binary("add", made, b)
+        arrays.append(_array(12))
+    made = hc.launch(gelu.fusion, made)
+    total = hc.reduce("sum", made, 0)
+    hc.add_output(total)
+    return _Case(hc, {x: x_lies, w: w_lies}, arrays), total
+
+
+def test_rows_of_a_product_to_the_sum_of_columns(golden: Callable[[str], None]) -> None:
+    case, _ = _gelu_program(ROWS, REPLICATED)
+    assert case.collectives() == ["allreduce_sum"]
+    golden(_text(case.lowered))
+    case.check()
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "kinds"),
+    [
+        (REPLICATED, COLUMNS, []),
+        (COLUMNS, ROWS, ["allreduce_sum"]),
+        (REPLICATED, ROWS, ["allreduce_sum"]),
+        (ROWS, COLUMNS, ["allgather"]),
+        (REPLICATED, REPLICATED, []),
+    ],
+)
+def test_other_ways_of_spreading_a_product(
+    x: Sharding, w: Sharding, kinds: list[str]
+) -> None:
+    case, _ = _gelu_program(x, w)
+    assert case.collectives()[: len(kinds)] == kinds
+    assert len(case.collectives()) <= len(kinds) + 1
+    case.check()
+
+
+def test_a_product_that_ends_in_parts() -> None:
+    hc = nfuser.HostIrContainer()
+    x, w = hc.define_tensor([16, 8]), hc.define_tensor([8, 12])
+    product = hc.matmul(x, w)
+    result = hc.unary("tanh", product)
+    hc.add_output(result)
+    shardings = {x: COLUMNS, w: ROWS, result: ROWS}
+    case = _Case(hc, shardings, [_array(16, 8), _array(8, 12)])
+    assert case.collectives() == ["reduce_scatter_sum"]
+    case.check()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_layer_norm(axis: int, golden: Callable[[str], None]) -> None:
+    hc = nfuser.HostIrContainer("layer_norm")
+    x = hc.define_tensor([-1, -1])
+    rows, columns = x.shape
+    mean = hc.binary("divide", hc.reduce("sum", x, 1), columns)
+    away = hc.binary("subtract", x, hc.reshape(mean, (rows, 1)))
+    squares = hc.reduce("sum", hc.binary("multiply", away, away), 1)
+    spread_ = hc.unary(
+        "sqrt", hc.binary("add", hc.binary("divide", squares, columns), 1)
+    )
+    hc.add_output(hc.binary("divide", away, hc.reshape(spread_, (rows, 1))))
+    case = _Case(hc, {x: Sharding(axis=axis)}, [_array(8, 20)])
+    # The mean and the deviation of whole rows need what all ranks have of them.
+    assert case.collectives() == ["allreduce_sum"] * (2 * axis)
+    case.check()
+    golden(_text(case.lowered))
+
+
+def test_transposing_shardings_is_one_exchange() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1, 5])
+    moved = hc.set(x)
+    hc.add_output(moved)
+    back = hc.binary("add", moved, 1.0)
+    hc.add_output(back)
+    shardings = {x: ROWS, moved: COLUMNS, back: COLUMNS}
+    case = _Case(hc, shardings, [_array(8, 12, 5)])
+    assert case.collectives() == ["all_to_all"]
+    case.check()
+
+
+def test_a_permuted_axis_needs_no_exchange() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    turned = hc.permute(x, (1, 0))
+    hc.add_output(turned)
+    hc.add_output(hc.reduce("max", turned, 0))
+    case = _Case(hc, {x: ROWS, turned: COLUMNS}, [_array(8, 6)])
+    assert case.collectives() == []
+    case.check()
+
+
+def test_what_is_needed_twice_is_exchanged_once() -> None:
+    hc = nfuser.HostIrContainer()
+    x, w = hc.define_tensor([-1, 8]), hc.define_tensor([8, 8])
+    first = hc.matmul(x, w)
+    second = hc.matmul(hc.permute(w, (1, 0)), hc.permute(x, (1, 0)))
+    for made in (first, second):
+        hc.add_output(made)
+    case = _Case(
+        hc,
+        {x: ROWS, first: REPLICATED, second: REPLICATED, w: REPLICATED},
+        [_array(8, 8), _array(8, 8)],
+    )
+    case.check()
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    total = hc.reduce("sum", x, 0)
+    for name in ("exp", "tanh", "sin"):
+        hc.add_output(hc.unary(name, total))
+    case = _Case(hc, {x: ROWS}, [_array(8, 6)])
+    assert case.collectives() == ["allreduce_sum"]
+    case.check()
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+def test_folds_are_completed(name: str) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.add_output(hc.reduce(name, x, (0, 1)))
+    case = _Case(hc, {x: ROWS}, [_array(8, 6)])
+    assert case.collectives() == [f"allreduce_{name}"]
+    case.check()
+
+
+def test_what_cannot_be_spread_is_refused() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([6, 4])
+    hc.add_output(hc.set(x))
+    with pytest.raises(ShapeError, match="size 6 has no 4 equal parts"):
+        lower_shardings(hc.program(), {x: ROWS}, 4)
+    with pytest.raises(ArgumentError, match="has no axis 2"):
+        lower_shardings(hc.program(), {x: Sharding(axis=2)}, 2)
+    work = hc.allocate((6, 4), np.float32)
+    hc.set(x, out=work)
+    with pytest.raises(UnsupportedError, match="Allocate: not spread over ranks"):
+        lower_shardings(hc.program(), {x: ROWS}, 2)
+
+
+def test_a_rank_that_fails_stops_the_others() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.reduce("sum", x, 0))
+    program = lower_shardings(hc.program(), {x: ROWS}, RANKS)
+    evaluator = nfuser.HostIrEvaluator(program)
+
+    def body(rank: Any) -> Any:
+        if rank.rank == 2:
+            raise RuntimeError("rank 2 is gone")
+        return evaluator.run([np.ones(3, np.float32)], communicator=rank)
+
+    with pytest.raises(RuntimeError, match="rank 2 is gone"):
+        VirtualRanks(RANKS).run(body)
+    with pytest.raises(HostError, match="was run without ranks"):
+        evaluator.run([np.ones(3, np.float32)])
