@@ -20,7 +20,7 @@ from nfuser.errors import ArgumentError, HostError, NfuserError
 from nfuser.host.arrays import arrays_of
 from nfuser.host.bind import bind_inputs, bind_outputs, common_home
 from nfuser.host.frame import Frame
-from nfuser.host.host_ir import owners
+from nfuser.host.memory import Memory
 from nfuser.host.statement_text import Printer
 from nfuser.host.statements import line_of
 from nfuser.host.steps import Steps
@@ -54,11 +54,11 @@ class Interpreter:
         verify(program)
         self.program = program
         self.streams = streams
-        self.owner = owners(program.aliases)
+        memory = Memory(program)
         self._kept: dict[tuple[Any, ...], list[Any]] = {}
-        made = Steps(self.owner, call, self._run, self._allocate, self._release)
+        made = Steps(memory, call, self._run, self._allocate, self._release)
         self._steps = made.block(program.body)
-        self._outputs = [self.owner.get(t, t) for t in program.outputs]
+        self._outputs = [memory.owner.get(t, t) for t in program.outputs]
 
     def __call__(
         self,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.host.statements as st
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.host.host_ir import HostProgram, owners
+from nfuser.host.host_ir import HostProgram
+from nfuser.host.memory import Memory
 from nfuser.host.rules import STREAMS
 from nfuser.host.stream_axes import Cut, source_cuts
 from nfuser.host.verify import verify
@@ -62,21 +63,16 @@ class _Sliced:
     keeps: bool
 
 
-_VIEWS = (st.Select, st.AliasSelect, st.Slice, st.Permute, st.Reshape)
-
-
 class _Lowering:
     def __init__(
         self, program: HostProgram, bindings: Mapping[TensorView, int]
     ) -> None:
         self.program = program
-        self.owner = owners(program.aliases)
+        self.memory = Memory(program)
+        self.owner = self.memory.owner
         self.loops = sum(isinstance(s, st.For) for s in st.walk(program.body))
         self.given = {
             x.value for x in program.inputs if isinstance(x.value, TensorView)
-        }
-        self.looks_at = {
-            s.result: s.source for s in program.body if isinstance(s, _VIEWS)
         }
         self._check(bindings)
         self.bindings = {t: axis % t.ndim for t, axis in bindings.items()}
@@ -140,7 +136,7 @@ class _Lowering:
         for source, cut in zip(st.reads(stmt), cuts, strict=True):
             owner = self.owner.get(result, result)
             same = self.owner.get(source, source) is owner and cut.axis == axis
-            if self._key(source) is self._key(result) and not same:
+            if self.memory.root(source) is self.memory.root(result) and not same:
                 message = (
                     "a slice over streams may not write what other slices read"
                     f"{st.line_of(stmt)}"
@@ -154,21 +150,13 @@ class _Lowering:
         if any(s.extent is not new.extent for s in group):
             return False
         axes = {s.stmt.result: s.axis for s in group}
-        memory = {self._key(t) for t in axes}
+        memory = {self.memory.root(t) for t in axes}
         for source, cut in zip(st.reads(new.stmt), new.cuts, strict=True):
-            if self._key(source) in memory and axes.get(source, -1) != cut.axis:
+            if self.memory.root(source) in memory and axes.get(source, -1) != cut.axis:
                 return False
         # What another slice still reads may not be written by this one.
-        read = {self._key(t) for s in group for t in st.reads(s.stmt)}
-        return self._key(new.stmt.result) not in read | memory
-
-    def _key(self, tensor_: TensorView) -> TensorView:
-        """Return the tensor whose memory ``tensor_`` uses."""
-        tensor_ = self.owner.get(tensor_, tensor_)
-        while tensor_ in self.looks_at:
-            found = self.looks_at[tensor_]
-            tensor_ = self.owner.get(found, found)
-        return tensor_
+        read = {self.memory.root(t) for s in group for t in st.reads(s.stmt)}
+        return self.memory.root(new.stmt.result) not in read | memory
 
     # -- loops ---------------------------------------------------------------
 
@@ -187,7 +175,7 @@ class _Lowering:
         inner = self._inner(group)
         for sliced in group:
             result = sliced.stmt.result
-            if result in held or self._key(result) in held:
+            if result in held or self.memory.root(result) in held:
                 continue
             stored = self._few(sliced) if result in inner else result
             whole[result] = stored

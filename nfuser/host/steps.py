@@ -20,9 +20,10 @@ from nfuser.host.frame import reader, shape_reader
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from nfuser.host.frame import Frame
+    from nfuser.host.memory import Memory
     from nfuser.host.statements import Operand, Statement, Stream
 
 Step: TypeAlias = "Callable[[Frame], None]"
@@ -39,13 +40,14 @@ class Steps:
 
     def __init__(
         self,
-        owner: Mapping[TensorView, TensorView],
+        memory: Memory,
         call: Call,
         run: Run,
         allocate: Callable[[Frame, tuple[int, ...], TensorView], Any],
         release: Callable[[Frame, Any], None],
     ) -> None:
-        self._owner = owner
+        self._owner = memory.owner
+        self._views = memory.views()
         self._call = call
         self._run = run
         self._allocate = allocate
@@ -117,6 +119,8 @@ class Steps:
 
     def _free(self, key: TensorView, frame: Frame) -> None:
         is_own = key in frame.made
+        for view in self._views.get(key, ()):
+            frame.drop(view)
         array = frame.drop(key)
         if is_own and array is not None:
             self._release(frame, array)
