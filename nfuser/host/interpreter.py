@@ -43,8 +43,9 @@ class Interpreter:
     """A program ready to run; calls may overlap.
 
     ``call`` runs what the program launches on arrays and integers; it is given those
-    outputs that have memory, and may write there. On the CPU what is freed serves
-    later allocations, of this call or the next.
+    outputs that have memory, and may write there; what it makes shares no memory with
+    its operands. NumPy arrays that are freed serve later allocations, of this call or
+    the next.
     """
 
     def __init__(self, program: HostProgram, call: Call, streams: int) -> None:

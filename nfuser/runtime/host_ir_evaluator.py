@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.host.callee import flat
 from nfuser.host.interpreter import Interpreter
@@ -81,7 +83,9 @@ class HostIrEvaluator:
         if isinstance(function, Fusion):
             return self._cache_of(function).run(operands)
         execute = getattr(function, "execute", None)
-        return flat(function(*operands)) if execute is None else execute(operands)
+        if execute is not None:
+            return execute(operands)
+        return [_own(made, operands) for made in flat(function(*operands))]
 
     def _cache_of(self, fusion: Fusion) -> FusionExecutorCache:
         def make() -> FusionExecutorCache:
@@ -90,3 +94,10 @@ class HostIrEvaluator:
             )
 
         return self._caches.get(fusion, make)[0] if self._is_cached else make()
+
+
+def _own(made: Any, operands: list[Any]) -> Any:
+    """Return a copy of what a plain function gave back of its operands' memory."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray)]
+    shares = any(np.may_share_memory(made, x) for x in arrays)
+    return np.array(made) if shares else made

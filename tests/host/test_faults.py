@@ -76,6 +76,22 @@ def test_memory_is_used_again_by_the_next_call() -> None:
         assert timeline.peak_bytes == 2 * array.nbytes
 
 
+def test_memory_that_a_function_gave_back_is_not_used_again() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    work = hc.allocate(x.shape, np.float32)
+    hc.binary("add", x, 1.0, out=work)
+    same = hc.launch(np.ravel, work, like=[(x.shape, np.float32)])
+    hc.free(work)
+    other = hc.allocate(x.shape, np.float32)
+    hc.binary("multiply", x, 0.0, out=other)
+    hc.add_output(same)
+    hc.add_output(other)
+    first, second = nfuser.HostIrEvaluator(hc.program()).run([X[0]])
+    assert (first == 2).all()
+    assert not second.any()
+
+
 def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
     timeline = Timeline()
     hc = nfuser.HostIrContainer()
