@@ -221,11 +221,10 @@ class Values(Scopes):
         self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Place
     ) -> Value | None:
         """Return a quotient of all a row by one number as a product, if it is one."""
-        in_row = self.tile is not None and place.in_tile
-        divisor = sources[-1]
+        target, divisor = self.scheduled.target, sources[-1]
+        in_row = self.tile is not None and place.in_tile and target.kind == "cuda"
         if not in_row or self.place(divisor) != Place(in_tile=False, in_lane=False):
             return None
-        target = self.scheduled.target
         is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
         if expr.op is NEAR["divide"]:
             make = quotients.near

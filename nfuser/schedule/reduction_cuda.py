@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Space, find_space
 from nfuser.dtypes import DType
-from nfuser.ir.expr import ReduceOp
+from nfuser.ir.expr import Pointwise, ReduceOp
 from nfuser.schedule.expand import expand_moments, takes_one_pass
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.row_shape import power_of_two
@@ -34,6 +34,7 @@ LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocess
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
+SHARE_KEPT = 72  # registers of a thread that its part takes at most
 SHARE_SPARE = 28  # registers that long unrolled rows take besides
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
@@ -191,7 +192,9 @@ def _has_moments(fusion: Fusion) -> bool:
 def _register_budget(fusion: Fusion, threads: int) -> int:
     """Return the 32-bit registers of a thread that rows may take."""
     is_wide = any(t.dtype is DType.F64 for t in fusion.definition)
-    spare = 44 if is_wide else 28  # for addresses and what is being computed
+    names = {e.op.name for e in fusion.exprs if isinstance(e, Pointwise)}
+    # For addresses and what is being computed; quotients are products in f64.
+    spare = 44 if is_wide else 36 if "divide" in names else 28
     return min(65536 // max(threads, 256), 192) - spare
 
 
@@ -211,6 +214,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         # Columns meet twice in shared memory: in a block, and after an exchange.
         threads = min(threads, _most_across(fusion, width) // 2)
     room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
+    room = min(room, SHARE_KEPT)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
     steps = min(
@@ -226,7 +230,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     while least > resident and keep > LEAST_ACROSS:
         keep //= 2
         least = -(-places * keep // (steps * threads))
-    if not 1 < least <= resident:
+    if not 0 < least <= resident:
         return None
     fold = threads // keep
     tiles = -(-shape.rows // (keep * across))

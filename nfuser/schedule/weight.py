@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 PACKET_LIMIT = 128  # weight of a lane loop
 ROW_LIMIT = 256  # weight of all the steps that a thread goes along a kept row
-_LIGHT = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "divide"}
-_LIGHT |= {"exp_near", "divide_near"}
+_LIGHT = {
+    *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "divide"),
+    *("exp_near", "divide_near"),
+}
 
 
 def weight(fusion: Fusion) -> int:
