@@ -112,6 +112,8 @@ class NativeProgram:
                 if 0 in stmt.grid:
                     return
                 (self._cuda if self._device.is_cuda else self._cpu)(stmt)
+            case _:
+                raise NotNativeError  # a statement that came later than this
 
     def _put(self, code: int, *words: int) -> None:
         self.words += [code, 8 * (2 + len(words)), *words]
