@@ -51,11 +51,12 @@ class Frame:
         self.origin = library.current()
         self.streams: dict[object, Any] = {}  # what GetStream and Record gave
         self.home: dict[TensorView, Any] = {}
-        self.used: dict[TensorView, dict[Any, None]] = {}
-        self.pending: dict[Any, None] = {}  # streams that the caller's must wait for
+        # Streams are compared, not hashed: not every library's can be.
+        self.used: dict[TensorView, list[Any]] = {}
+        self.pending: list[Any] = []  # streams that the caller's must wait for
         self.made: dict[TensorView, int] = {}  # bytes of what this run allocated
         self.begin: tuple[Any, Any] | None = None  # of a parallel loop: stream, event
-        self.joined: dict[Any, None] = {}  # streams that this loop gave work to
+        self.joined: list[Any] = []  # streams that this loop gave work to
         self.size = self.peak = 0
 
     # -- memory --------------------------------------------------------------
@@ -90,11 +91,13 @@ class Frame:
     def note(self, owners: Iterable[TensorView]) -> None:
         """Remember on which stream arrays were used, where it is not their own."""
         stream = self.library.current()
-        if stream != self.origin:
-            self.pending[stream] = None
+        if stream != self.origin and stream not in self.pending:
+            self.pending.append(stream)
         for tensor in owners:
             if self.home.get(tensor, stream) != stream:
-                self.used.setdefault(tensor, {})[stream] = None
+                used = self.used.setdefault(tensor, [])
+                if stream not in used:
+                    used.append(stream)
 
     def enter(self) -> None:
         """Begin a parallel loop on the current stream."""
@@ -117,14 +120,14 @@ class Frame:
             if stream == caller:
                 if here not in self.joined:
                     self.library.wait(event)
-                    self.joined[here] = None
+                    self.joined.append(here)
                 return
         self.library.join(stream)
-        if here == self.origin:
-            self.pending.pop(stream, None)
+        if here == self.origin and stream in self.pending:
+            self.pending.remove(stream)
         for tensor, used in self.used.items():
-            if self.home.get(tensor) == here:
-                used.pop(stream, None)
+            if self.home.get(tensor) == here and stream in used:
+                used.remove(stream)
 
     def _wait(self, home: Any, others: Iterable[Any]) -> None:
         here = self.library.current()

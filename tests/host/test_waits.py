@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which stream waits for which, on a device that only writes it down."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.device.libraries import Device, Library
+from nfuser.errors import HostError
+from nfuser.host import interpreter
+from nfuser.host.arrays import Arrays
+from nfuser.host.assign_streams import assign_streams
+from nfuser.host.lower_streams import lower_streams
+
+X = np.arange(28, dtype=np.float32).reshape(7, 4)
+
+
+class _Stream:
+    """Not every library's streams can be hashed."""
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Stream) and self.name == other.name
+
+
+class _Device(Arrays):
+    """NumPy's arrays, as if they were on a device."""
+
+    def __init__(self) -> None:
+        super().__init__(Library.NUMPY, Device("cuda"))
+        self.log: list[str] = []
+        self.now = _Stream("caller")
+        self.events = 0
+
+    def current(self) -> Any:
+        return self.now
+
+    def side(self, number: int) -> Any:
+        return _Stream(f"side {number}")
+
+    def use(self, stream: Any) -> None:
+        self.now = stream
+
+    def join(self, stream: Any) -> None:
+        self.log.append(f"{self.now.name} waits for {stream.name}")
+
+    def record(self) -> Any:
+        self.events += 1
+        return f"event {self.events} of {self.now.name}"
+
+    def wait(self, event: Any) -> None:
+        self.log.append(f"{self.now.name} waits for {event}")
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> _Device:
+    made = _Device()
+
+    def empty(library: Any, where: Any, shape: Any, strides: Any, dtype: Any) -> Any:
+        return np.empty(shape, dtype.numpy)
+
+    monkeypatch.setattr(interpreter, "arrays_of", lambda library, where: made)
+    monkeypatch.setattr(interpreter, "empty", empty)
+    return made
+
+
+def _run(program: nfuser.HostProgram, *arrays: Any, streams: int = 4) -> list[Any]:
+    evaluator = nfuser.HostIrEvaluator(program, number_of_streams=streams)
+    return evaluator.run(list(arrays))
+
+
+def test_a_parallel_loop_waits_once_for_each_stream(device: _Device) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    first = hc.set(x)
+    second = hc.set(first)
+    hc.add_output(second)
+    program = lower_streams(hc.program(), {first: 0, second: 0})
+    np.testing.assert_array_equal(_run(program, X, streams=2)[0], X)
+    assert device.log == [
+        "side 0 waits for event 1 of caller",
+        "side 1 waits for event 1 of caller",
+        "caller waits for side 0",
+        "caller waits for side 1",
+    ]
+
+
+def test_independent_statements_wait_for_what_they_need(device: _Device) -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
+    left, right = hc.unary("exp", x), hc.unary("sin", y)
+    hc.add_output(hc.binary("add", left, right))
+    made = _run(assign_streams(hc.program()), X, X)
+    np.testing.assert_allclose(made[0], np.exp(X) + np.sin(X))
+    assert device.log == [
+        "side 0 waits for event 1 of caller",
+        "side 0 waits for event 2 of caller",
+        "caller waits for side 0",
+    ]
+
+
+def test_memory_used_elsewhere_is_waited_for_before_it_goes(device: _Device) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    work = hc.binary("add", x, 1.0)
+    caller = hc.get_stream()
+    hc.set_stream(hc.stream(3))
+    hc.synchronize(caller)
+    read = hc.binary("multiply", work, 2.0)
+    hc.set_stream(caller)
+    hc.free(work)
+    hc.add_output(read)
+    np.testing.assert_array_equal(_run(hc.program(), X)[0], (X + 1) * 2)
+    assert device.log[:2] == ["side 3 waits for caller", "caller waits for side 3"]
+
+
+def test_the_caller_waits_for_what_the_program_left_running(device: _Device) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.set_stream(hc.stream(1))
+    hc.add_output(hc.unary("exp", x))
+    _run(hc.program(), X)
+    assert device.log == ["caller waits for side 1"]
+    assert device.now.name == "caller"
+
+
+def test_a_fault_goes_back_to_the_callers_stream(device: _Device) -> None:
+    def fail(x: Any) -> Any:
+        raise MemoryError
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.set_stream(hc.stream(1))
+    work = hc.unary("exp", x)
+    hc.add_output(hc.launch(fail, work, like=[(x.shape, np.float32)]))
+    with pytest.raises(HostError, match="launch fail"):
+        _run(hc.program(), X)
+    assert device.now.name == "caller"
+    assert device.log == ["caller waits for side 1"]
