@@ -16,6 +16,7 @@ from nfuser.frontend.definition_creation import CREATION
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
 from nfuser.frontend.definition_ops import BINARY, GENERAL, REFUSED, TABLE, UNARY
+from nfuser.frontend.definition_scans import SCANS
 from nfuser.frontend.definition_shapes import SHAPES
 from nfuser.frontend.definition_types import DataType
 
@@ -36,7 +37,7 @@ _AXES = {"expand_dims", "flip", "moveaxis", "swapaxes"}
 def operations_page() -> str:
     """Return the lists and tables of all operations, in Markdown."""
     rest = [n for n in GENERAL if n not in {*_REDUCTIONS, *_NORMS, *_AXES, "full_like"}]
-    listed = {*UNARY, *BINARY, *SHAPES, *MOVES, *GATHERS, *CREATION, *GENERAL}
+    listed = {*UNARY, *BINARY, *SHAPES, *MOVES, *GATHERS, *CREATION, *GENERAL, *SCANS}
     several = [n for n in TABLE if n not in listed | _REDUCTIONS]
     refused = ", ".join(f"`{name}`" for name in sorted(REFUSED))
     return "\n\n".join(
@@ -45,6 +46,7 @@ def operations_page() -> str:
             f"**Of two**: {_names(BINARY)}",
             f"**Elementwise, with arguments**\n\n{_rows([*several, *rest])}",
             f"**Reductions and norms**\n\n{_rows([*_REDUCTIONS, *_NORMS])}",
+            f"**Scans**\n\n{_rows(SCANS)}",
             f"**Axes and sizes**\n\n{_rows([*SHAPES, *_AXES])}",
             f"**Moves**\n\n{_rows(MOVES)}",
             f"**Indices**\n\n{_rows(GATHERS)}",

@@ -29,6 +29,7 @@ from nfuser.ir.expr import (
     ReduceOp,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -146,6 +147,8 @@ class _Rebuild:
                 return [x for k, x in enumerate(source.shape) if k not in axes]
             case Permute(source, _, order):
                 return [source.shape[k] for k in order]
+            case Scan(_, source):
+                return list(source.shape)
             case Reduce(_, source, _, axes):
                 return [x for k, x in enumerate(source.shape) if k not in axes]
             case _:
@@ -161,7 +164,9 @@ def _stretched(operands: tuple[TensorView, ...], k: int, rank: int) -> Scalar:
 def _without_trivial_reduction(
     expr: Expr,
 ) -> tuple[list[Expr], tuple[TensorView, ...]]:
-    """Replace reductions over axes of extent 1; return what stands for the results."""
+    """Replace what folds axes of extent 1; return what stands for the results."""
+    if isinstance(expr, Scan) and expr.source.axes[expr.axis].is_broadcast:
+        return [], (expr.source,)
     if not isinstance(expr, Reduce):
         return [expr], results(expr)
     source = expr.source

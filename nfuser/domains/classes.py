@@ -21,6 +21,7 @@ from nfuser.ir.expr import (
     Reduce,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -115,6 +116,8 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
         case Pointwise() | Expand():
             shift = result.ndim - source.ndim
             return [(k, k + shift) for k in range(source.ndim)]
+        case Scan():
+            return [(k, k) for k in range(source.ndim)]
         case Permute(_, _, order):
             return [(axis, k) for k, axis in enumerate(order)]
         case Slice() | Concatenate() | Pad():

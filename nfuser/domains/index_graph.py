@@ -17,7 +17,7 @@ from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.ir.expr import Argument, Reduce, results, sources
+from nfuser.ir.expr import Argument, Reduce, Scan, results, sources
 from nfuser.ir.scalar import Datum
 from nfuser.ir.text import Names, expr_text
 
@@ -90,6 +90,11 @@ class _Walk:
             for result in expr.results:
                 self._note(expr, result, self._space.points[result])
             self._read(expr, expr.source, self._space.source_point(expr))
+            return
+        if isinstance(expr, Scan):
+            point = self._space.points[expr.result]
+            self._note(expr, expr.result, point)
+            self._read(expr, expr.source, point)
             return
         (result,) = results(expr)
         for point in self._evaluated(result):

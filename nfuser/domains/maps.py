@@ -28,6 +28,7 @@ from nfuser.ir.expr import (
     Reduce,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -84,10 +85,11 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     """Return each source of ``expr`` with the point at which it is read.
 
     A reduction is read at its result's point; its own sources are read at
-    ``reduced_point``, once for each step of its loops.
+    ``reduced_point``, once for each step of its loops. A scan reads its source where
+    it is read itself, but not only there: like a reduction it begins reads of its own.
     """
     match expr:
-        case Argument() | Constant() | FromScalar() | Iota() | Reduce():
+        case Argument() | Constant() | FromScalar() | Iota() | Reduce() | Scan():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

@@ -5,8 +5,9 @@ Axes that must run together form a class: a pointwise result's axes with those o
 operands, and so on through views that keep an extent. An axis that a reshape splits is
 the product of the classes of its parts. All reductions of a kernel fold the same
 classes; every output runs over the others, or over all. Classes say which loop drives
-which axis of a *root* (an output or a reduction); every other index is pulled from
-there (``maps.source_points``).
+which axis of a *root* (an output, a reduction or a scan); every other index is pulled
+from there (``maps.source_points``). A scan runs along classes as a reduction folds
+them, in their order, and keeps them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nfuser.domains.classes import AxisKey, Classes
 from nfuser.domains.maps import Point, Read, flat_index, reduced_point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
-from nfuser.ir.expr import Pointwise, Reduce, results, sources
+from nfuser.ir.expr import Pointwise, Reduce, Scan, results, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +67,7 @@ class Space:
 def find_space(fusion: Fusion) -> Space | Mismatch:
     """Return the space of ``fusion``, or why it has none."""
     classes = Classes(fusion)
-    single = len({*fusion.reductions, *fusion.outputs}) == 1
+    single = len({*fusion.reductions, *fusion.scans, *fusion.outputs}) == 1
     wanted = _wanted(fusion, classes, single)
     if isinstance(wanted, Mismatch):
         return wanted
@@ -86,6 +87,8 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
         rest = [k for a, k in enumerate(own) if a not in reduce.axes]
         folded[reduce] = indices([own[a] for a in reduce.axes])
         points.update(dict.fromkeys(reduce.results, indices(rest)))
+    for scan in fusion.scans:
+        points[scan.result] = indices(classes.of(scan.source, single))
     for output in fusion.outputs:
         if output not in points:
             points[output] = indices(classes.of(output, single))
@@ -105,16 +108,18 @@ def _wanted(
     """Return the classes of the kept and of the reduced loops."""
     kept: list[AxisKey] | None = None
     reduced: list[AxisKey] = []
-    for reduce in fusion.reductions:
-        own = classes.of(reduce.source, single)
-        folds = [k for a, keys in enumerate(own) if a in reduce.axes for k in keys]
-        rest = [k for a, keys in enumerate(own) if a not in reduce.axes for k in keys]
+    for expr in (*fusion.reductions, *fusion.scans):
+        axes = expr.axes if isinstance(expr, Reduce) else (expr.axis,)
+        own = classes.of(expr.source, single)
+        folds = [k for a, keys in enumerate(own) if a in axes for k in keys]
+        rest = [k for a, keys in enumerate(own) if a not in axes for k in keys]
         if _repeats([*folds, *rest]):
-            return Mismatch("an axis meets itself transposed", reduce.source)
+            return Mismatch("an axis meets itself transposed", expr.source)
         if kept is None:
             kept, reduced = rest, folds
-        elif set(folds) != set(reduced) or set(rest) != set(kept):
-            return Mismatch("it reduces other axes than the rest", reduce.result)
+        elif not _meets(expr, folds, reduced) or set(rest) != set(kept):
+            verb = "reduces" if isinstance(expr, Reduce) else "scans"
+            return Mismatch(f"it {verb} other axes than the rest", results(expr)[0])
     for output in fusion.outputs:
         own = [k for keys in classes.of(output, single) for k in keys]
         if _repeats(own):
@@ -124,6 +129,11 @@ def _wanted(
         if set(own) not in (set(kept), set(kept) | set(reduced)):
             return Mismatch("it runs over other axes than the rest", output)
     return kept or [], reduced
+
+
+def _meets(expr: Reduce | Scan, own: list[AxisKey], others: list[AxisKey]) -> bool:
+    """Tell whether loops can fold both; a scan goes along them in one order only."""
+    return set(own) == set(others) and (own == others or isinstance(expr, Reduce))
 
 
 def _repeats(keys: list[AxisKey]) -> bool:
@@ -145,7 +155,7 @@ def _levels(fusion: Fusion) -> dict[Reduce, int]:
 def reads(fusion: Fusion, begin: list[Read]) -> Iterator[Read]:
     """Yield each tensor and point that those to ``begin`` at need, sources last.
 
-    The walk stops at reductions: what they fold is a root of its own.
+    The walk stops at reductions and scans: what they fold is a root of its own.
     """
     seen = set(begin)
     stack = list(reversed(begin))
@@ -163,11 +173,12 @@ def roots(fusion: Fusion, space: Space) -> list[Read]:
     """Return where a kernel begins to read: at its outputs, and what it folds."""
     found = [(t, space.points[t]) for t in fusion.outputs]
     found += [(r.source, space.source_point(r)) for r in fusion.reductions]
+    found += [(s.source, space.points[s.result]) for s in fusion.scans]
     return list(dict.fromkeys(found))
 
 
 def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
-    """Refuse what would read a reduction at a point where it is not evaluated.
+    """Refuse what would read a reduction or scan at a point where it is not evaluated.
 
     Refuse too what reads its tensors at too many points: k rotations in a row read
     2**k of them, and a kernel that computes everything so often is better cut.
@@ -175,8 +186,10 @@ def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
     budget = POINTS * _work(fusion.exprs) + SPARE
     for tensor, point in reads(fusion, roots(fusion, space)):
         expr = fusion.definition[tensor]
-        if isinstance(expr, Reduce) and point.index != space.points[tensor].index:
-            return Mismatch("a reduction is read at another index", tensor)
+        folds = isinstance(expr, Reduce | Scan)
+        if folds and point.index != space.points[tensor].index:
+            kind = "scan" if isinstance(expr, Scan) else "reduction"
+            return Mismatch(f"a {kind} is read at another index", tensor)
         budget -= _work((expr,))
         if budget < 0:
             return Mismatch("it is evaluated at too many indices", tensor)

@@ -19,6 +19,7 @@ from nfuser.frontend.definition_compound import COMPOUND, integer_of
 from nfuser.frontend.definition_creation import CREATION
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
+from nfuser.frontend.definition_scans import SCANS
 from nfuser.frontend.definition_shapes import SHAPES
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ GENERAL = (
     *("nan_to_num", "round_to"),
 )
 _LATER = (
-    *("scatter", "cumsum", "cumprod", "cummin", "cummax", "topk", "argsort"),
+    *("scatter", "topk", "argsort"),
     *("matmul", "linear", "grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
@@ -135,6 +136,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     **SHAPES,
     **MOVES,
     **GATHERS,
+    **SCANS,
     **CREATION,
 }
 

@@ -214,10 +214,34 @@ class Reduce:
         return self.results[0]
 
 
+@node
+class Scan:
+    """Fold ``axis`` of the source, and keep what there is after each element.
+
+    ``op`` is one of those that fold equal things in any grouping: sum, product,
+    maximum, minimum, any, all.
+    """
+
+    op: ReduceOp
+    source: TensorView
+    result: TensorView
+    axis: int
+
+
+SCANS = frozenset(
+    {
+        ReduceOp.SUM,
+        ReduceOp.PROD,
+        ReduceOp.MAX,
+        ReduceOp.MIN,
+        ReduceOp.ANY,
+        ReduceOp.ALL,
+    }
+)
 View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Remap
 Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Reduce
+Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Reduce | Scan
 
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
@@ -242,6 +266,7 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             | Reshape()
             | Remap()
             | Reduce()
+            | Scan()
         ):
             return (expr.source,)
         case _:

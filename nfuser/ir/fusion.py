@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Pad,
     Pointwise,
     Reduce,
+    Scan,
     Take,
     results,
     sources,
@@ -64,6 +65,11 @@ class Fusion:
     def reductions(self) -> tuple[Reduce, ...]:
         """The reductions, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, Reduce))
+
+    @cached_property
+    def scans(self) -> tuple[Scan, ...]:
+        """The scans, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, Scan))
 
     def __repr__(self) -> str:
         return f"<Fusion {self.name}: {len(self.exprs)} expressions>"

@@ -23,6 +23,7 @@ from nfuser.ir.expr import (
     Reduce,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -114,6 +115,8 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.name}({listed}{order})"
         case Reduce(op, source, _, axes):
             return f"{op.value}({names.tensor(source)}, axes={axes})"
+        case Scan(op, source, _, axis):
+            return f"cum{op.value}({names.tensor(source)}, axis={axis})"
         case Pad(source, fill):
             operands = f"{names.tensor(source)}, {names.tensor(fill)}"
             return f"pad({operands}, {_expansions(expr, names)})"

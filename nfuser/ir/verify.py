@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
+    SCANS,
     Concatenate,
     Expand,
     ExpandDims,
@@ -18,6 +19,7 @@ from nfuser.ir.expr import (
     ReduceOp,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -67,6 +69,10 @@ def _problem(expr: Expr) -> str | None:
             fits = all(t.shape == tuple(kept) for t in expr.results)
             fits &= len(expr.results) == (2 if op is ReduceOp.MOMENTS else 1)
             return None if fits else "the results' axes do not fit"
+        case Scan(op, source, result, axis):
+            fits = source.shape == result.shape and source.dtype is result.dtype
+            fits &= op in SCANS and 0 <= axis < source.ndim
+            return None if fits else "a scan keeps shape and dtype"
         case _:
             return _axes_problem(expr)
 

@@ -33,6 +33,7 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.prefetch import Prefetch, prefetch
+from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
 from nfuser.lower.values import Values, packets
@@ -105,17 +106,20 @@ class _Builder:
     # -- the whole -----------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        if self.levels == 0:
+        if self.fusion.scans:
+            lower_scans(self.values, self._store)
+        elif self.levels == 0:
             self._store_rows()
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
-        items = self.nest.leaf(Binding.UNROLLED) if self.levels == 0 else None
+        is_flat = self.levels == 0 and not self.fusion.scans
+        items = self.nest.leaf(Binding.UNROLLED) if is_flat else None
         if items is not None:
             once = items.extent is sc.const(1)
             body = body if once else (For(items.index, items.extent, body),)
             body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
-        elif self.levels == 0:
+        elif is_flat:
             for bound in self.nest.kept_bounds:
                 body = guarded(sc.less(bound.index, bound.extent), body)
         if turn := self._turn():

@@ -13,7 +13,7 @@ import numpy as np
 
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
-from nfuser.ir.expr import Reduce, ReduceOp
+from nfuser.ir.expr import Reduce, ReduceOp, Scan
 from nfuser.lower.kernel_ir import Call, IndexValue, Number, Value, Var
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def state_dtypes(reduce: Reduce, *, compensated: bool = False) -> list[DType]:
     return [own, DType.I64] if reduce.op in _ARGS else [own]
 
 
-def initial(reduce: Reduce) -> list[Number]:
+def initial(reduce: Reduce | Scan) -> list[Number]:
     """Return the state of no elements."""
     dtype = reduce.source.dtype.compute
     largest = np.iinfo(np.int64).max
@@ -81,7 +81,7 @@ def _extreme(dtype: DType, sign: int) -> Number:
     return Number(int(limits.max if sign > 0 else limits.min), dtype)
 
 
-def is_compensated(reduce: Reduce, state: State) -> bool:
+def is_compensated(reduce: Reduce | Scan, state: State) -> bool:
     """Tell whether ``state`` carries the rounding errors of a sum beside it."""
     return reduce.op is ReduceOp.SUM and len(state) == 2
 
@@ -94,7 +94,7 @@ def lifted(reduce: Reduce, element: Value, index: Scalar) -> State:
 
 
 def combined(
-    reduce: Reduce, a: State, b: State, emit: Emit, *, reassociate: bool
+    reduce: Reduce | Scan, a: State, b: State, emit: Emit, *, reassociate: bool
 ) -> State:
     """Return the state of what ``a`` and ``b`` hold together."""
     if reduce.op in _ARGS:
@@ -127,7 +127,7 @@ def _two_sum(a: State, b: State, emit: Emit) -> State:
     return [total, add(kept, b[1]) if len(b) == 2 else kept]
 
 
-def _better(reduce: Reduce, a: State, b: State, emit: Emit) -> State:
+def _better(reduce: Reduce | Scan, a: State, b: State, emit: Emit) -> State:
     """Keep the better element; of equals, and of NaNs, the first."""
     wins = "greater" if reduce.op is ReduceOp.ARGMAX else "less"
 

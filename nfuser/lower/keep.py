@@ -13,6 +13,7 @@ from nfuser.ir.expr import (
     Pad,
     Pointwise,
     Reduce,
+    Scan,
     sources,
 )
 from nfuser.ir.point_op import CAST, is_copy
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.lower.values import Values
 
 
-_MADE = (Pointwise, Argument, Reduce, Pad, Concatenate)
+_MADE = (Pointwise, Argument, Reduce, Scan, Pad, Concatenate)
 
 
 def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
@@ -81,7 +82,9 @@ def _is_worth_keeping(values: Values, key: Key) -> bool:
     exprs = toposort(
         [values.definition[key[0]]],
         lambda e: (
-            [] if isinstance(e, Reduce) else [values.definition[t] for t in sources(e)]
+            []
+            if isinstance(e, Reduce | Scan)
+            else [values.definition[t] for t in sources(e)]
         ),
     )
     return any(isinstance(e, Pointwise) and e.op.is_costly for e in exprs)

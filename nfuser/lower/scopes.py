@@ -21,6 +21,7 @@ from nfuser.ir.expr import (
     Iota,
     Pad,
     Reduce,
+    Scan,
 )
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
@@ -148,7 +149,7 @@ class Scopes:
                     else []
                 )
                 places = self._places_of([*moving, *point.guard])
-            case Iota() | Reduce():
+            case Iota() | Reduce() | Scan():
                 places = self._places_of(list(point))
             case Pad() | Concatenate():
                 places = self._places_of([c for _, p in inner for c in p.guard])

@@ -186,10 +186,11 @@ class Values(Scopes):
         return total
 
     def step_index(self) -> Scalar:
-        """Return the number of the current step of the loops of a row."""
+        """Return the number of the current step of the unrolled loops of a row."""
         total: Scalar = sc.const(0)
         for leaf in self.nest.reduced:
-            if not leaf.binding.is_bound and leaf.extent is not sc.const(1):
+            # What is kept is read again before the next turn of a serial loop.
+            if leaf.binding is Binding.UNROLLED and leaf.extent is not sc.const(1):
                 total = total * leaf.extent + leaf.index
         return total
 

@@ -48,7 +48,8 @@ def _kept(
     return views.expand_dims(b, x, axes) if keepdims else x
 
 
-def _summed(x: TensorView, dtype: DType | None) -> DType:
+def summed(x: TensorView, dtype: DType | None) -> DType:
+    """Return the dtype in which ``x`` adds up: small integers in 64 bits."""
     if dtype is not None:
         return dtype
     if x.dtype.is_bool or x.dtype.kind == "i":
@@ -65,7 +66,7 @@ def sum(
     keepdims: bool = False,
 ) -> TensorView:
     """Return the sum; small integers add up in 64 bits."""
-    operand = b.cast(x, _summed(x, dtype))
+    operand = b.cast(x, summed(x, dtype))
     if operand.dtype.is_bool:
         return _reduce(b, ReduceOp.ANY, operand, axis, keepdims)
     return _reduce(b, ReduceOp.SUM, operand, axis, keepdims)
@@ -80,7 +81,7 @@ def prod(
     keepdims: bool = False,
 ) -> TensorView:
     """Return the product; small integers multiply in 64 bits."""
-    operand = b.cast(x, _summed(x, dtype))
+    operand = b.cast(x, summed(x, dtype))
     if operand.dtype.is_complex:
         raise parts.refuse("prod")
     if operand.dtype.is_bool:

@@ -21,6 +21,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     ReduceOp,
+    Scan,
     results,
     sources,
 )
@@ -81,7 +82,7 @@ class _Splitter:
                 zero = replace(real)
                 self.exprs += [replace(expr, result=real), Constant(0.0, zero)]
                 self._pairs[expr.result] = (real, zero)
-            case Reduce(op) if op is not ReduceOp.SUM:
+            case Reduce(op) | Scan(op) if op is not ReduceOp.SUM:
                 message = f"no complex form of {op.value}"
                 raise VerifyError(message)
             case _:

@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
     ReduceOp,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -78,6 +79,9 @@ def _strides(
             # NumPy moves the axis to the end and copies: these come in C order.
             shape = shapes[made[0]]
             return dense(shape, range(len(shape) - 1, -1, -1))
+        case Scan(_, source, result):
+            whole = _stretch(source, found[source], shapes, shapes[source])
+            return dense(shapes[result], axis_order(result.ndim, [whole]))
         case Pad(source, _, result):
             return _like(shapes[result], shapes[source], found[source])
         case Concatenate(parts, result):

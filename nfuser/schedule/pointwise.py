@@ -47,6 +47,8 @@ class Pointwise:
         """Take everything that has one space and no reduction."""
         if fusion.reductions:
             return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+        if fusion.scans:
+            return Rejection(self.name, "it scans", fusion.scans[0].result)
         found = find_space(fusion)
         if isinstance(found, Mismatch):
             return Rejection(self.name, found.reason, found.tensor)

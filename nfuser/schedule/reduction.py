@@ -39,6 +39,8 @@ class Reduction:
         """Take what reduces, all reductions over the same loops."""
         if not fusion.reductions:
             return Rejection(self.name, "it does not reduce")
+        if fusion.scans:
+            return Rejection(self.name, "it scans too", fusion.scans[0].result)
         found = find_space(fusion)
         if isinstance(found, Mismatch):
             return Rejection(self.name, found.reason, found.tensor)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
+from nfuser.schedule.scan import Scans
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.scheduled import Rejection, Scheduler
 
-SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction())
+SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans())
 
 
 def find_scheduler(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:

@@ -175,6 +175,44 @@ class ReductionHeuristic:
 
 
 @value
+class ScanHeuristic:
+    """How a fusion with scans runs.
+
+    ``inner``: the scanned loops run along memory. ``fold`` threads share one row and
+    ``keep`` rows (or packets of columns) share one block; at each step along a row a
+    thread takes ``items`` packets of it. A CPU thread takes a whole row.
+    """
+
+    kept: Groups
+    reduced: Groups
+    patterns: Patterns
+    inner: bool
+    width: int
+    fold: int
+    keep: int
+    items: int
+    wide_index: bool
+    packed: Packed = frozenset()
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.fold * self.keep
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
+
+    def __str__(self) -> str:
+        way = "inner" if self.inner else "outer"
+        return (
+            f"scan({way}, width={self.width}, threads={self.fold}x{self.keep}, "
+            f"items={self.items})"
+        )
+
+
+@value
 class TransposeHeuristic:
     """How a fusion without reductions runs whose accesses lie along different axes.
 
@@ -218,7 +256,9 @@ class TransposeHeuristic:
         )
 
 
-Heuristic: TypeAlias = PointwiseHeuristic | ReductionHeuristic | TransposeHeuristic
+Heuristic: TypeAlias = (
+    PointwiseHeuristic | ReductionHeuristic | ScanHeuristic | TransposeHeuristic
+)
 
 
 @node
@@ -276,6 +316,7 @@ __all__ = [
     "PointwiseHeuristic",
     "ReductionHeuristic",
     "Rejection",
+    "ScanHeuristic",
     "Scheduled",
     "Scheduler",
     "Tile",

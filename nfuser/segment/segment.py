@@ -18,6 +18,7 @@ from nfuser.ir.expr import (
     Iota,
     Pointwise,
     Reduce,
+    Scan,
     results,
     sources,
 )
@@ -340,7 +341,7 @@ _MOST_SIBLINGS = 64
 def _is_dear(expr: Expr) -> bool:
     if isinstance(expr, Pointwise):
         return expr.op.is_costly
-    return isinstance(expr, Reduce)
+    return isinstance(expr, Reduce | Scan)
 
 
 def _is_free(expr: Expr) -> bool:

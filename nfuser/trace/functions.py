@@ -19,6 +19,7 @@ import nfuser.trace.joins as joins
 import nfuser.trace.moves as moves
 import nfuser.trace.pads as pads
 import nfuser.trace.refusals as refusals
+import nfuser.trace.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.sizes import sizes
@@ -441,7 +442,7 @@ def _table() -> dict[str, Any]:
     table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= _OTHERS
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
-    for more in (moves, joins, pads, gathers, creation):
+    for more in (moves, joins, pads, gathers, scans, creation):
         table |= more.HANDLERS
     return table | {"matmul": _refused("matmul")}
 

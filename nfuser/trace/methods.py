@@ -40,6 +40,7 @@ class Methods(Operators):
     max, min = _method("max"), _method("min")
     var, std = _method("var"), _method("std")
     any, all = _method("any"), _method("all")
+    cumsum, cumprod = _method("cumsum"), _method("cumprod")
     argmax, argmin = _method("argmax"), _method("argmin")
     clip, round = _method("clip"), _method("round")
     conj = conjugate = _method("conj")

@@ -38,14 +38,26 @@ def _tracer_of(items: Iterable[Any]) -> Tracer | None:
 def _function(name: str, handler: Any = None) -> Callable[..., Any]:
     handler = handler or HANDLERS[name]
     plain: Any = FUNCTIONS.get(name) or getattr(np, name)
+    return _named(_either(plain, handler), name)
 
+
+def _ufunc(name: str) -> Any:
+    """Return a function that can also ``accumulate``."""
+    function: Any = _function(name)
+    plain: Any = getattr(np, name).accumulate
+    scan = f"{name}.accumulate"
+    function.accumulate = _named(_either(plain, HANDLERS[scan]), scan)
+    return function
+
+
+def _either(plain: Any, handler: Any) -> Callable[..., Any]:
     def function(*args: Any, **options: Any) -> Any:
         tracer = _tracer_of((*args, *options.values()))
         if tracer is None:
             return plain(*args, **options)
         return handler(tracer, *args, **options)
 
-    return _named(function, name)
+    return function
 
 
 def _named(function: Any, name: str) -> Callable[..., Any]:
@@ -59,7 +71,7 @@ abs = _function("abs")
 absolute = _function("absolute")
 acos = _function("acos")
 acosh = _function("acosh")
-add = _function("add")
+add = _ufunc("add")
 angle = _function("angle")
 arccos = _function("arccos")
 arccosh = _function("arccosh")
@@ -132,10 +144,10 @@ logical_and = _function("logical_and")
 logical_not = _function("logical_not")
 logical_or = _function("logical_or")
 logical_xor = _function("logical_xor")
-maximum = _function("maximum")
-minimum = _function("minimum")
+maximum = _ufunc("maximum")
+minimum = _ufunc("minimum")
 mod = _function("mod")
-multiply = _function("multiply")
+multiply = _ufunc("multiply")
 nan_to_num = _function("nan_to_num")
 negative = _function("negative")
 nextafter = _function("nextafter")
@@ -187,6 +199,13 @@ std = _function("std")
 sum = _function("sum")
 var = _function("var")
 var_mean = _function("var_mean")
+
+cumprod = _function("cumprod")
+cumsum = _function("cumsum")
+cumulative_prod = _function("cumulative_prod")
+cumulative_sum = _function("cumulative_sum")
+nancumprod = _function("nancumprod")
+nancumsum = _function("nancumsum")
 
 layer_norm = _function("layer_norm")
 log_softmax = _function("log_softmax")
@@ -352,6 +371,10 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
     "deg2rad",
     "degrees",
     "divide",
@@ -438,6 +461,8 @@ __all__ = [
     "multiply",
     "nan",
     "nan_to_num",
+    "nancumprod",
+    "nancumsum",
     "ndim",
     "negative",
     "newaxis",

@@ -49,6 +49,9 @@ class NumpyProtocols(Standin):
             axis = options.pop("axis", 0)
             x, *rest = inputs
             return tracer.handlers[_REDUCTIONS[name]](tracer, x, axis, *rest, **options)
+        scan = tracer.handlers.get(f"{name}.{method}")
+        if scan is not None:
+            return scan(tracer, *inputs, **options)
         if method != "__call__":
             raise refusals.function(f"{name}.{method}")
         handler = tracer.handlers.get(name)

@@ -74,6 +74,37 @@ def choosing(name: str) -> Callable[[Writer], None]:
     return step
 
 
+def scanning(name: str) -> Callable[[Writer], None]:
+    """Return the step of a scan."""
+    ufunc: Any = {
+        "cumsum": np.add,
+        "cumprod": np.multiply,
+        "cummax": np.maximum,
+        "cummin": np.minimum,
+    }[name]
+
+    def step(w: Writer) -> None:
+        term = w.pick("if", (1, 4))
+        if name == "cumprod" and term.kind == "f":
+            term = within(w, term, 0.8, 1.2)
+        axis = w.axis(term)
+        options = {} if name[3:] in ("max", "min") else _added(term.array.dtype)
+        made = getattr(w.fd.ops, name)(term.handle, axis)
+        found = in_f32(lambda x: ufunc.accumulate(x, axis, **options), term.array)
+        number = term.array.shape[axis]
+        scale = {"cumsum": number, "cumprod": 3 * number * max(1.0, largest(found))}
+        bits = epsilon(found.dtype) * largest(term.array)
+        w.computed(made, found, scale.get(name, 2) * (term.slack + bits))
+
+    return step
+
+
+def _added(dtype: Any) -> dict[str, Any]:
+    """Return the dtype in which integers add up."""
+    kinds = {"i": np.int64, "b": np.int64, "u": np.uint64}
+    return {"dtype": kinds[dtype.kind]} if dtype.kind in kinds else {}
+
+
 def spread(name: str) -> Callable[[Writer], None]:
     """Return the step of var, std or var_mean, on inputs that do spread."""
 
@@ -132,6 +163,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     **{name: folding(name, "if") for name in ("ptp",)},
     **{name: folding(name, "bif", exact=True) for name in ("any", "all")},
     "count_nonzero": folding("count_nonzero", "bif", exact=True),
+    **{name: scanning(name) for name in ("cumsum", "cumprod", "cummax", "cummin")},
     **{name: choosing(name) for name in ("argmax", "argmin")},
     **{name: spread(name) for name in ("var", "var_mean", "std")},
     **{name: normal(name) for name in NORMAL},

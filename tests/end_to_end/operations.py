@@ -128,6 +128,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "np.argmax({0}, axis=1)",
         "np.argmin({0})",
     ),
+    "scans": (
+        "np.cumsum({0}, axis=1)",
+        "{0}.cumsum()",
+        "np.cumprod({0}, axis=0)",
+        "np.maximum.accumulate({0}, axis=1)",
+        "np.minimum.accumulate({0})",
+        "np.cumulative_sum({0}, axis=1, include_initial=True)",
+        "np.cumulative_prod({1}, include_initial=True)",
+        "np.multiply.accumulate({1}, axis=0)",
+        "np.cumsum({0}, axis=1) * {1} + np.add.accumulate({0}, axis=1)",
+    ),
     "statistics": (
         "np.var({0}, axis=1)",
         "np.std({0}, axis=0, correction=1)",

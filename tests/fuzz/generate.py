@@ -36,6 +36,7 @@ _MAKERS: Makers = (
     (2, steps.cast),
     (4, shape_steps.reduction),
     (1, shape_steps.position),
+    (1, shape_steps.scan),
     (1.5, shape_steps.composite),
     (4, shape_steps.view),
     (2.5, move_steps.movement),

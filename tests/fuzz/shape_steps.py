@@ -8,6 +8,10 @@ from typing import Any
 from tests.fuzz.state import Draft, Node, State, broadcast
 
 _FOLDS = ("sum", "sum", "prod", "max", "min", "mean", "var", "std", "any", "all")
+_SCANS = (
+    *("cumsum", "cumsum", "cumprod", "cumulative_sum"),
+    *("maximum.accumulate", "minimum.accumulate", "add.accumulate"),
+)
 _MOST_RANK = 6
 
 
@@ -52,6 +56,22 @@ def reduction(s: State) -> Draft | None:
         options += ", ddof=1" if method or s.chance(0.3) else ", correction=1"
     text = f"{{0}}.{name}({options})" if method else f"np.{name}({{0}}, {options})"
     return Draft(text, (x.name,), _folded(x.dims, axes, keepdims))
+
+
+def scan(s: State) -> Draft | None:
+    """Keep what there is after each element along an axis."""
+    x = s.pick(lambda node: bool(node.dims))
+    if x is None:
+        return None
+    names = ("cumsum",) if x.kind == "complex" else _SCANS
+    name, axis = s.choose(names), int(s.rng.integers(0, len(x.dims)))
+    spelled = f"axis={axis - len(x.dims) if s.chance(0.4) else axis}"
+    if name in ("cumsum", "cumprod"):
+        if x.kind in ("int", "float") and s.chance(0.2):
+            spelled += f", dtype=np.{s.choose(('float32', 'float64'))}"
+        if s.chance(0.4):
+            return Draft(f"{{0}}.{name}({spelled})", (x.name,), x.dims)
+    return Draft(f"np.{name}({{0}}, {spelled})", (x.name,), x.dims)
 
 
 def position(s: State) -> Draft | None:

@@ -29,6 +29,7 @@ from tests.oracle.number_types import (
     round_to,
 )
 from tests.oracle.reductions import summed_type
+from tests.oracle.scans import CUMULATIVE, NAMES, UFUNCS, along, target_type
 from tests.oracle.stand_in import ALIASES, Namespace, StandIn
 from tests.oracle.views import VIEWS, padded
 
@@ -125,6 +126,21 @@ def _pairwise(data: Array, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return stored.transpose(np.argsort(order)), *args
 
 
+def _scan(
+    name: str, x: Emulated, axis: Any = None, dtype: Any = None, **options: Any
+) -> Emulated:
+    target = target_type(name, x.dtype, dtype)
+    data = _data(x, target)
+    if name in CUMULATIVE:
+        made = getattr(np, name)(data, axis=axis, dtype=data.dtype, **options)
+        return Emulated(made, target)
+    if name in UFUNCS:
+        verb = getattr(np, name.partition(".")[0])
+        return Emulated(verb.accumulate(data, axis or 0, data.dtype), target)
+    data, axis = along(data, axis)
+    return Emulated(getattr(np, name)(data, axis, data.dtype), target)
+
+
 def _float_function(
     function: Callable[[Array], Array],
 ) -> Callable[[Emulated], Emulated]:
@@ -212,6 +228,8 @@ def compute(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in VIEWS:
             x, *rest = args
             return Emulated(VIEWS[name](x.data, *rest, **kwargs), x.dtype)
+        if name in NAMES:
+            return _scan(name, *args, **kwargs)
         if name in FOLDS:
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                 return fold(name, *args, **kwargs)

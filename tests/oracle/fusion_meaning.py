@@ -25,6 +25,7 @@ from nfuser.ir.expr import (
     ReduceOp,
     Remap,
     Reshape,
+    Scan,
     Slice,
     Squeeze,
     Take,
@@ -103,6 +104,9 @@ class Evaluator:
                 return [self._point(expr)]
             case Reduce():
                 return _fold(expr, self._held[expr.source].data)
+            case Scan(op, source, _, axis):
+                data = self._held[source].data
+                return [_FOLDS[op].accumulate(data, axis=axis, dtype=data.dtype)]
             case Concatenate(parts, _, axis):
                 return [np.concatenate([self._held[t].data for t in parts], axis)]
             case Take():

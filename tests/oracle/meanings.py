@@ -14,6 +14,7 @@ import tests.oracle.complex_parts as complex_parts
 import tests.oracle.composites as composites
 import tests.oracle.moves as moves
 import tests.oracle.reductions as reductions
+import tests.oracle.scans as scans
 import tests.oracle.unary as unary
 from tests.oracle.number_types import BOOL
 from tests.oracle.value import COMPLEX, TABLE, Value, cast, exact
@@ -96,6 +97,7 @@ def _table() -> dict[str, Callable[..., Any]]:
         (("count_nonzero",), reductions.count_nonzero),
         (("argmax", "argmin"), reductions.position),
         (("mean",), reductions.mean),
+        (scans.NAMES, scans.scan),
         (("var", "std"), reductions.variance),
         (("silu",), _silu),
         (("rms_norm",), _rms_norm),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _METHODS = (
     *("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax"),
     *("argmin", "astype", "transpose", "squeeze", "clip", "conj", "swapaxes"),
-    *("reshape", "ravel", "flatten", "repeat", "take"),
+    *("reshape", "ravel", "flatten", "repeat", "take", "cumsum", "cumprod"),
 )
 
 
@@ -71,6 +71,8 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any
     ) -> Any:
+        if method == "accumulate":
+            return self.dispatch(f"{ufunc.__name__}.accumulate", args, kwargs)
         if method != "__call__":
             return NotImplemented
         return self.dispatch(ufunc.__name__, args, kwargs)

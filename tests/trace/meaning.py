@@ -23,6 +23,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     ReduceOp,
+    Scan,
     Slice,
     Squeeze,
     results,
@@ -55,6 +56,14 @@ _ALIASES = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+}
+_SCANS = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.PROD: np.multiply,
+    ReduceOp.MAX: np.maximum,
+    ReduceOp.MIN: np.minimum,
+    ReduceOp.ANY: np.maximum,
+    ReduceOp.ALL: np.minimum,
 }
 _FOLDS: dict[ReduceOp, Callable[..., Any]] = {
     ReduceOp.SUM: np.sum,
@@ -119,6 +128,8 @@ def _meaning(
             return (_point(op.name, given, result),)
         case Reduce():
             return _reduce(expr, given[0])
+        case Scan(op, _, _, axis):
+            return (_SCANS[op].accumulate(given[0], axis=axis),)
         case _:
             return (_view(expr, given[0], known),)
 

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scans: states that are read at every step of a row.
+
+A CPU thread goes along a row, or along a tile of columns side by side. On a GPU the
+threads of a block take a piece of the row each, step by step: they scan their pieces in
+registers, learn what lies before these through shuffles and shared memory, and carry
+the whole on to the next step. All orders are fixed: so are the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.domains.space import reads
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Argument, ReduceOp, Scan, results, sources
+from nfuser.ir.tensor import TensorView
+from nfuser.lower import fold
+from nfuser.lower.keep import kept_values
+from nfuser.lower.kernel_ir import (
+    Array,
+    Barrier,
+    Call,
+    Element,
+    For,
+    IndexValue,
+    Let,
+    Memory,
+    Number,
+    SetElement,
+    Shuffle,
+    Stmt,
+    Value,
+    Var,
+    guarded,
+)
+from nfuser.lower.scopes import Key, Scope
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ScanHeuristic
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.values import Values
+
+StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
+WARP = 32
+_ITEM, _NEXT, _LANE, _GROUP = range(1100, 1104)  # loops made here; a nest's are smaller
+
+
+def lower_scans(values: Values, store: StoreOutput) -> None:
+    """Add the loops of a fusion with scans to the row; ``store`` stores an output."""
+    if values.scheduled.target.kind == "cuda":
+        _Steps(values, store).add()
+    else:
+        _Sequence(values, store).add()
+
+
+def _neutral(scan: Scan) -> Number:
+    """Return the state of no elements; -0.0 changes no sum, and 0.0 changes -0.0."""
+    (number,) = fold.initial(scan)
+    if scan.op is ReduceOp.SUM and number.dtype.is_float:
+        return Number(-0.0, number.dtype)
+    return number
+
+
+class _Scans:
+    """What the loops of both targets share."""
+
+    def __init__(self, values: Values, store: StoreOutput) -> None:
+        self.values, self.nest = values, values.nest
+        self.fusion = values.scheduled.fusion
+        self.space = values.scheduled.space
+        self._store = store
+
+    def key(self, scan: Scan) -> Key:
+        """Return where ``scan`` is read: at one point only."""
+        return scan.result, self.space.points[scan.result]
+
+    def source(self, scan: Scan) -> Key:
+        """Return what ``scan`` folds."""
+        return scan.source, self.space.points[scan.result]
+
+    def joined(self, scan: Scan, a: Value, b: Value) -> Value:
+        """Return what ``a`` and ``b`` are together."""
+        (both,) = fold.combined(scan, [a], [b], self.values.let, reassociate=False)
+        return both
+
+    def open(self) -> Scope:
+        """Begin a pass over a piece of the row; return its innermost scope."""
+        values = self.values
+        values.tile = Scope()
+        values.lane = Scope() if self.nest.lane else None
+        return values.lane or values.tile
+
+    def close(self, after: list[Stmt]) -> tuple[Stmt, ...]:
+        """Return the statements of a pass, those of ``after`` behind its lanes."""
+        values = self.values
+        tile, lane = values.tile, values.lane
+        assert tile is not None
+        values.close_tile()
+        loop = values.in_lanes(lane) if lane else None
+        return (*tile.stmts, *((loop,) if loop else ()), *after)
+
+    def store(self) -> list[Stmt]:
+        """Store all outputs; return what comes behind the lanes."""
+        after: list[Stmt] = []
+        for output in dict.fromkeys(self.fusion.outputs):
+            self._store(output, after)
+        return after
+
+
+class _Sequence(_Scans):
+    """One thread goes along the row; its columns, if several, are lanes."""
+
+    def add(self) -> None:
+        """Add the loops to the row."""
+        states = {scan: self._begin(scan) for scan in self.fusion.scans}
+        scope = self.open()
+        for scan, state in states.items():
+            element = self.values.value(*self.source(scan))
+            joined = self.joined(scan, state, element)
+            now = self.values.let(joined, scan.result)
+            self._assign(state, now)
+            scope.values[self.key(scan)] = now
+        body = self.close(self.store())
+        for leaf in reversed(self.nest.reduced):
+            if leaf.extent is not sc.const(1):
+                body = (For(leaf.index, leaf.stop, body),)
+        self.values.row.stmts.extend(body)
+
+    def _begin(self, scan: Scan) -> Var | Element:
+        values, neutral = self.values, _neutral(scan)
+        state: Var | Element = Var(neutral.dtype, scan.result)
+        if not self.nest.lane_reduces:
+            array = values.array(neutral.dtype, values.lane_size)
+            state = Element(array, values.lane_index)
+        with values.lanes():
+            self._assign(state, neutral)
+        return state
+
+    def _assign(self, state: Var | Element, new: Value) -> None:
+        if isinstance(state, Var):
+            self.values.emit(Let(state, new))
+        else:
+            self.values.emit(SetElement(state.array, state.index, new))
+
+
+class _Steps(_Scans):
+    """The threads of a block share a row."""
+
+    def __init__(self, values: Values, store: StoreOutput) -> None:
+        super().__init__(values, store)
+        heuristic = values.scheduled.heuristic
+        assert isinstance(heuristic, ScanHeuristic)
+        self._inner, self._items = heuristic.inner, heuristic.items
+        # Packets lie along the row, or are columns side by side.
+        self._width = heuristic.width if self._inner else 1
+        self._columns = 1 if self._inner else heuristic.width
+        one = sc.const(1)
+        self._index: dict[Binding, Scalar] = {
+            x.binding: sc.const(0) if x.extent is one else x.index
+            for x in self.nest.leaves
+        }
+        self._thread = self._index[
+            Binding.THREAD_X if self._inner else Binding.THREAD_Y
+        ]
+        self._warp = min(heuristic.fold, WARP) if self._inner else 1
+        self._groups = heuristic.fold // self._warp  # that meet in shared memory
+        self._across = 1 if self._inner else heuristic.keep
+        self._held: dict[Scan, Array] = {}
+        self._carries = {scan: self._carry(scan) for scan in self.fusion.scans}
+
+    def _carry(self, scan: Scan) -> Array:
+        """Return what lies before a step, at first nothing."""
+        carry = self._array(scan, self._columns)
+        with self._each(_LANE, self._columns) as lane:
+            self._set(carry, lane, _neutral(scan))
+        return carry
+
+    def add(self) -> None:
+        """Add the loops to the row."""
+        values, stages = self.values, self._stages()
+        ahead = self._read_ahead(stages[0])
+        passes = [[self.source(s) for s in scans] for scans in stages]
+        passes[0] += ahead
+        passes.append([(t, self.space.points[t]) for t in self.fusion.outputs])
+        size = self._items * values.lane_size
+        for tensor, point in kept_values(values, passes):
+            if not isinstance(values.definition[tensor], Scan):
+                array = values.array(tensor.dtype.compute, size)
+                values.kept[tensor, point] = array
+        body: list[Stmt] = []
+        for number, scans in enumerate(stages):
+            body += self._gather(scans, ahead if number == 0 else [])
+            with values.block() as combined:
+                for scan in scans:
+                    self._scan(scan)
+            body += combined
+        body += self._consume()
+        step = self.nest.leaf(Binding.SERIAL)
+        assert step is not None
+        is_loop = step.extent is not sc.const(1)
+        whole = (For(step.index, step.stop, tuple(body)),) if is_loop else tuple(body)
+        values.row.stmts.extend(whole)
+
+    def _stages(self) -> list[list[Scan]]:
+        """Return the scans by how many others each waits for."""
+        depth: dict[TensorView, int] = {}
+        stages: list[list[Scan]] = []
+        for expr in self.fusion.exprs:
+            above = max((depth[t] for t in sources(expr)), default=0)
+            if isinstance(expr, Scan):
+                stages += [[]] if above == len(stages) else []
+                stages[above].append(expr)
+                above += 1
+            depth.update(dict.fromkeys(results(expr), above))
+        return stages
+
+    def _read_ahead(self, first: list[Scan]) -> list[Key]:
+        """Return what is read for later only: it is loaded with the rest."""
+        values = self.values
+        begin = [(t, self.space.points[t]) for t in self.fusion.outputs]
+        begin += [self.source(s) for s in self.fusion.scans if s not in first]
+        return [
+            (tensor, point)
+            for tensor, point in reads(self.fusion, list(dict.fromkeys(begin)))
+            if isinstance(values.definition[tensor], Argument)
+            and tensor in values.buffers
+            and values.place((tensor, point)).in_tile
+            and not point.guard
+        ]
+
+    # -- passes --------------------------------------------------------------
+
+    def _in_items(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        item = self.nest.leaf(Binding.UNROLLED)
+        if item is None or item.extent is sc.const(1):
+            return body
+        return (For(item.index, item.extent, body),)
+
+    def _known(self) -> None:
+        """Begin a pass that knows all scans so far."""
+        scope = self.open()
+        for scan, array in self._held.items():
+            key = self.key(scan)
+            scope.values[key] = Element(array, self.values.kept_index(key))
+
+    def _gather(self, scans: list[Scan], ahead: list[Key]) -> tuple[Stmt, ...]:
+        """Put the elements of a thread's piece of the row into registers."""
+        values = self.values
+        self._known()
+        for key in ahead:
+            values.value(*key)
+        for scan in scans:
+            element, neutral = values.value(*self.source(scan)), _neutral(scan)
+            for bound in self.nest.reduced_bounds:
+                inside = sc.less(bound.index, bound.extent)
+                if not isinstance(inside, sc.Const):
+                    chosen = (IndexValue(inside, DType.BOOL), element, neutral)
+                    element = values.let(Call("select", chosen, neutral.dtype))
+            size = self._items * values.lane_size
+            array = self._held[scan] = values.array(neutral.dtype, size)
+            at = values.kept_index(self.key(scan))
+            values.emit(SetElement(array, at, element))
+        return self._in_items(self.close([]))
+
+    def _consume(self) -> tuple[Stmt, ...]:
+        """Store the outputs, computed from what is scanned."""
+        self._known()
+        body = self.close(self.store())
+        for bound in self.nest.reduced_bounds:
+            body = guarded(sc.less(bound.index, bound.extent), body)
+        return self._in_items(body)
+
+    # -- one scan ------------------------------------------------------------
+
+    def _scan(self, scan: Scan) -> None:
+        """Scan what the threads hold, and carry the whole on to the next step."""
+        total = self._array(scan, self._columns)
+        base = self._array(scan, self._columns)
+        inside = self._array(scan, self._items) if self._inner else None
+        if inside is not None:
+            self._scan_row(scan, total, inside)
+        else:
+            self._scan_column(scan, total)
+        if self._groups == 1:
+            with self._each(_LANE, self._columns) as lane:
+                whole = Element(total, lane)
+                self._lead(scan, base, lane, None, whole)
+        else:
+            self._meet(scan, total, base)
+        self._add_base(scan, base, inside)
+
+    def _array(self, scan: Scan, size: int, memory: Memory = Memory.LOCAL) -> Array:
+        return self.values.array(_neutral(scan).dtype, size, memory)
+
+    def _set(self, array: Array, index: Scalar, value: Value) -> None:
+        self.values.emit(SetElement(array, index, value))
+
+    @contextmanager
+    def _each(self, number: int, count: int) -> Generator[Scalar]:
+        """Put the statements inside into an unrolled loop, and yield its index."""
+        index = sc.loop_index(number, sc.const(count))
+        with self.values.block() as body:
+            yield sc.const(0) if count == 1 else index
+        loop = (For(index, sc.const(count), tuple(body)),)
+        self.values.emit_all(tuple(body) if count == 1 else loop)
+
+    def _scan_row(self, scan: Scan, total: Array, inside: Array) -> None:
+        """Scan packets in registers, then those of a warp, item after item.
+
+        ``inside`` becomes what lies before each item of this thread in its warp.
+        """
+        emit, let = self.values.emit, self.values.let
+        held, width = self._held[scan], self._width
+        running = let(_neutral(scan), scan.result)
+        with self._each(_ITEM, self._items) as item:
+            at = item * width
+            if width > 1:
+                with self._each(_NEXT, width - 1) as k:
+                    pair = Element(held, at + k), Element(held, at + k + 1)
+                    self._set(held, at + k + 1, self.joined(scan, *pair))
+            whole, before = let(Element(held, at + (width - 1))), let(_neutral(scan))
+            distance = 1
+            while distance < self._warp:
+                other = let(Shuffle(whole, distance))
+                is_behind = sc.less(0, self._thread // distance % 2)
+                self._join_if(scan, is_behind, before, other)
+                emit(Let(whole, self.joined(scan, whole, other)))
+                distance *= 2
+            self._set(inside, item, self.joined(scan, running, before))
+            emit(Let(running, self.joined(scan, running, whole)))
+        self._set(total, sc.const(0), running)
+
+    def _join_if(self, scan: Scan, condition: Scalar, state: Var, other: Value) -> None:
+        """Join ``other``, which lies before it, to ``state`` where that is so."""
+        joined = self.joined(scan, other, state)
+        chosen = (IndexValue(condition, DType.BOOL), joined, state)
+        self.values.emit(Let(state, Call("select", chosen, state.dtype)))
+
+    def _scan_column(self, scan: Scan, total: Array) -> None:
+        """Scan the rows that a thread holds, column by column."""
+        held, columns = self._held[scan], self._columns
+        if self._items > 1:
+            with (
+                self._each(_NEXT, self._items - 1) as row,
+                self._each(_LANE, columns) as lane,
+            ):
+                at = row * columns + lane
+                pair = Element(held, at), Element(held, at + columns)
+                self._set(held, at + columns, self.joined(scan, *pair))
+        with self._each(_LANE, columns) as lane:
+            last = Element(held, lane + (self._items - 1) * columns)
+            self._set(total, lane, last)
+
+    def _meet(self, scan: Scan, total: Array, base: Array) -> None:
+        """Learn through shared memory what other groups of threads hold.
+
+        Each step writes where the last but one did: one barrier a step is enough.
+        """
+        values, groups = self.values, self._groups
+        size = 2 * groups * self._columns * self._across
+        shared = self._array(scan, size, Memory.SHARED)
+        mine = self._thread // self._warp
+        x = sc.const(0) if self._inner else self._index[Binding.THREAD_X]
+        half = self._index[Binding.SERIAL] % 2
+
+        def place(group: Scalar, lane: Scalar) -> Scalar:
+            row = (half * groups + group) * self._columns + lane
+            return row * self._across + x
+
+        with values.block() as writes, self._each(_LANE, self._columns) as lane:
+            self._set(shared, place(mine, lane), Element(total, lane))
+        is_first = sc.equal(self._thread % self._warp, 0)
+        values.emit_all(guarded(is_first, tuple(writes)))
+        values.emit(Barrier())
+        with self._each(_LANE, self._columns) as lane:
+            before, whole = values.let(_neutral(scan)), values.let(_neutral(scan))
+            with self._each(_GROUP, groups) as group:
+                other = values.let(Element(shared, place(group, lane)))
+                self._join_if(scan, sc.less(group, mine), before, other)
+                values.emit(Let(whole, self.joined(scan, whole, other)))
+            self._lead(scan, base, lane, before, whole)
+
+    def _lead(
+        self, scan: Scan, base: Array, lane: Scalar, before: Value | None, whole: Value
+    ) -> None:
+        """Set what lies before a group of threads, and what all carry on."""
+        carry = Element(self._carries[scan], lane)
+        lead = carry if before is None else self.joined(scan, carry, before)
+        self._set(base, lane, lead)
+        self._set(carry.array, lane, self.joined(scan, carry, whole))
+
+    def _add_base(self, scan: Scan, base: Array, inside: Array | None) -> None:
+        """Join what lies before to what a thread holds."""
+        held, wide = self._held[scan], self._width * self._columns
+        with self._each(_ITEM, self._items) as item:
+            lead: Value | None = None
+            if inside is not None:
+                pair = Element(base, sc.const(0)), Element(inside, item)
+                lead = self.values.let(self.joined(scan, *pair))
+            with self._each(_LANE, wide) as lane:
+                at = item * wide + lane
+                joined = self.joined(
+                    scan, lead or Element(base, lane), Element(held, at)
+                )
+                self._set(held, at, joined)

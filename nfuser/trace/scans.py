@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's cumulative functions, and ``accumulate`` of its ufuncs, on stand-ins."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.ops as ops
+import nfuser.trace.refusals as refusals
+from nfuser.dtypes import as_dtype
+from nfuser.ir.expr import ReduceOp
+from nfuser.trace.symbolic import SymbolicInt
+
+if TYPE_CHECKING:
+    from nfuser.trace.tracer import Tracer
+
+_UFUNCS = {
+    "add": ReduceOp.SUM,
+    "multiply": ReduceOp.PROD,
+    "maximum": ReduceOp.MAX,
+    "minimum": ReduceOp.MIN,
+}
+
+
+def _plain(axis: Any) -> Any:
+    return int(axis) if isinstance(axis, SymbolicInt) else axis
+
+
+def _without_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise refusals.keyword(name, "out")
+
+
+def _cumulated(name: str) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(
+        t: Tracer, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
+    ) -> Any:
+        _without_out(name, out)
+        target = None if dtype is None else as_dtype(dtype)
+        return t.call_on_tensor(verb, a, _plain(axis), dtype=target)
+
+    return handler
+
+
+def _cumulative(name: str) -> Any:
+    verb = getattr(ops, name)
+
+    def handler(
+        t: Tracer,
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        _without_out(name, out)
+        options = {
+            "dtype": None if dtype is None else as_dtype(dtype),
+            "include_initial": bool(include_initial),
+        }
+        return t.call_on_tensor(verb, x, _plain(axis), **options)
+
+    return handler
+
+
+def _accumulating(name: str) -> Any:
+    op = _UFUNCS[name]
+
+    def handler(
+        t: Tracer, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        _without_out(f"{name}.accumulate", out)
+        target = None if dtype is None else as_dtype(dtype)
+        return t.call_on_tensor(ops.accumulate, array, op, _plain(axis), dtype=target)
+
+    return handler
+
+
+HANDLERS = {
+    **{n: _cumulated(n) for n in ("cumsum", "cumprod", "nancumsum", "nancumprod")},
+    **{n: _cumulative(n) for n in ("cumulative_sum", "cumulative_prod")},
+    **{f"{n}.accumulate": _accumulating(n) for n in _UFUNCS},
+}
