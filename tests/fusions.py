@@ -211,3 +211,15 @@ def row_statistics(x: Any, y: Any) -> Any:
 def flips(x: Any) -> Any:
     """An array and its mirror image."""
     return x + x[:, ::-1], np.flip(x, axis=0)
+
+
+@_case((F, (6, 260)), (F, (260,)))
+def running_totals(x: Any, w: Any) -> Any:
+    """Running sums of scaled rows, scaled themselves."""
+    return (x * w).cumsum(axis=1) * 0.5 + w
+
+
+@_case((B, (40, 70)))
+def running_columns(x: Any) -> Any:
+    """Running sums and maxima of columns."""
+    return np.cumsum(x, axis=0), np.maximum.accumulate(x, axis=0)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 WARP = 32
 ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
 MOST_THREADS = 1024
-ELEMENTS = 16  # elements of a row that a thread holds at each step
-ITEMS = 4  # packets of a row that a thread has in flight
-COLUMN_THREADS = 16  # threads of one column
+ELEMENTS = 32  # elements of a row that a thread holds at each step
+ITEMS = 8  # packets of a row that a thread has in flight
+COLUMN_THREADS = 8  # threads of one column
 COLUMN_ITEMS = 8  # rows of its column that a thread has in flight
 LINE = 128  # bytes of a row that a warp reads where it runs across columns
 

@@ -55,6 +55,10 @@ def _centred(x: Any) -> Any:
 _SHARED = {"fold_threads": 32, "keep_threads": 1, "steps": 2, "splits": 0, "rounds": 0}
 
 
+def _columns(x: Any, b: Any) -> Any:
+    return np.maximum.accumulate(x + b, 0)
+
+
 def _lowered(function: Callable[..., Any], *arrays: Any, **changes: Any) -> Kernel:
     call = Call(function, *arrays)
     return lower(call.apply(replace(call.heuristic(), **changes)))
@@ -85,6 +89,8 @@ SOURCES: dict[str, Callable[[], Kernel]] = {
     "softmax": lambda: _lowered(_softmax, X),
     "sum_over_blocks": lambda: _lowered(lambda x: x.sum(1), X, splits=2, steps=0),
     "rows_over_blocks": lambda: _lowered(_centred, X, **_SHARED),
+    "running_sums": lambda: _lowered(lambda x: np.exp(x).cumsum(1) * x, LONG),
+    "running_columns": lambda: _lowered(_columns, X, X[0]),
 }
 
 
@@ -155,6 +161,21 @@ def test_a_block_that_takes_one_row_copies_none_ahead() -> None:
 def test_blocks_are_launched_together_only_where_they_wait() -> None:
     assert not SOURCES["softmax"]().launch.is_cooperative
     assert not SOURCES["sum_over_blocks"]().launch.is_cooperative
+
+
+def test_rows_scanned_by_a_warp_need_no_barrier() -> None:
+    kernel = _lowered(lambda x: np.cumsum(x, 1), X, fold=32, keep=4, items=1)
+    assert _count(kernel, Shuffle) == 5
+    assert not _count(kernel, Barrier)
+
+
+def test_a_step_along_scanned_rows_has_one_barrier_for_each_scan() -> None:
+    once = _lowered(lambda x, y: np.cumsum(x, 1) * y, LONG, LONG, fold=256)
+    assert _count(once, Barrier) == 1
+    assert _count(once, LoadPacket) == 2  # y is read with x, and kept
+    twice = _lowered(lambda x: np.cumsum(np.cumsum(x, 1) - x, 1), LONG, fold=256)
+    assert _count(twice, Barrier) == 2
+    assert _count(twice, LoadPacket) == 1
 
 
 def test_the_grid_covers_every_element() -> None:

@@ -27,6 +27,7 @@ from nfuser.schedule.layout import (
 from nfuser.schedule.memory import patterns, strides
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
+from nfuser.schedule.scan import Scans
 from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
 from nfuser.schedule.text import text
 from tests.schedule.run_schedule import Call
@@ -177,6 +178,10 @@ def test_a_scheduler_says_what_it_will_not_take() -> None:
         folding.reductions[0].result,
     )
     assert str(Reduction().can_schedule(plain)) == "reduction: it does not reduce"
+    scanning = Call(lambda x: np.cumsum(x, 0) + x, _array(4, 5)).fusion
+    assert Scans().can_schedule(scanning) is None
+    assert str(Scans().can_schedule(plain)) == "scan: it does not scan"
+    assert str(Pointwise().can_schedule(scanning)) == "pointwise: it scans"
 
 
 def _scheduled_text(function: Callable[..., Any], *arrays: Any) -> str:
@@ -191,3 +196,7 @@ def test_the_text_of_a_pointwise_schedule(golden: Callable[[str], None]) -> None
 
 def test_the_text_of_a_reduction_schedule(golden: Callable[[str], None]) -> None:
     golden(_scheduled_text(lambda x: (x.mean(1), x.var(1)), _array(16, 64)))
+
+
+def test_the_text_of_a_scan_schedule(golden: Callable[[str], None]) -> None:
+    golden(_scheduled_text(lambda x: np.cumsum(x, 1) * 2, _array(64, 512)))

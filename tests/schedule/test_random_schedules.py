@@ -22,6 +22,7 @@ from nfuser.schedule.scheduled import (
     Geometry,
     PointwiseHeuristic,
     ReductionHeuristic,
+    ScanHeuristic,
 )
 from tests.schedule.run_schedule import Call
 
@@ -56,6 +57,7 @@ ARRAYS = {
     "tall": (45, 8),
     "row": (40,),
     "column": (12, 1),
+    "eight": (8,),
     "cube": (4, 5, 8),
 }
 POINTWISE: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -79,6 +81,17 @@ REDUCING: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "outside": (lambda x: (x.mean((0, 2)), x.var((0, 2))), ("cube",)),
     "places": (lambda x: (x.argmax(1), x.min(1)), ("odd",)),
     "truth": (lambda x: ((x > 1).any(1), (x > -3).all(1)), ("odd",)),
+}
+
+
+SCANNING: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "running sums": (lambda x: np.cumsum(x, 1), ("matrix",)),
+    "of odd rows": (lambda x: np.cumsum(x, 1) * 2 + x, ("odd",)),
+    "of columns": (lambda x: np.cumsum(x, 0), ("matrix",)),
+    "of tall columns": (lambda x, b: np.exp(x).cumsum(0) * b, ("tall", "eight")),
+    "in the middle": (lambda x: np.maximum.accumulate(x, 1), ("cube",)),
+    "of all": (lambda x: np.minimum.accumulate(x.reshape(-1)) + 1, ("odd",)),
+    "of sums": (lambda x: (np.cumsum(np.cumsum(x, 1) - x, 1) / 40, -x), ("matrix",)),
 }
 
 
@@ -218,7 +231,36 @@ def test_reductions(name: str, data: st.DataObject) -> None:
     call.check(call.apply(_drawn_reduction(data.draw, call)))
 
 
-@pytest.mark.parametrize("name", [*POINTWISE, *REDUCING])
+def _drawn_scan(draw: Draw, call: Call) -> ScanHeuristic:
+    chosen = call.heuristic()
+    assert isinstance(chosen, ScanHeuristic)
+    kept = _cut(draw, chosen.kept)
+    inner = draw(st.booleans()) or not kept
+    fits = inner == chosen.inner and (inner or kept[-1:] == chosen.kept[-1:])
+    width = _width(draw, chosen.width) if fits else 1
+    fold = draw(st.sampled_from([1, 2, 8, 32, 64, 128] if inner else [1, 2, 4, 16]))
+    keep = 1 if fold > 32 else max(1, 128 // fold) if inner else 32
+    return replace(
+        chosen,
+        kept=kept,
+        inner=inner,
+        width=width,
+        fold=fold,
+        keep=keep,
+        items=draw(st.sampled_from([1, 2, 3, 4])),
+        wide_index=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=20)
+@pytest.mark.parametrize("name", SCANNING)
+@given(data=st.data())
+def test_scans(name: str, data: st.DataObject) -> None:
+    call = _call(SCANNING[name])
+    call.check(call.apply(_drawn_scan(data.draw, call)))
+
+
+@pytest.mark.parametrize("name", [*POINTWISE, *REDUCING, *SCANNING])
 def test_the_chosen_schedule(name: str) -> None:
-    call = _call((POINTWISE | REDUCING)[name])
+    call = _call((POINTWISE | REDUCING | SCANNING)[name])
     call.check(call.apply(call.heuristic()))

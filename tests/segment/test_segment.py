@@ -69,6 +69,8 @@ CUT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "mirrored_rows": (lambda x: np.sin(x).sum(1)[::-1] * x[:, 0], (X,)),
     "softmax_then_columns": (lambda x: _softmax(x).sum(0), (X,)),
     "both_softmaxes": (lambda x: _softmax(x) + _softmax(x.T).T, (SQUARE,)),
+    "sums_of_shares": (lambda x: (x / x.sum(1, keepdims=True)).cumsum(1), (X,)),
+    "mirrored_scan": (lambda x: np.cumsum(x, 1)[:, ::-1] + x, (X,)),
     "statistics_of_all": (lambda x: (x - x.mean()) / x.sum(0), (X,)),
 }
 
@@ -131,7 +133,7 @@ def test_the_reasons_for_a_cut_are_data() -> None:
     (cut,) = segmented.cuts
     assert isinstance(segmented.fusion.definition[cut.producer], Reduce)
     assert {type(r) for r in cut.reasons} == {Rejection}
-    assert [r.scheduler for r in cut.reasons] == ["pointwise", "reduction"]
+    assert [r.scheduler for r in cut.reasons] == ["pointwise", "reduction", "scan"]
     assert "it reduces other axes than the rest" in {r.reason for r in cut.reasons}
     assert str(cut.reasons[0]) == "pointwise: it reduces"
 

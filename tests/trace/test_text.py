@@ -92,6 +92,11 @@ def mixed(x: Any, y: Any) -> Any:
     return np.where(x > y, x, 0), np.clip(x, 0, y), np.isclose(x, y)
 
 
+def scans(x: Any) -> Any:
+    shares = np.cumulative_sum(x, axis=1, include_initial=True)
+    return x.cumsum(), np.maximum.accumulate(x > 0), shares
+
+
 def in_place(x: Any) -> Any:
     y = x * 2
     row = y[0]
@@ -114,6 +119,7 @@ CASES = {
     complexes: (COMPLEX,),
     structures: (X,),
     mixed: (X, BRAIN),
+    scans: (X,),
     in_place: (X,),
 }
 
