@@ -27,14 +27,15 @@ from nfuser.schedule.weight import limited
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
     from nfuser.schedule.facts import Access, Facts, Target
 
 WARP = 32
 ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
-MOST_THREADS = 1024
-ELEMENTS = 32  # elements of a row that a thread holds at each step
+MOST_THREADS = 512  # of a row beside few others; a thread keeps registers enough
+WORDS = 32  # registers of a thread that hold what it scans at each step
 ITEMS = 8  # packets of a row that a thread has in flight
 COLUMN_THREADS = 8  # threads of one column
 COLUMN_ITEMS = 8  # rows of its column that a thread has in flight
@@ -118,7 +119,9 @@ class _Shape:
         self._length = self._count(space.reduced)
         self._rows = self._count(space.kept)
         # A thread holds a piece of what is scanned, and of what is read beside it.
-        self._held = max(len(fusion.scans), len(found) - len(set(fusion.outputs)), 1)
+        read = found[len(set(fusion.outputs)) :]
+        scanned = [scan.result.dtype for scan in fusion.scans]
+        self._held = max(_words(scanned), _words([a.tensor.dtype for a in read]))
 
     def _count(self, loops: Sequence[LoopIndex]) -> int:
         total = 1
@@ -134,10 +137,12 @@ class _Shape:
         """Return the packet, the threads of a row, the rows of a block, the items."""
         width = self._width()
         packets = max(self._length // width, 1)
-        items = max(min(ITEMS, ELEMENTS // (width * self._held)), 1)
-        items = min(items, _power(-(-packets // WARP)))
         crowded = self._rows >= 2 * self._facts.target.multiprocessors
         most = ROW_THREADS if crowded else MOST_THREADS
+        # A block of so many threads leaves each half the registers.
+        words = WORDS if crowded else WORDS // 2
+        items = max(min(ITEMS, words // (width * self._held)), 1)
+        items = min(items, _power(-(-packets // WARP)))
         fold = min(_power(-(-packets // items)), most)
         # More than a warp for a row, and rows would share what their warps leave.
         rows = max(_power(self._rows), WARP // fold)  # a warp is whole
@@ -152,6 +157,11 @@ class _Shape:
         items = min(items, _power(self._length))
         fold = min(_power(-(-self._length // items)), COLUMN_THREADS)
         return width, fold, WARP, items
+
+
+def _words(dtypes: list[DType]) -> int:
+    """Return the registers that one element of each takes."""
+    return sum(max(dtype.compute.itemsize, 4) // 4 for dtype in dtypes)
 
 
 def _space(fusion: Fusion) -> Space:
