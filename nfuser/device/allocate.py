@@ -2,7 +2,8 @@
 """Arrays out: outputs and workspaces from the caller's own allocator.
 
 An output must be right when its library reuses memory behind streams: so each library
-allocates its own arrays, on the stream it would itself launch on. A plan makes one
+allocates its own arrays, on the stream it would itself launch on (large ones of NumPy
+lie in memory that is lent: ``reuse``). A plan makes one
 ``allocator`` for each output and calls it without arguments ever after.
 
 JAX is the exception. Its arrays are immutable, dense in C order, and computed on
@@ -15,6 +16,7 @@ costs JAX its asynchrony around a fused call; no public interface offers its str
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from nfuser.device.libraries import (
     is_dense,
     module,
 )
+from nfuser.device.reuse import LEAST_BYTES, reusing_allocator
 from nfuser.device.streams import DeviceGuard
 from nfuser.errors import DeviceError
 
@@ -140,6 +143,8 @@ def _numpy(
     device: Device, shape: Shape, strides: Shape, dtype: DType
 ) -> Callable[[], Any]:
     def make(sizes: Shape) -> Callable[[], Any]:
+        if math.prod(sizes) * dtype.itemsize >= LEAST_BYTES:
+            return reusing_allocator(sizes, dtype)
         return partial(np.empty, sizes, dtype.numpy)
 
     return _through_permutation(make, shape, strides)

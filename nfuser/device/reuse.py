@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of large NumPy outputs, used again when nobody holds it any more.
+
+A fresh array of megabytes costs a page fault for each page, as much time as many a
+kernel. So an output lies in a *loan*, the base of its array: NumPy keeps the base alive
+for the array, its views and whatever shares memory with them. When the last of them is
+gone the loan is collected, and its memory waits here for the next output of its size.
+
+Such an array does not own its data: ``resize`` refuses, as for any view; all else is as
+with any array. What waits is bounded, the longest unused goes first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections import deque
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.dtypes import DType
+
+LEAST_BYTES = 1 << 18
+"""Size below which a page fault or two cost less than the bookkeeping (2 us)."""
+
+_ALIGNMENT = 64  # bytes of a cache line: no vector store lies across two
+_STEPS = 8  # sizes kept apart between one power of two and the next
+
+
+def size_class(size: int) -> int:
+    """Return ``size`` rounded up by at most an eighth: what is kept apart.
+
+    >>> size_class(1 << 20), size_class((1 << 20) + 1)
+    (1048576, 1179648)
+    """
+    step = max(1 << size.bit_length() - 1, _STEPS) // _STEPS
+    return -(-size // step) * step
+
+
+class Block(NamedTuple):
+    """Memory with its first aligned address."""
+
+    size: int
+    address: int
+    memory: Any
+
+
+def _new_block(size: int) -> Block:
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    address = memory.ctypes.data
+    return Block(size, address + -address % _ALIGNMENT, memory)
+
+
+class ReusePool:
+    """Memory that was lent and came back, at most ``most_bytes`` of it.
+
+    Loans come back at any moment, out of the collector in the middle of anything, and
+    from any thread: ``give_back`` only appends to a queue, and nobody ever waits for
+    the lock. Who does not get it does without.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._returned: deque[Block] = deque()
+        self._free: list[Block] = []  # the longest unused first
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> Block:
+        """Return memory of ``size`` bytes, used before or fresh."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+                free = self._free
+                for position in range(len(free) - 1, -1, -1):
+                    if free[position].size == size:
+                        return free.pop(position)
+            finally:
+                self._lock.release()
+        return _new_block(size)
+
+    def give_back(self, block: Block) -> None:
+        """Keep a block to which nobody has a reference."""
+        self._returned.append(block)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What is kept and in nobody's use."""
+        return sum(block.size for block in (*self._free, *self._returned))
+
+    def clear(self) -> None:
+        """Return all that waits to the system."""
+        with self._lock:
+            self._returned.clear()
+            self._free.clear()
+
+    def after_fork(self) -> None:
+        """Forget a lock that another thread held; the memory is the process's own."""
+        self._lock = threading.Lock()
+
+    def _collect(self) -> None:
+        if not self._returned:
+            return
+        free = self._free
+        while self._returned:
+            free.append(self._returned.popleft())
+        excess = self.waiting_bytes - self.most_bytes
+        while excess > 0:
+            excess -= free.pop(0).size
+
+
+def _give_back(loan: Any) -> None:
+    loan.pool.give_back(loan.block)
+
+
+@cache
+def _loan_type(size: int) -> Any:
+    """Return the type of loans of ``size`` bytes; there are few sizes."""
+    body = {"__slots__": ("block", "pool"), "__del__": _give_back}
+    return type("Loan", (ctypes.c_uint8 * size,), body)
+
+
+def reusing_allocator(
+    shape: tuple[int, ...], dtype: DType, pool: ReusePool | None = None
+) -> Callable[[], Any]:
+    """Return a function that makes arrays in C order, in memory that was lent before.
+
+    >>> from nfuser.dtypes import DType
+    >>> make = reusing_allocator((1 << 10, 1 << 10), DType.F32, ReusePool(1 << 23))
+    >>> y = make()
+    >>> address = y.ctypes.data
+    >>> view = y[1:].T
+    >>> del y
+    >>> make().ctypes.data == address  # the view still holds it
+    False
+    >>> del view
+    >>> address in (make().ctypes.data, make().ctypes.data)
+    True
+    """
+    source = POOL if pool is None else pool
+    size = size_class(dtype.itemsize * int(np.prod(shape, dtype=np.int64)))
+    lend, element, array = _loan_type(size).from_address, dtype.numpy, np.ndarray
+
+    def make() -> Any:
+        block = source.take(size)
+        loan = lend(block.address)
+        loan.block, loan.pool = block, source
+        return array(shape, element, loan)
+
+    return make
+
+
+def _most_bytes() -> int:
+    """Return a sixteenth of the memory there is, but no more than 1 GiB."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        memory = 0
+    return min(memory // 16, 1 << 30)
+
+
+POOL = ReusePool(_most_bytes())
+os.register_at_fork(after_in_child=POOL.after_fork)
