@@ -47,8 +47,8 @@ class _CpuPrinter(Printer):
         row = kernel.bound[0][1] if kernel.bound else "_"
         arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
         rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
-        lines = [*self.block(arrays, 1), f"    for {row} in range(start, stop):"]
-        lines += self.block(rest, 2)
+        lines = [f"    {self.primitive('wide_vectors')}()", *self.block(arrays, 1)]
+        lines += [f"    for {row} in range(start, stop):", *self.block(rest, 2)]
         code = [
             "from nfuser.codegen.primitives.cpu import (",
             *(f"    {name}," for name in sorted(self.used)),

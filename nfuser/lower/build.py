@@ -122,6 +122,8 @@ class _Builder:
         elif is_flat:
             for bound in self.nest.kept_bounds:
                 body = guarded(sc.less(bound.index, bound.extent), body)
+            rows = self.nest.leaf(Binding.SERIAL)
+            body = body if rows is None else (For(rows.index, rows.stop, body),)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         body = (*self.values.allocations(), *body)

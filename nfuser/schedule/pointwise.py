@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.domains.space import Mismatch, Space, find_space
 from nfuser.schedule import transpose
 from nfuser.schedule.facts import accesses
-from nfuser.schedule.layout import grouped, ordered, packed, packet_width
+from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
 from nfuser.schedule.memory import (
     memory_tensors,
     needs_wide_index,
@@ -27,15 +27,20 @@ from nfuser.schedule.sharing import sharing
 from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
-    from nfuser.schedule.facts import Facts, Target
+    from nfuser.schedule.facts import Access, Facts, Target
+    from nfuser.schedule.layout import Groups
     from nfuser.schedule.nest import LoopAxis, Nest
 
 CUDA_THREADS = 256
 IN_FLIGHT = 16  # bytes of an output that a thread has under way
 MOST_ITEMS = 8
 CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
+CPU_TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
+CACHE_LINE = 64  # bytes
 
 
 class Pointwise:
@@ -80,7 +85,15 @@ class Pointwise:
         if items == 1 and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
             items, along = shared
         return PointwiseHeuristic(
-            groups, steps, width, CUDA_THREADS, wide, together, items, along
+            groups,
+            steps,
+            width,
+            CUDA_THREADS,
+            wide,
+            together,
+            items,
+            along,
+            _across(groups, space.kept, found) if facts.target.kind == "cpu" else -1,
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -108,6 +121,26 @@ def _items(fusion: Fusion, facts: Facts, width: int) -> int:
     ):
         items //= 2
     return items
+
+
+def _across(groups: Groups, loops: Sequence[LoopIndex], found: list[Access]) -> int:
+    """Return the group that some access lies along, which the last one strides through.
+
+    Where a line of memory has one element for each step of the last group, the next
+    step of this one finds it in the cache only if it comes soon.
+    """
+    if not groups:
+        return -1
+    lane = loops[groups[-1][-1]]
+    crossing = [
+        a
+        for a in found
+        if abs(a.steps.get(lane, 0)) * a.tensor.dtype.itemsize >= CACHE_LINE
+    ]
+    for number in range(len(groups) - 2, -1, -1):
+        if any(is_unit(a, loops[groups[number][-1]]) for a in crossing):
+            return number
+    return -1
 
 
 def _space(fusion: Fusion) -> Space:
@@ -160,8 +193,15 @@ def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> N
 def _cpu_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> Nest:
     builder = NestBuilder(loops, ())
     axes = _merged(builder, loops, heuristic) or [builder.one()]
-    tile, lane = builder.split(axes[-1], CPU_CHUNK, Tail.SHRINK)
-    axes[-1] = tile
+    is_tiled = heuristic.across >= 0
+    width = CPU_TILE[1] if is_tiled else CPU_CHUNK
+    axes[-1], lane = builder.split(axes[-1], width, Tail.SHRINK)
+    row = None
+    if is_tiled:
+        k = heuristic.across
+        axes[k], row = builder.split(axes[k], CPU_TILE[0], Tail.SHRINK)
     builder.bind(builder.merge(axes), Binding.PARALLEL)
+    if row is not None:
+        builder.bind(row, Binding.SERIAL)
     builder.bind(lane, Binding.VECTOR)
     return builder.freeze()

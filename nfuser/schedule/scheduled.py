@@ -42,6 +42,8 @@ class PointwiseHeuristic:
     """How a fusion without reductions runs: each thread takes ``items`` packets.
 
     They follow each other along the group ``shared``, or anyhow where that is -1.
+    A CPU runs in tiles of the last group and the one numbered ``across``, along which
+    something lies in memory; -1 where all lies along the last.
     """
 
     groups: Groups
@@ -52,6 +54,7 @@ class PointwiseHeuristic:
     packed: Packed = frozenset()
     items: int = 1
     shared: int = -1
+    across: int = -1
 
     @property
     def most_threads(self) -> int:
@@ -65,6 +68,7 @@ class PointwiseHeuristic:
 
     def __str__(self) -> str:
         items = f", items={self.items}" if self.items > 1 else ""
+        items += f", across={self.across}" if self.across >= 0 else ""
         return f"pointwise(width={self.width}, threads={self.threads}{items})"
 
 

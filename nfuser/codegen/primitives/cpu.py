@@ -83,6 +83,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     store_bool,
     store_f16,
 )
+from nfuser.codegen.primitives.cpu_target import wide_vectors
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -302,4 +303,5 @@ __all__ = [
     "u64",
     "udiv",
     "urem",
+    "wide_vectors",
 ]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel asks of the processor that it is compiled for."""
+
+# Numba and llvmlite carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llvmlite.binding import get_host_cpu_features
+from numba.core import types
+from numba.core.typing.templates import signature
+
+from nfuser.codegen.primitives.cpu_define import register
+
+_WIDE = '"prefer-vector-width"="512"'
+
+
+@cache
+def _keeps_its_clock() -> bool:
+    """Whether 512-bit vectors leave the clock as it is: since Ice Lake and Zen 4.
+
+    LLVM takes halves of them on all processors of Intel's, for the sake of older ones.
+    """
+    return bool(get_host_cpu_features().get("avx512vbmi2", False))
+
+
+def _wide_vectors_rule(_typing: Any) -> Any:
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        if _keeps_its_clock():
+            # llvmlite knows no attributes with values, but prints what it holds.
+            set.add(builder.function.attributes, _WIDE)
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+wide_vectors = register("wide_vectors", _wide_vectors_rule)
