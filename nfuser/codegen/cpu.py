@@ -15,6 +15,7 @@ from nfuser.lower.kernel_ir import (
     For,
     Kernel,
     OwnStmt,
+    TakeTicket,
 )
 
 if TYPE_CHECKING:
@@ -44,11 +45,10 @@ class _CpuPrinter(Printer):
             parameters.append(self.symbol(scalar) or "")
             types.append("int64")
             kinds.append("i64")
-        row = kernel.bound[0][1] if kernel.bound else "_"
         arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
         rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
         lines = [f"    {self.primitive('wide_vectors')}()", *self.block(arrays, 1)]
-        lines += [f"    for {row} in range(start, stop):", *self.block(rest, 2)]
+        lines += [*self._pieces(), *self.block(rest, 2)]
         code = [
             "from nfuser.codegen.primitives.cpu import (",
             *(f"    {name}," for name in sorted(self.used)),
@@ -61,6 +61,19 @@ class _CpuPrinter(Printer):
         signature = f"void({', '.join(['int64', 'int64', *types])})"
         text = "\n".join(code) + "\n"
         return Source(kernel, self.comment("the CPU"), text, signature, kinds)
+
+    def _pieces(self) -> list[str]:
+        """Return the loop over the caller's range: rows, or parts of each row."""
+        names = [name for _, name in self.kernel.bound]
+        if len(names) < 2:
+            return [f"    for {names[0] if names else '_'} in range(start, stop):"]
+        row, part = names
+        parts = self.plain(self.kernel.bound[1][0].extent)
+        return [
+            "    for piece in range(start, stop):",
+            f"        {row} = {self.primitive('udiv')}(piece, {parts})",
+            f"        {part} = {self.primitive('urem')}(piece, {parts})",
+        ]
 
     def type_name(self, dtype: DType) -> str:
         return self.primitive("boolean" if dtype.is_bool else str(dtype))
@@ -93,14 +106,17 @@ class _CpuPrinter(Printer):
         return [head, *self.block(stmt.body, depth + 1)]
 
     def own_statement(self, stmt: OwnStmt) -> list[str]:
-        if not isinstance(stmt, Allocate):
-            message = f"a CPU kernel has no {type(stmt).__name__}"
-            raise VerifyError(message)
-        array = stmt.array
-        kind = "u8" if array.dtype.is_bool else str(array.dtype)
-        return [
-            f"{self.array(array)} = {self.primitive(f'stack_{kind}')}({array.size})"
-        ]
+        match stmt:
+            case Allocate(array):
+                kind = "u8" if array.dtype.is_bool else str(array.dtype)
+                stack = self.primitive(f"stack_{kind}")
+                return [f"{self.array(array)} = {stack}({array.size})"]
+            case TakeTicket(var, buffer, index):
+                place = f"{self.buffer(buffer)}, {self.plain(index)}"
+                return [f"{self.var(var)} = {self.primitive('take_ticket')}({place})"]
+            case _:
+                message = f"a CPU kernel has no {type(stmt).__name__}"
+                raise VerifyError(message)
 
 
 def _storage(dtype: DType) -> str:

@@ -159,7 +159,8 @@ class _Builder:
 
         one = sc.const(1)
         if self.scheduled.target.kind == "cpu":
-            return Launch((extent(Binding.PARALLEL), one), (one, one), 1)
+            pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
+            return Launch((pieces, one), (one, one), 1)
         heuristic = self.scheduled.heuristic
         reduces = isinstance(heuristic, ReductionHeuristic)
         return Launch(

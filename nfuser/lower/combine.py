@@ -55,7 +55,7 @@ class Combiner:
         self._parts: dict[Reduce, list[Buffer]] = {}
         self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
         self._has_met = False  # whether blocks have, in what is being combined
-        self._reassociate = values.scheduled.target.kind == "cpu"
+        self._is_alone = values.scheduled.target.kind == "cpu"
         heuristic = values.scheduled.heuristic
         self._compensated = (
             isinstance(heuristic, ReductionHeuristic)
@@ -66,6 +66,8 @@ class Combiner:
             isinstance(heuristic, ReductionHeuristic) and heuristic.is_shared
         )
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
+        if Binding.PARALLEL in leaves:
+            leaves[Binding.BLOCK_X] = leaves[Binding.PARALLEL]
         self._sizes = {b: leaf.extent for b, leaf in leaves.items()}
         one = sc.const(1)
         self._index: dict[Binding, Scalar] = {
@@ -130,7 +132,7 @@ class Combiner:
     def join(self, reduce: Reduce, state: fold.State, other: fold.State) -> None:
         """Fold ``other`` into ``state``."""
         joined = fold.combined(
-            reduce, state, other, self.values.let, reassociate=self._reassociate
+            reduce, state, other, self.values.let, reassociate=self._is_alone
         )
         self.assign(state, joined)
 
@@ -238,8 +240,9 @@ class Combiner:
         joined in the order of blocks, not of arrival: see ``join_parts``.
         """
         self._share_parts(states)
-        self.values.emit(Publish())
-        self.values.emit(Barrier())
+        if not self._is_alone:  # who takes a ticket alone publishes with it
+            self.values.emit(Publish())
+            self.values.emit(Barrier())
         return self._is_last()
 
     def exchange(self, states: dict[Reduce, fold.State]) -> None:
@@ -300,10 +303,14 @@ class Combiner:
         values = self.values
         tickets = Buffer(DType.U32, None, "tickets")
         self.scratch.append(Scratch(tickets, self._sizes[Binding.BLOCK_X]))
-        flag = values.array(DType.I32, 1, Memory.SHARED)
         zero = sc.const(0)
         ticket = Var(DType.I32)
         block = self._index[Binding.BLOCK_X]
+        last = IndexValue(self._splits() - 1, DType.I32)
+        if self._is_alone:
+            values.emit(TakeTicket(ticket, tickets, block))
+            return Call("equal", (ticket, last), DType.BOOL)
+        flag = values.array(DType.I32, 1, Memory.SHARED)
         body: tuple[Stmt, ...] = (
             TakeTicket(ticket, tickets, block),
             SetElement(flag, zero, ticket),
@@ -315,7 +322,6 @@ class Combiner:
             values.emit(stmt)
         values.emit(Barrier())
         seen = values.let(Element(flag, zero))
-        last = IndexValue(self._splits() - 1, DType.I32)
         return Call("equal", (seen, last), DType.BOOL)
 
     def join_parts(self, reduce: Reduce, state: fold.State) -> None:

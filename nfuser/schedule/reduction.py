@@ -12,8 +12,8 @@ from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, widen_sums
 from nfuser.schedule.facts import accesses
 from nfuser.schedule.memory import patterns, strides
-from nfuser.schedule.reduction_cuda import cuda_choice, space_of
-from nfuser.schedule.reduction_nest import CPU_TILE, cpu_nest, cuda_nest
+from nfuser.schedule.reduction_cuda import cuda_choice, is_single_pass, space_of
+from nfuser.schedule.reduction_nest import cpu_nest, cuda_nest
 from nfuser.schedule.row_shape import RowShape
 from nfuser.schedule.scheduled import (
     Heuristic,
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 CPU_CHUNK = 1024  # elements that vector lanes add up before their sum is added
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
+CPU_SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
+CPU_PARTS = 32  # of a row that threads share, whatever their number: equal bits
+CPU_TILES = (1024, 256)  # columns of one piece of work: a page of memory, or less
 
 
 class Reduction:
@@ -70,8 +73,10 @@ class Reduction:
 
 
 def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
-    columns = 1 if shape.inner else CPU_TILE
+    columns = 1 if shape.inner else _cpu_columns(shape)
     keeps = shape.length * columns <= CPU_ROW
+    is_long = shape.inner or shape.length > CPU_SHORT
+    parts = _cpu_parts(fusion, shape)
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,
@@ -79,12 +84,25 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         shape.inner,
         width=1,
         fold_threads=1,
-        keep_threads=1,
-        steps=CPU_ROW if keeps else 0,
-        splits=1,
+        keep_threads=columns,
+        steps=CPU_ROW if keeps and parts == 1 else 0,
+        splits=parts,
         wide_index=True,
-        chunk=CPU_CHUNK if _sums_in_f64(fusion) else 0,
+        chunk=CPU_CHUNK if parts > 1 or (is_long and _sums_in_f64(fusion)) else 0,
     )
+
+
+def _cpu_parts(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many pieces a row is cut into: few long rows keep one thread each."""
+    is_long = shape.inner and shape.length >= CPU_PARTS * CPU_ROW
+    is_busy = shape.rows >= CPU_PARTS
+    return CPU_PARTS if is_long and not is_busy and is_single_pass(fusion) else 1
+
+
+def _cpu_columns(shape: RowShape) -> int:
+    """Return how many columns are folded at once, some pieces for each thread left."""
+    most, least = CPU_TILES
+    return most if shape.count(tuple(shape.lane_group())) >= 4 * most else least
 
 
 def _sums_in_f64(fusion: Fusion) -> bool:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.layout import Groups
     from nfuser.schedule.scheduled import ReductionHeuristic
 
-CPU_TILE = 256  # columns of one piece of work of an outer reduction
-
 
 def _merged(builder: NestBuilder, space: Space, groups: Groups) -> list[LoopAxis]:
     return [
@@ -91,7 +89,7 @@ def _bind_fold(
 
 
 def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
-    """Rows over the caller's range, vectors along memory.
+    """Rows, or parts of rows, over the caller's range; vectors along memory.
 
     Where memory runs along the kept loops, a tile of columns is folded at once.
     """
@@ -102,11 +100,15 @@ def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
     if heuristic.inner:
         lane = reduced.pop() if reduced else None
     else:
-        kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
+        kept[-1], lane = builder.split(kept[-1], heuristic.keep_threads, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     builder.bind(rows, Binding.PARALLEL)
     if lane is not None and heuristic.inner and heuristic.chunk:
         chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
+        if heuristic.is_split:
+            share = (chunk.extent + (heuristic.splits - 1)) // heuristic.splits
+            part, chunk = builder.split(chunk, share, Tail.SHRINK)
+            builder.bind(part, Binding.BLOCK_Y)
         reduced.append(chunk)
     for axis in reduced:
         builder.bind(axis, Binding.SERIAL)

@@ -66,6 +66,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     load_bf16,
     load_bool,
     load_f16,
+    load_volatile,
     round_bf16,
     round_f16,
     stack_f32,
@@ -82,6 +83,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     store_bf16,
     store_bool,
     store_f16,
+    take_ticket,
 )
 from nfuser.codegen.primitives.cpu_target import wide_vectors
 
@@ -240,6 +242,7 @@ __all__ = [
     "load_bf16",
     "load_bool",
     "load_f16",
+    "load_volatile",
     "log",
     "log1p",
     "log2",
@@ -282,6 +285,7 @@ __all__ = [
     "store_f16",
     "subtract",
     "sum_reassoc",
+    "take_ticket",
     "tan",
     "tanh",
     "to_bool",

@@ -140,6 +140,37 @@ store_f16 = _storer("store_f16", types.uint16, types.float32, _to_half)
 store_bf16 = _storer("store_bf16", types.uint16, types.float32, _to_bfloat)
 
 
+def _take_ticket_rule(_typing: Any, pointer: Any, index: Any) -> Any:
+    """Count who comes; what they stored before is seen by whoever comes later."""
+    position = _index_type(index)
+    if position is None or not _points_to(pointer, types.uint32):
+        return None
+
+    def emit(_context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+        one = ir.Constant(I32, 1)
+        return builder.atomic_rmw("add", _address(builder, *arguments), one, "acq_rel")
+
+    return signature(types.int32, pointer, position), emit
+
+
+def _load_volatile_rule(_typing: Any, pointer: Any, index: Any) -> Any:
+    """Load what another thread has stored."""
+    position = _index_type(index)
+    if position is None or not _points_to(pointer, None):
+        return None
+
+    def emit(context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
+        size = context.get_abi_sizeof(context.get_data_type(typed.return_type))
+        address = _address(builder, *arguments)
+        return builder.load_atomic(address, "monotonic", size)
+
+    return signature(pointer.dtype, pointer, position), emit
+
+
+take_ticket = register("take_ticket", _take_ticket_rule)
+load_volatile = register("load_volatile", _load_volatile_rule)
+
+
 def _round_half(x: Value) -> Value:
     return _from_half(_to_half(x))
 

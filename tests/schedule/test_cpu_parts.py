@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Few long rows are cut into parts on the CPU, and joined in a fixed order."""
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.config import override
+
+SIZES = ((1 << 20,), (3, 700_001), (1 << 19, 2, 1), (1023, 1025), (2, 524_289 + 1024))
+FUNCTIONS: dict[str, Any] = {
+    "sum": lambda x: x.sum(-1) if x.shape[-1] > 1 else x.sum(),
+    "all": lambda x: x.sum(),
+    "max": lambda x: (x.max(), x.argmin()),
+    "mean": lambda x: np.sqrt((x * x).mean()),
+    "any": lambda x: (x > 3).any(),
+}
+
+
+def made_by(function: Any, x: Any, threads: int) -> Any:
+    with override(num_threads=threads):
+        return nfuser.fuse(function)(x)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_threads_do_not_change_a_bit(name: str, shape: Any, dtype: str) -> None:
+    x = (np.random.default_rng(7).random(shape) * 9 - 4).astype(dtype)
+    function = FUNCTIONS[name]
+    made = [made_by(function, x, threads) for threads in (1, 2, 8)]
+    for other in made[1:]:
+        np.testing.assert_array_equal(made[0], other)
+    np.testing.assert_allclose(made[0], function(x), rtol=2e-6)
+
+
+def test_long_sums_are_as_good_as_pairwise() -> None:
+    x = np.random.default_rng(1).random(3_000_000) - 0.5
+    wanted = float(np.sum(x.astype(np.longdouble)))
+    made = nfuser.fuse(lambda x: x.sum())(x)
+    assert abs(made - wanted) <= max(abs(float(x.sum()) - wanted), 1e-10)
+
+
+def test_repeated_calls_give_the_same_bits() -> None:
+    x = np.random.default_rng(2).random((1500, 1001), np.float32)
+    f = nfuser.fuse(lambda x: (x.sum(), x.max()))
+    with override(num_threads=8):
+        first = f(x)
+        assert all(f(x) == first for _ in range(50))
+
+
+def test_short_rows_stay_whole() -> None:
+    long, short = np.ones(1 << 20), np.ones((64, 1 << 14))
+    f = nfuser.fuse(lambda x: x.sum(-1))
+    assert "splits=32" in f.kernels(long)[0].schedule
+    assert "splits=1)" in f.kernels(short)[0].schedule
