@@ -20,6 +20,7 @@ from nfuser.device.cpu_kernel import kernel_failure
 from nfuser.device.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
+from nfuser.device.reuse import LEAST_BYTES
 from nfuser.device.threads import SERIAL_COST, run_range
 from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
 from nfuser.ir.scalar import ScalarInput
@@ -122,7 +123,8 @@ class NativeProgram:
         number = len(self.objects)
         self.objects[slot] = number
         self._slots[slot] = place = self._first + number
-        if self._library is Library.NUMPY:
+        size = slot.dtype.itemsize * prod(slot.shape)
+        if self._library is Library.NUMPY and size < LEAST_BYTES:
             dtype = slot.dtype.numpy
             strides = [s * dtype.itemsize for s in slot.strides]
             dims, steps = self._array(slot.shape), self._array(strides)
