@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,9 @@ class Cpu:
 
     def release(self) -> None:
         """Give back what a workload left behind."""
+        if (torch := sys.modules.get("torch")) is not None:
+            # It stops compiling a function after eight forms of it, in silence.
+            torch._dynamo.reset()
 
 
 class Cuda(Cpu):
@@ -100,7 +104,7 @@ class Cuda(Cpu):
         return timing.gpu_copy_bandwidth(self.torch, self.flush)
 
     def release(self) -> None:
-        self.torch._dynamo.reset()
+        super().release()
         self.torch.cuda.empty_cache()
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotients as products: what they give, evaluated as the kernel evaluates them."""
 
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,8 @@ def _evaluated(value: Value, known: dict[Var, Any]) -> Any:
         case Number(number, dtype):
             return dtype.numpy.type(number)
         case Call("select", operands):
-            return np.where(*(_evaluated(x, known) for x in operands))
+            condition, yes, no = (_evaluated(x, known) for x in operands)
+            return np.where(condition, yes, no)
         case Call("less", (a, b)):
             return _evaluated(a, known) < _evaluated(b, known)
         case Call("reciprocal_near", (a,)):
