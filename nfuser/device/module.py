@@ -16,6 +16,8 @@ from nfuser.errors import BackendError
 
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS = 1, 3, 4
 _MAX_THREADS, _MAX_DYNAMIC_SHARED = 0, 8
+PLAIN_SHARED = 48 << 10
+"""Bytes of shared memory that a block may have without asking."""
 
 
 class CudaFunction:
@@ -27,7 +29,7 @@ class CudaFunction:
         self.handle = handle
         self.name = name
         self.device = device
-        self.dynamic_shared = 48 << 10
+        self.dynamic_shared = 0
 
     @property
     def registers(self) -> int:
@@ -50,20 +52,28 @@ class CudaFunction:
         return self._attribute(_MAX_THREADS)
 
     def allow_dynamic_shared(self, size: int) -> None:
-        """Ask for more than the 48 KiB of shared memory that every block may have."""
+        """Ask for more than the 48 KiB of shared memory that every block may have.
+
+        What the kernel declares itself counts, too.
+        """
         if size <= self.dynamic_shared:
             return
+        static = self.static_shared_bytes
+        if size + static > PLAIN_SHARED:
+            self._ask_for_dynamic(size, static)
+        self.dynamic_shared = size
+
+    def _ask_for_dynamic(self, size: int, static: int) -> None:
         limit = driver.attributes(self.device).shared_per_block_optin
-        if size > limit:
+        if size + static > limit:
             message = (
-                f"kernel {self.name} needs {size} bytes of shared memory; a block of "
-                f"this GPU has at most {limit}"
+                f"kernel {self.name} needs {size + static} bytes of shared memory; a "
+                f"block of this GPU has at most {limit}"
             )
             raise BackendError(message)
         with DeviceGuard(self.device):
             handle = ctypes.c_void_p(self.handle)
             driver.call("cuFuncSetAttribute", handle, _MAX_DYNAMIC_SHARED, size)
-        self.dynamic_shared = size
 
     def blocks_per_multiprocessor(self, threads: int, shared_bytes: int) -> int:
         """Return how many blocks of this size run on a multiprocessor at once."""

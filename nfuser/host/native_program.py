@@ -165,14 +165,17 @@ class NativeProgram:
         self._put(at.POOL, count, id(run), *[0] * 7, *parameters)
 
     def _cuda(self, launch: Launch) -> None:
+        if launch.is_cooperative:
+            raise NotNativeError
         from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
 
         function = cast("CudaFunction", launch.executable)
         self.keep.append(function)
+        function.allow_dynamic_shared(launch.shared_bytes)
         start = driver.function_address("cuLaunchKernel")
         words = (len(launch.arguments), start, function.handle, launch.grid[0], 0)
         parameters = self._parameters(launch)
-        sizes = (launch.grid[1], *launch.block, 0)
+        sizes = (launch.grid[1], *launch.block, launch.shared_bytes)
         self._put(at.LAUNCH, *words, *sizes, *parameters)
 
     # -- parameters ----------------------------------------------------------
