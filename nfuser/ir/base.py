@@ -74,7 +74,7 @@ def _first_init(cls: type[Any]) -> Any:
 
 def _compiled_init(cls: type[Any]) -> Any:
     """Return the ``__init__`` that ``dataclass`` would make for a frozen class."""
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"MISSING": MISSING}
     parameters, body = ["self"], ["pass"]
     for field in fields(cls):
         name = field.name
@@ -82,6 +82,10 @@ def _compiled_init(cls: type[Any]) -> Any:
         if field.default is not MISSING:
             known[f"_default_{name}"] = field.default
             parameters.append(f"{name}=_default_{name}")
+        elif field.default_factory is not MISSING:
+            known[f"_make_{name}"] = field.default_factory
+            parameters.append(f"{name}=MISSING")
+            body.append(f"if {name} is MISSING: {name} = _make_{name}()")
         else:
             parameters.append(name)
         body.append(f"_set_{name}(self, {name})")

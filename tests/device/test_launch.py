@@ -70,6 +70,7 @@ class FakeDriver:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     found = FakeDriver()
     monkeypatch.setattr(driver, "library", lambda: found)
+    monkeypatch.setattr(CudaFunction, "static_shared_bytes", 0)
     return found
 
 
