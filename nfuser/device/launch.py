@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device import driver
+from nfuser.device.parameters import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,21 +18,6 @@ if TYPE_CHECKING:
 
 Size3 = tuple[int, int, int]
 
-# A parameter's value lies in the low bytes of its own 8-byte slot.
-_FORMAT = {
-    "pointer": "Q",
-    "bool": "?7x",
-    "i8": "b7x",
-    "i16": "h6x",
-    "i32": "i4x",
-    "i64": "q",
-    "u8": "B7x",
-    "u16": "H6x",
-    "u32": "I4x",
-    "u64": "Q",
-    "f32": "f4x",
-    "f64": "d",
-}
 _COOPERATIVE = 2
 
 
@@ -111,7 +97,7 @@ class PackedLaunch:
 
     def _prepare(self) -> None:
         count = len(self.kinds)
-        layout = "".join(_FORMAT[kind] for kind in self.kinds)
+        layout = "".join(FORMATS[kind] for kind in self.kinds)
         self._pack = struct.Struct(f"<{layout}").pack_into
         self._storage = (ctypes.c_uint64 * max(count, 1))()
         first = ctypes.addressof(self._storage)

@@ -20,6 +20,7 @@ from nfuser.device.cpu_kernel import kernel_failure
 from nfuser.device.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
+from nfuser.device.parameters import FORMATS
 from nfuser.device.reuse import LEAST_BYTES
 from nfuser.device.threads import SERIAL_COST, run_range
 from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
@@ -38,20 +39,6 @@ if TYPE_CHECKING:
 RELEASE_COST = SERIAL_COST >> 2
 """Cost from which on other threads may run Python meanwhile (10 us)."""
 
-_FORMATS = {
-    "pointer": "q",
-    "bool": "?7x",
-    "i8": "b7x",
-    "i16": "h6x",
-    "i32": "i4x",
-    "i64": "q",
-    "u8": "B7x",
-    "u16": "H6x",
-    "u32": "I4x",
-    "u64": "Q",
-    "f32": "f4x",
-    "f64": "d",
-}
 _RANGES = {
     "i8": (-(1 << 7), (1 << 7) - 1),
     "i16": (-(1 << 15), (1 << 15) - 1),
@@ -225,14 +212,14 @@ class NativeProgram:
 
 
 def _bits(kind: str, value: float) -> int:
-    layout = _FORMATS[kind]
+    layout = FORMATS[kind]
     packed = struct.pack(f"<{layout}", value)
     return struct.unpack("<q", packed)[0]
 
 
 def _sharing(kernel: CpuKernel, total: int, cost: int) -> Callable[[int], None]:
     """Return what runs a kernel on several threads, given where its arguments lie."""
-    reader = struct.Struct("<" + "".join(_FORMATS[kind] for kind in kernel.kinds))
+    reader = struct.Struct("<" + "".join(FORMATS[kind] for kind in kernel.kinds))
     block = ctypes.c_char * reader.size
 
     def run(address: int) -> None:
