@@ -31,6 +31,8 @@ _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
 _ENVIRONMENT = re.compile(r"^\.common \.global .*NumbaEnv.*\n", re.MULTILINE)
 _SHARED_NAME = re.compile(r"_cudapy_smem_\d+")
 _SHARED = re.compile(r"\.shared .*\[(\d+)\];")
+_ORDERED = re.compile(r"setp\.(gt|ge|lt|le)\.f32\s+(%p\d+), ([^;]*);")
+_OPPOSITE = {"gt": "leu", "ge": "ltu", "lt": "geu", "le": "gtu"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def _ptx(
     mangled = _ENTRY.search(ptx)
     if mangled is None:
         raise CompileError(f"the PTX of {entry} has no entry")
-    return _canonical(ptx.replace(mangled.group(1), entry))
+    return _guarded(_canonical(ptx.replace(mangled.group(1), entry)))
 
 
 def _canonical(ptx: str) -> str:
@@ -133,6 +135,22 @@ def _canonical(ptx: str) -> str:
     numbers = {name: f"shared_{number}" for number, name in enumerate(names)}
     ptx = _SHARED_NAME.sub(lambda found: numbers[found.group()], ptx)
     return _ENVIRONMENT.sub("", ptx)  # Numba's tracebacks would use it
+
+
+def _guarded(ptx: str) -> str:
+    """Compare f32 by what is not so.
+
+    The assembler knows that ``x * x``, ``abs(x)`` or ``exp(x)`` is never negative,
+    forgets that it may be NaN, and takes ``x * x >= -1`` for always true. The opposite,
+    which holds for NaN, it leaves alone; the ``not`` costs no instruction.
+    """
+    return _ORDERED.sub(_opposite, ptx)
+
+
+def _opposite(found: re.Match[str]) -> str:
+    relation, truth, operands = found.groups()
+    opposite = f"setp.{_OPPOSITE[relation]}.f32 {truth}, {operands};"
+    return f"{opposite}\n\tnot.pred {truth}, {truth};"
 
 
 def _link(

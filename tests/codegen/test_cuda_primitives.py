@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from nfuser.codegen.compile_cuda import CudaBinary, compile_cuda
@@ -329,6 +331,13 @@ def test_the_text_alone_decides_the_ptx() -> None:
     assert first.cubin == second.cubin
     assert first.entry == "kernel"
     assert ".entry kernel(" in first.ptx
+
+
+def test_no_comparison_is_left_to_an_assembler_that_forgets_nan() -> None:
+    lines = ["x = load(a, i)", "store(b, i, float32(x * x >= float32(-1.0)))"]
+    ptx = build(lines, pointer("float32"), pointer("float32")).ptx
+    assert "setp.ltu.f32" in ptx
+    assert not re.search(r"setp\.(lt|le|gt|ge)\.f32", ptx)
 
 
 def test_the_decorator_is_stripped_and_its_bounds_kept() -> None:

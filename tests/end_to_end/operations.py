@@ -90,6 +90,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "{0} <= {1}",
         "{0} == {1}",
         "{0} != {1}",
+        "{0} * {0} >= -1.0",  # true of every number, and not of NaN
+        "abs({0}) > -1.0",
+        "np.tanh({0}) < 2.0",
+        "2.0 >= np.sin({0})",
         "np.logical_and({0}, {1})",
         "np.logical_not({0})",
         "xp.relu({0})",
