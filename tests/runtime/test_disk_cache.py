@@ -209,7 +209,7 @@ def test_a_disk_that_takes_no_more_gives_right_results_and_one_warning(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_cache_that_root_baked_serves_others_read_only(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents)[:-2]:
         folder.chmod(0o755)
     baked = tmp_path / "cache"
     assert _process(CALL, baked)[0] == "1 0"
