@@ -60,7 +60,7 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "logaddexp": ((0, 4), (0, 100), (0, 1e4)),
 }
 
-BINARY = frozenset({"divide", "power", "hypot", "atan2", "logaddexp"})
+BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
 
 _ERRORS = frozenset({"erf", "erfc"})
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space
-from nfuser.dtypes import DType
-from nfuser.ir.expr import ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, widen_sums
 from nfuser.schedule.facts import accesses
 from nfuser.schedule.memory import patterns, strides
-from nfuser.schedule.reduction_cuda import cuda_choice, is_single_pass, space_of
+from nfuser.schedule.reduction_cuda import (
+    cuda_choice,
+    is_single_pass,
+    space_of,
+    sums_in_f64,
+)
 from nfuser.schedule.reduction_nest import cpu_nest, cuda_nest
 from nfuser.schedule.row_shape import RowShape
 from nfuser.schedule.scheduled import (
@@ -77,6 +80,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     keeps = shape.length * columns <= CPU_ROW
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
+    is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,
@@ -88,7 +92,8 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps and parts == 1 else 0,
         splits=parts,
         wide_index=True,
-        chunk=CPU_CHUNK if parts > 1 or (is_long and _sums_in_f64(fusion)) else 0,
+        chunk=CPU_CHUNK if is_chunked else 0,
+        compensated=is_chunked and not shape.inner,
     )
 
 
@@ -103,9 +108,3 @@ def _cpu_columns(shape: RowShape) -> int:
     """Return how many columns are folded at once, some pieces for each thread left."""
     most, least = CPU_TILES
     return most if shape.count(tuple(shape.lane_group())) >= 4 * most else least
-
-
-def _sums_in_f64(fusion: Fusion) -> bool:
-    """Tell whether sums run in the widest type there is, where long chains tell."""
-    adds = (ReduceOp.SUM, ReduceOp.MOMENTS)
-    return any(r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions)

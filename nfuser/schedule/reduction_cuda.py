@@ -69,6 +69,12 @@ def is_single_pass(fusion: Fusion) -> bool:
     return rows_only and not in_two and max(space.levels.values()) == 0
 
 
+def sums_in_f64(fusion: Fusion) -> bool:
+    """Tell whether sums run in the widest type there is, where long chains tell."""
+    adds = (ReduceOp.SUM, ReduceOp.MOMENTS)
+    return any(r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions)
+
+
 def _heuristic(
     fusion: Fusion,
     shape: RowShape,
@@ -97,6 +103,7 @@ def _heuristic(
         steps=steps,
         splits=0 if is_shared or geometry.splits > 1 else 1,
         wide_index=needs_wide_index(fusion, shape.facts),
+        compensated=steps == 0 and sums_in_f64(fusion),
         packed=shape.packed(width, memory_tensors(fusion)),
         threads=threads,
         flight=flight,
@@ -171,7 +178,9 @@ def _most_across(fusion: Fusion, width: int) -> int:
     Each value of each state passes through shared memory of its own.
     """
     reductions = expand_moments(fusion, one_pass=True).reductions
-    values = sum(2 if r.op in _PLACES else 1 for r in reductions)
+    is_f64 = sums_in_f64(fusion)  # then a sum may keep what it lost beside it
+    twos = (*_PLACES, ReduceOp.SUM) if is_f64 else _PLACES
+    values = sum(2 if r.op in twos else 1 for r in reductions)
     most = 512
     while most > 1 and most * 8 * values * width > SHARED_BYTES:
         most //= 2
