@@ -193,6 +193,8 @@ class ReduceOp(Enum):
     ARGMAX = "argmax"
     ARGMIN = "argmin"
     MOMENTS = "moments"
+    EXPONENTIALS = "sum_of_exponentials"
+    EXPONENTIALS_NEAR = "sum_of_exponentials_near"
 
 
 @node
@@ -201,6 +203,8 @@ class Reduce:
 
     ``MOMENTS`` gives two results, the mean and the sum of squared deviations from it;
     ``ARGMAX`` and ``ARGMIN`` give the flat index along ``axes``, in their order.
+    ``EXPONENTIALS`` is the sum of ``exp(x - max(x))`` in one pass, with ``exp_near``
+    if it is the near one; a schedule makes it.
     """
 
     op: ReduceOp

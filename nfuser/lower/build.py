@@ -17,6 +17,7 @@ from nfuser.lower.kernel_ir import (
     AwaitCopies,
     Buffer,
     Call,
+    Element,
     For,
     If,
     Kernel,
@@ -55,7 +56,8 @@ BOUND_NAMES = {
     Binding.THREAD_Y: "ty",
     Binding.PARALLEL: "row",
 }
-_CLEARING = 2000  # number of a loop made here; those of nests and combiners are smaller
+_CLEARING = 2000  # numbers of loops made here; those of nests and combiners are smaller
+_LANES = 2001
 
 
 def lower(scheduled: Scheduled) -> Kernel:
@@ -254,6 +256,9 @@ class _Builder:
         values.early = self._early_loads(level)
         after: list[Stmt] = []
         for reduce, state in states.items():
+            if self.nest.lane_reduces and fold.is_of_exponentials(reduce):
+                self._fold_lanes(reduce, state, after)
+                continue
             self._fold_element(reduce, self._chunk_of(reduce, state, after))
         for output in outputs:
             self._store(output, after)
@@ -316,6 +321,27 @@ class _Builder:
         tile.stmts.append(Let(part, zero))
         after.append(Let(total, Call("add", (total, part), zero.dtype)))
         return [part]
+
+    def _fold_lanes(self, reduce: Reduce, state: fold.State, after: list[Stmt]) -> None:
+        """Fold the exponentials of one step: the largest of all lanes comes first."""
+        values = self.values
+        assert values.tile is not None
+        element = values.value(reduce.source, self.space.source_point(reduce))
+        dtype = element.dtype
+        largest, total = Var(dtype, reduce.result), Var(dtype, reduce.result)
+        lowest, zero = fold.initial(reduce)
+        values.tile.stmts.append(Let(largest, lowest))
+        values.tile.stmts.append(Let(total, Number(zero.value, dtype)))
+        lanes = values.array(dtype, values.lane_size)
+        values.emit(SetElement(lanes, values.lane_index, element))
+        values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
+        each = sc.loop_index(_LANES, lanes.size)
+        power = fold.exponential(reduce, Element(lanes, each), largest)
+        add = Let(total, Call("add", (total, power), dtype))
+        after.append(For(each, each.extent, (add,)))
+        with values.block() as body:
+            self.combiner.join(reduce, state, [largest, total])
+        after.extend(body)
 
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values

@@ -25,6 +25,10 @@ State: TypeAlias = "list[Value]"
 Emit: TypeAlias = "Callable[[Value], Var]"
 
 _ARGS = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+_EXPONENTIALS = {
+    ReduceOp.EXPONENTIALS: "exp",
+    ReduceOp.EXPONENTIALS_NEAR: "exp_near",
+}
 _COMBINERS = {
     ReduceOp.SUM: "add",
     ReduceOp.PROD: "multiply",
@@ -33,6 +37,7 @@ _COMBINERS = {
     ReduceOp.ANY: "bit_or",
     ReduceOp.ALL: "bit_and",
 }
+_LOWEST = float(np.finfo(np.float32).min)
 _REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
 
 
@@ -41,7 +46,21 @@ def state_dtypes(reduce: Reduce, *, compensated: bool = False) -> list[DType]:
     own = reduce.source.dtype.compute
     if compensated and reduce.op is ReduceOp.SUM and own.is_float:
         return [own, own]
+    if reduce.op in _EXPONENTIALS:
+        return [own, DType.F64]
     return [own, DType.I64] if reduce.op in _ARGS else [own]
+
+
+def is_of_exponentials(reduce: Reduce | Scan) -> bool:
+    """Tell whether the state is the largest element, and a sum relative to it."""
+    return reduce.op in _EXPONENTIALS
+
+
+def exponential(reduce: Reduce, element: Value, largest: Value) -> Value:
+    """Return what an element adds to the sum, whose largest is known."""
+    dtype = element.dtype
+    distance = Call("subtract", (element, largest), dtype)
+    return Call(_EXPONENTIALS[reduce.op], (distance,), dtype)
 
 
 def initial(reduce: Reduce | Scan) -> list[Number]:
@@ -61,6 +80,9 @@ def initial(reduce: Reduce | Scan) -> list[Number]:
             return [_extreme(dtype, -1), Number(largest, DType.I64)]
         case ReduceOp.ARGMIN:
             return [_extreme(dtype, 1), Number(largest, DType.I64)]
+        case ReduceOp.EXPONENTIALS | ReduceOp.EXPONENTIALS_NEAR:
+            # Not the infinity: its distance from itself is no number.
+            return [Number(_LOWEST, dtype), _number(0, DType.F64)]
         case ReduceOp.MOMENTS:
             message = "moments must be expanded by the schedule"
             raise VerifyError(message)
@@ -90,6 +112,8 @@ def lifted(reduce: Reduce, element: Value, index: Scalar) -> State:
     """Return the state of one element; ``index`` is its place along the axes."""
     if reduce.op in _ARGS:
         return [element, IndexValue(index, DType.I64)]
+    if reduce.op in _EXPONENTIALS:
+        return [element, Number(1.0, element.dtype)]
     return [element]
 
 
@@ -101,6 +125,8 @@ def combined(
         return _better(reduce, a, b, emit)
     if is_compensated(reduce, a):
         return _two_sum(a, b, emit)
+    if exp := _EXPONENTIALS.get(reduce.op):
+        return _rescaled(exp, a, b, emit)
     name = _COMBINERS[reduce.op]
     dtype = a[0].dtype
     if dtype.is_bool:
@@ -125,6 +151,30 @@ def _two_sum(a: State, b: State, emit: Emit) -> State:
     lost = add(subtract(a[0], subtract(total, shadow)), subtract(b[0], shadow))
     kept = add(a[1], lost)
     return [total, add(kept, b[1]) if len(b) == 2 else kept]
+
+
+def _rescaled(exp: str, a: State, b: State, emit: Emit) -> State:
+    """Join sums of exponentials, of distances from the largest element of each.
+
+    The sum with the smaller element shrinks: one exponential, whichever it is.
+    """
+    narrow, wide = a[0].dtype, a[1].dtype
+
+    def cast(x: Value) -> Value:
+        return x if x.dtype is wide else Call(f"to_{wide}", (x,), wide)
+
+    distance = emit(Call("subtract", (b[0], a[0]), narrow))
+    below = Call("negative", (Call("absolute", (distance,), narrow),), narrow)
+    factor = cast(Call(exp, (below,), narrow))
+    grows = emit(Call("greater", (distance, Number(0.0, narrow)), DType.BOOL))
+    other = cast(b[1])
+    shrinking = emit(Call("select", (grows, a[1], other), wide))
+    staying = emit(Call("select", (grows, other, a[1]), wide))
+    product = Call("multiply", (shrinking, factor), wide)
+    return [
+        Call("maximum", (a[0], b[0]), narrow),
+        emit(Call("add", (product, staying), wide)),
+    ]
 
 
 def _better(reduce: Reduce | Scan, a: State, b: State, emit: Emit) -> State:
@@ -165,4 +215,14 @@ def result(reduce: Reduce, state: State) -> Value:
         # Where the sum is infinite, what it lost is not a number.
         is_finite = Call("isfinite", (lost,), DType.BOOL)
         return Call("select", (is_finite, both, total), total.dtype)
+    if reduce.op in _EXPONENTIALS:
+        largest, total = state
+        near = Call("to_f32", (total,), largest.dtype)
+        # No number if the largest is infinite, as its distance from itself is; nothing
+        # has been added where all are infinitely small.
+        undefined = Call("subtract", (largest, largest), largest.dtype)
+        nothing = Call("equal", (total, Number(0.0, total.dtype)), DType.BOOL)
+        sound = Call("add", (near, undefined), largest.dtype)
+        nan = Number(float("nan"), largest.dtype)
+        return Call("select", (nothing, nan, sound), largest.dtype)
     return state[-1]

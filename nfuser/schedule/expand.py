@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -19,6 +20,10 @@ from nfuser.ir.expr import (
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST, POINT_OPS
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
+from nfuser.rewrite.dead_code import drop_dead_code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
@@ -59,6 +64,51 @@ def widen_sums(fusion: Fusion) -> Fusion:
         return make.replacement(make.cast(total, DType.F32))
 
     return rebuild(fusion, change)
+
+
+def fold_exponentials(fusion: Fusion) -> Fusion:
+    """Write sums of ``exp(x - max(x))`` so that they need no pass of their own."""
+    of = fusion.definition
+
+    def change(expr: Expr) -> Replacement | None:
+        if not (isinstance(expr, Reduce) and expr.op is ReduceOp.SUM):
+            return None
+        power = of.get(expr.source)
+        if not (isinstance(power, Pointwise) and power.op.name in _EXPONENTIALS):
+            return None
+        distance = of[power.operands[0]]
+        if not (isinstance(distance, Pointwise) and distance.op.name == "subtract"):
+            return None
+        source, largest = distance.operands
+        if source.dtype is not DType.F32 or not _is_largest(of, source, largest, expr):
+            return None
+        make = _Maker()
+        op = _EXPONENTIALS[power.op.name]
+        return make.replacement(make.reduce(op, source, expr.axes))
+
+    return drop_dead_code(rebuild(fusion, change))
+
+
+_EXPONENTIALS = {
+    "exp": ReduceOp.EXPONENTIALS,
+    "exp_near": ReduceOp.EXPONENTIALS_NEAR,
+}
+
+
+def _is_largest(
+    of: Mapping[TensorView, Expr], source: TensorView, largest: TensorView, over: Reduce
+) -> bool:
+    """Tell whether ``largest`` holds the maximum of ``source`` along the same axes."""
+    expand = of[largest]
+    if not (isinstance(expand, ExpandDims) and expand.axes == over.axes):
+        return False
+    reduce = of[expand.source]
+    return (
+        isinstance(reduce, Reduce)
+        and reduce.op is ReduceOp.MAX
+        and reduce.source is source
+        and reduce.axes == over.axes
+    )
 
 
 class _Maker:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
-from nfuser.schedule.expand import expand_moments, widen_sums
+from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
 from nfuser.schedule.memory import patterns, strides
 from nfuser.schedule.reduction_cuda import (
@@ -65,6 +65,8 @@ class Reduction:
         """Expand what the heuristic decides, and build the nest."""
         assert isinstance(heuristic, ReductionHeuristic)
         fusion = expand_moments(fusion, one_pass=not heuristic.is_persistent)
+        if target.kind == "cuda" and not heuristic.is_persistent:
+            fusion = fold_exponentials(fusion)
         if target.kind == "cpu" or not heuristic.is_persistent:
             fusion = widen_sums(fusion)
         fusion = merge_common_subexpressions(fusion)

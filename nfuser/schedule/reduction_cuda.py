@@ -14,7 +14,11 @@ from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Space, find_space
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Pointwise, ReduceOp
-from nfuser.schedule.expand import expand_moments, takes_one_pass
+from nfuser.schedule.expand import (
+    expand_moments,
+    fold_exponentials,
+    takes_one_pass,
+)
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.row_shape import power_of_two
 from nfuser.schedule.scheduled import Geometry, ReductionHeuristic
@@ -43,11 +47,11 @@ BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     """Keep rows in a block, else share them, else read them once a pass."""
     width = limited(shape.width(), fusion)
-    return (
-        _kept(fusion, shape, width)
-        or _shared(fusion, shape, width)
-        or _looped(fusion, shape, width)
-    )
+    if kept := _kept(fusion, shape, width):
+        return kept
+    is_single = is_single_pass(fold_exponentials(fusion))
+    shared = None if is_single else _shared(fusion, shape, width)
+    return shared or _looped(fusion, shape, width, is_single=is_single)
 
 
 def space_of(fusion: Fusion) -> Space:
@@ -177,17 +181,20 @@ def _most_across(fusion: Fusion, width: int) -> int:
 
     Each value of each state passes through shared memory of its own.
     """
-    reductions = expand_moments(fusion, one_pass=True).reductions
+    looped = fold_exponentials(expand_moments(fusion, one_pass=True))
     is_f64 = sums_in_f64(fusion)  # then a sum may keep what it lost beside it
-    twos = (*_PLACES, ReduceOp.SUM) if is_f64 else _PLACES
-    values = sum(2 if r.op in twos else 1 for r in reductions)
+    twos = (*_PAIRS, ReduceOp.SUM) if is_f64 else _PAIRS
+    values = sum(2 if r.op in twos else 1 for r in looped.reductions)
     most = 512
     while most > 1 and most * 8 * values * width > SHARED_BYTES:
         most //= 2
     return most
 
 
-_PLACES = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+_PAIRS = (
+    *(ReduceOp.ARGMAX, ReduceOp.ARGMIN),
+    *(ReduceOp.EXPONENTIALS, ReduceOp.EXPONENTIALS_NEAR),
+)
 
 
 def _words(shape: RowShape, fold: int, width: int) -> int:
@@ -265,8 +272,9 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
 # -- rows that are read once a pass ----------------------------------------------------
 
 
-def _looped(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic:
-    is_single = is_single_pass(fusion)
+def _looped(
+    fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
+) -> ReductionHeuristic:
     limit = LOOP_THREADS if is_single else MAX_THREADS
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
