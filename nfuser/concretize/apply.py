@@ -22,6 +22,7 @@ from nfuser.ir.expr import (
     ExpandDims,
     Expr,
     FromScalar,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -41,7 +42,7 @@ from nfuser.ir.point_op import COPY, POINT_OPS
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nfuser.concretize.answers import Answers, Questions
     from nfuser.domains.reshape import ReshapePattern
@@ -135,10 +136,11 @@ class _Rebuild:
 
     def _shape(self, expr: Expr) -> list[Scalar]:
         match expr:
-            case Pointwise(_, operands, result):
-                return [
-                    _stretched(operands, k, result.ndim) for k in range(result.ndim)
-                ]
+            case Pointwise(_, operands):
+                return _stretched([t.shape for t in operands])
+            case Matmul(lhs, rhs):
+                rows, columns = lhs.shape[-2:-1], rhs.shape[-1:] * (rhs.ndim > 1)
+                return [*_stretched([lhs.shape[:-2], rhs.shape[:-2]]), *rows, *columns]
             case ExpandDims(source, result, axes):
                 rest = iter(source.shape)
                 one = sc.const(1)
@@ -155,10 +157,14 @@ class _Rebuild:
                 return self._extents.settled(results(expr)[0].shape)
 
 
-def _stretched(operands: tuple[TensorView, ...], k: int, rank: int) -> Scalar:
-    own = [t.axes[k - rank + t.ndim].extent for t in operands if t.ndim > rank - 1 - k]
-    real = [x for x in own if x is not sc.const(1)]
-    return real[0] if real else sc.const(1)
+def _stretched(shapes: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+    """Return the shape in which others meet, where equal extents are the same."""
+    found: list[Scalar] = []
+    for back in range(max(map(len, shapes)), 0, -1):
+        own = (shape[-back] for shape in shapes if len(shape) >= back)
+        real = [x for x in own if x is not sc.const(1)]
+        found.append(real[0] if real else sc.const(1))
+    return found
 
 
 def _without_trivial_reduction(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.expr import Concatenate, Expand, Pointwise, Reshape, sources
+from nfuser.ir.expr import Concatenate, Expand, Matmul, Pointwise, Reshape
 from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nfuser.domains.reshape import ReshapePattern
     from nfuser.ir.expr import Expr
@@ -72,8 +72,14 @@ class Extents:
     def unify(self, expr: Expr, pattern: ReshapePattern | None) -> None:
         """Note which extents ``expr`` requires to be equal."""
         match expr:
-            case Pointwise() | Expand():
-                self._unify_stretched(expr)
+            case Pointwise(_, operands, result):
+                self._unify_stretched([t.shape for t in operands], result.ndim)
+            case Expand(source, result):
+                self._unify_stretched([source.shape, result.shape], result.ndim)
+            case Matmul(lhs, rhs):
+                self._meet([lhs.shape[-1], rhs.shape[max(rhs.ndim - 2, 0)]])
+                batches = [t.shape[:-2] for t in (lhs, rhs)]
+                self._unify_stretched(batches, max(map(len, batches)))
             case Reshape(source, result) if pattern is not None:
                 for old, new in pattern.groups:
                     if len(old) == len(new) == 1:
@@ -85,19 +91,9 @@ class Extents:
             case _:
                 pass
 
-    def _unify_stretched(self, expr: Pointwise | Expand) -> None:
-        operands = (
-            *sources(expr),
-            *([expr.result] if isinstance(expr, Expand) else []),
-        )
-        rank = expr.result.ndim
-        for k in range(rank):
-            own = [
-                t.axes[k - rank + t.ndim].extent
-                for t in operands
-                if t.ndim > rank - 1 - k
-            ]
-            self._meet(own)
+    def _unify_stretched(self, shapes: Sequence[Sequence[Scalar]], rank: int) -> None:
+        for back in range(rank, 0, -1):
+            self._meet([shape[-back] for shape in shapes if len(shape) >= back])
 
     def _meet(self, extents: Iterable[Scalar]) -> None:
         """Give extents one representative; those of 1 stretch, and constants stay."""

@@ -10,6 +10,7 @@ from nfuser.ir.expr import (
     Concatenate,
     Expand,
     Iota,
+    Matmul,
     Pad,
     Pointwise,
     Reduce,
@@ -26,6 +27,7 @@ from nfuser.ops.mismatch import (
     no_extension,
     no_join,
     no_pad,
+    no_product,
     no_reshape,
     no_stretch,
 )
@@ -54,6 +56,8 @@ def check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
             if not shapes[source][axis] and 0 not in shapes[result]:
                 text = f"take: axis {axis} has size 0: no element to take from it"
                 raise AxisError(text + _at(result))
+        case Matmul(lhs, rhs, result):
+            _refuse(no_product(shapes[lhs], shapes[rhs]), result)
         case Reduce():
             _refuse(_empty_fold(expr, shapes), expr.result)
         case _:

@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -134,7 +135,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return [(axis, k) for k, axis in enumerate(own)]
         case Take():
             return _taken(expr, source)
-        case Reshape() | Argument() | Constant() | FromScalar() | Iota():
+        case Reshape() | Argument() | Constant() | FromScalar() | Iota() | Matmul():
             return []
         case _:
             assert_never(expr)

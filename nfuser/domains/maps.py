@@ -22,6 +22,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -89,7 +90,9 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     it is read itself, but not only there: like a reduction it begins reads of its own.
     """
     match expr:
-        case Argument() | Constant() | FromScalar() | Iota() | Reduce() | Scan():
+        case Argument() | Constant() | FromScalar() | Iota():
+            return []
+        case Reduce() | Scan() | Matmul():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

@@ -237,6 +237,20 @@ def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
     return ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
 
 
+def _matmul(d: Draft, a: Any, b: Any) -> Any:
+    """Multiply matrices, as ``numpy.matmul`` does."""
+    return ops.matmul(d.builder, d.operand(a), d.operand(b))
+
+
+def _linear(d: Draft, inp: Any, weight: Any, bias: Any = None) -> Any:
+    """Multiply by the rows of ``weight``, and add ``bias``."""
+    b = d.builder
+    taken = d.tensor(weight)
+    turned = taken if taken.ndim < 2 else ops.swapaxes(b, taken, -1, -2)
+    made = ops.matmul(b, d.operand(inp), turned)
+    return made if bias is None else ops.add(b, made, d.operand(bias))
+
+
 COMPOUND: dict[str, Callable[..., Any]] = {
     "addcmul": _addcmul,
     "cast": _cast,
@@ -246,7 +260,9 @@ COMPOUND: dict[str, Callable[..., Any]] = {
     "frac": _frac,
     "isreal": _isreal,
     "lerp": _lerp,
+    "linear": _linear,
     "logical_right_shift": _logical_right_shift,
+    "matmul": _matmul,
     "max": _folded(ops.max, takes_dtype=False),
     "min": _folded(ops.min, takes_dtype=False),
     "pow": _pow,

@@ -26,7 +26,7 @@ from nfuser.frontend.definition_types import (
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Pointwise, Reduce, Scan, results
+from nfuser.ir.expr import Matmul, Pointwise, Reduce, Scan, results
 from nfuser.ir.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
@@ -244,7 +244,7 @@ class Draft:
         definition = next(
             e for e in reversed(self.builder.exprs) if found in results(e)
         )
-        computed = isinstance(definition, Pointwise | Reduce | Scan)
+        computed = isinstance(definition, Pointwise | Reduce | Scan | Matmul)
         if found in self.outputs or not computed:
             found = self.builder.point("copy", found)
         if written is not None:

@@ -77,7 +77,7 @@ GENERAL = (
 )
 _LATER = (
     *("scatter", "topk", "argsort"),
-    *("matmul", "linear", "grouped_mm", "scaled_mm"),
+    *("grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
     *("erfinv", "erfcinv", "lgamma", "gcd"),

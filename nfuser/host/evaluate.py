@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -14,7 +14,17 @@ from nfuser.device.allocate import allocator
 from nfuser.device.descriptor import pointer_reader
 from nfuser.device.streams import guard, stream_reader
 from nfuser.dtypes import check_fits
-from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
+from nfuser.host.products import multiplier
+from nfuser.host.program import (
+    Allocate,
+    ByValue,
+    Clear,
+    Free,
+    HostScalar,
+    Launch,
+    Matmul,
+    Part,
+)
 from nfuser.ir import scalar_walk
 
 if TYPE_CHECKING:
@@ -23,8 +33,10 @@ if TYPE_CHECKING:
     from nfuser.device.cpu_kernel import CpuKernel
     from nfuser.device.descriptor import Device, Library
     from nfuser.device.module import CudaFunction
-    from nfuser.host.program import Argument, HostProgram, Slot
+    from nfuser.host.program import Argument, CallProgram, Slot
     from nfuser.ir.scalar import Scalar
+
+    Step: TypeAlias = Callable[["Frame"], None]
 
 
 class Evaluator:
@@ -35,7 +47,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, program: HostProgram, library: Library, device: Device, backend: str
+        self, program: CallProgram, library: Library, device: Device, backend: str
     ) -> None:
         self.program = program
         self.device = device
@@ -57,9 +69,7 @@ class Evaluator:
                 step(frame)
         return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
 
-    def _step(
-        self, stmt: Any, library: Library, backend: str
-    ) -> Callable[[Frame], None]:
+    def _step(self, stmt: Any, library: Library, backend: str) -> Step:
         match stmt:
             case Allocate(slot):
                 make = allocator(
@@ -71,10 +81,9 @@ class Evaluator:
             case Free(slot):
                 return lambda frame: frame.arrays.pop(slot, None) and None
             case Launch():
-                run = _LAUNCHERS[backend](stmt).run
-                if not dump.wants("launch"):
-                    return run
-                return lambda frame: (dump.dump("launch", repr(stmt)), run(frame))[1]
+                return _shown(stmt, _LAUNCHERS[backend](stmt).run)
+            case Matmul():
+                return _shown(stmt, _product(stmt, library, self.device))
             case _:
                 raise AssertionError(stmt)
 
@@ -92,6 +101,30 @@ class Evaluator:
         else:
             frame.arrays[slot][0][...] = 0
             frame.written.add(slot)
+
+
+def _shown(stmt: Launch | Matmul, run: Step) -> Step:
+    """Return ``run``, which prints what it runs where that was asked for."""
+    if not dump.wants("launch"):
+        return run
+
+    def shown(frame: Frame) -> None:
+        dump.dump("launch", repr(stmt))
+        run(frame)
+
+    return shown
+
+
+def _product(stmt: Matmul, library: Library, device: Device) -> Step:
+    multiply = multiplier(stmt, library, device)
+    lhs, rhs, result = stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result
+
+    def run(frame: Frame) -> None:
+        arrays = frame.arrays
+        multiply(arrays[lhs][0], arrays[rhs][0], arrays[result][0])
+        frame.written.add(result)
+
+    return run
 
 
 class Frame:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.device.module import CudaFunction
     from nfuser.dtypes import DType
     from nfuser.errors import NfuserError
-    from nfuser.host.program import Argument, HostProgram, HostStmt, Slot
+    from nfuser.host.program import Argument, CallProgram, HostStmt, Slot
 
 RELEASE_COST = SERIAL_COST >> 2
 """Cost from which on other threads may run Python meanwhile (10 us)."""
@@ -64,7 +64,7 @@ class NativeProgram:
 
     def __init__(
         self,
-        program: HostProgram,
+        program: CallProgram,
         library: Library,
         device: Device,
         positions: Mapping[Slot, int],

@@ -8,7 +8,7 @@ decided when the program was built for one call's shapes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from nfuser.dtypes import DType
 from nfuser.ir.base import node
@@ -16,6 +16,7 @@ from nfuser.ir.base import node
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
 
 
 @node
@@ -34,6 +35,10 @@ class Part:
 
     slot: Slot
     offset: int = 0  # bytes
+
+    def __str__(self) -> str:
+        part = (".imag" if self.offset else ".real") * self.slot.dtype.is_complex
+        return self.slot.name + part
 
 
 @node
@@ -90,18 +95,72 @@ class Launch:
 
 
 @node
+class ViewOf:
+    """How the library makes a view: ``slice`` has start, stop and step of each axis."""
+
+    how: Literal["permute", "reshape", "expand", "slice"]
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f".{self.how}({', '.join(map(str, self.numbers))})"
+
+
+@node
+class Operand:
+    """What the library reads: the elements of ``part``, through views of them."""
+
+    part: Part
+    views: tuple[ViewOf, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join([str(self.part), *map(str, self.views)])
+
+
+@node
+class Matmul:
+    """Let the array library write the product of matrices into ``result``."""
+
+    lhs: Operand
+    rhs: Operand
+    result: Slot
+    line: SourceLine | None = None
+
+    @property
+    def note(self) -> str:
+        """The end of an error message that shows the user's line."""
+        return "" if self.line is None else self.line.note
+
+    def __repr__(self) -> str:
+        return f"<matmul {self.lhs} {self.rhs}>"
+
+
+@node
 class Free:
     """Let go of an array that no later statement reads."""
 
     slot: Slot
 
 
-HostStmt: TypeAlias = Allocate | Clear | Launch | Free
+HostStmt: TypeAlias = Allocate | Clear | Launch | Matmul | Free
+
+
+def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
+    """Return the slots that ``stmt`` names."""
+    match stmt:
+        case Launch():
+            return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
+        case Matmul(lhs, rhs, result):
+            return (lhs.part.slot, rhs.part.slot, result)
+        case _:
+            return (stmt.slot,)
 
 
 @node
-class HostProgram:
-    """Statements in order; outputs are returned."""
+class CallProgram:
+    """Statements in order; outputs are returned.
+
+    Sizes are numbers here: it is the form of a program for calls of one exact form.
+    """
 
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
@@ -113,7 +172,7 @@ class HostProgram:
         return tuple(s for s in self.body if isinstance(s, Launch))
 
 
-def text(program: HostProgram) -> str:
+def text(program: CallProgram) -> str:
     """Render ``program``."""
     lines = [f"program({', '.join(s.name for s in program.inputs)}):"]
     for stmt in program.body:
@@ -124,6 +183,8 @@ def text(program: HostProgram) -> str:
                 lines.append(f"  clear {slot.name}")
             case Free(slot):
                 lines.append(f"  free {slot.name}")
+            case Matmul(lhs, rhs, result):
+                lines.append(f"  {result.name} = matmul({lhs}, {rhs})")
             case Launch(source, _, grid, block, arguments):
                 parts = (a.slot.name for a in arguments if isinstance(a, Part))
                 size = f"grid={grid}, block={block}"

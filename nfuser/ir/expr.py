@@ -232,6 +232,19 @@ class Scan:
     axis: int
 
 
+@node
+class Matmul:
+    """The product of matrices as ``numpy.matmul`` has it, by the array library.
+
+    Axes but the last two stretch; an operand with one axis is a row or a column, whose
+    axis is gone from the result. No kernel runs it: it is a statement of its own.
+    """
+
+    lhs: TensorView
+    rhs: TensorView
+    result: TensorView
+
+
 SCANS = frozenset(
     {
         ReduceOp.SUM,
@@ -243,9 +256,11 @@ SCANS = frozenset(
     }
 )
 View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Remap
+VIEWS = (Expand, ExpandDims, Squeeze, Permute, Slice, Reshape, Remap)
 Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Reduce | Scan
+Fold: TypeAlias = Reduce | Scan | Matmul
+Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold
 
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
@@ -261,6 +276,8 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return parts
         case Take(source, index):
             return (source, index)
+        case Matmul(lhs, rhs):
+            return (lhs, rhs)
         case (
             Expand()
             | ExpandDims()

@@ -12,6 +12,7 @@ from nfuser.ir.expr import (
     Argument,
     Concatenate,
     Expr,
+    Matmul,
     Pad,
     Pointwise,
     Reduce,
@@ -71,6 +72,11 @@ class Fusion:
         """The scans, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, Scan))
 
+    @cached_property
+    def products(self) -> tuple[Matmul, ...]:
+        """The products of matrices, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, Matmul))
+
     def __repr__(self) -> str:
         return f"<Fusion {self.name}: {len(self.exprs)} expressions>"
 
@@ -96,6 +102,8 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
             return replace(expr, source=new[0], fill=new[1])
         case Take():
             return replace(expr, source=new[0], index=new[1])
+        case Matmul():
+            return replace(expr, lhs=new[0], rhs=new[1])
         case _:
             return replace(expr, source=new[0])
 

@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     FromScalar,
     Group,
     Iota,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -117,6 +118,16 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.value}({names.tensor(source)}, axes={axes})"
         case Scan(op, source, _, axis):
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
+        case Pad() | Concatenate() | Take() | Matmul():
+            return _joined_text(expr, names)
+        case _:
+            return _view_text(expr, names)
+
+
+def _joined_text(expr: Pad | Concatenate | Take | Matmul, names: Names) -> str:
+    match expr:
+        case Matmul(lhs, rhs):
+            return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
         case Pad(source, fill):
             operands = f"{names.tensor(source)}, {names.tensor(fill)}"
             return f"pad({operands}, {_expansions(expr, names)})"
@@ -126,8 +137,6 @@ def expr_text(expr: Expr, names: Names) -> str:
         case Take(source, index, _, axis, along):
             verb = "take_along_axis" if along else "take"
             return f"{verb}({names.tensor(source)}, {names.tensor(index)}, axis={axis})"
-        case _:
-            return _view_text(expr, names)
 
 
 def _expansions(expr: Pad, names: Names) -> str:

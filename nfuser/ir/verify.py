@@ -12,6 +12,7 @@ from nfuser.ir.expr import (
     Expand,
     ExpandDims,
     Expr,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -73,6 +74,12 @@ def _problem(expr: Expr) -> str | None:
             fits = source.shape == result.shape and source.dtype is result.dtype
             fits &= op in SCANS and 0 <= axis < source.ndim
             return None if fits else "a scan keeps shape and dtype"
+        case Matmul(lhs, rhs, result):
+            kept = [max(t.ndim - 2, 0) for t in (lhs, rhs)]
+            cores = (lhs.ndim > 1) + (rhs.ndim > 1)
+            fits = min(lhs.ndim, rhs.ndim) > 0 and result.ndim == max(kept) + cores
+            fits &= lhs.dtype is rhs.dtype is result.dtype
+            return None if fits else "a product has its operands' dtype, and fewer axes"
         case _:
             return _axes_problem(expr)
 

@@ -151,6 +151,7 @@ from nfuser.ops.moves import (
     stack,
     tile,
 )
+from nfuser.ops.products import matmul
 from nfuser.ops.reduction import (
     all,
     any,
@@ -292,6 +293,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "matmul",
     "max",
     "maximum",
     "mean",

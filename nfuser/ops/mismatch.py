@@ -96,6 +96,40 @@ def no_join(shapes: Sequence[Sequence[int]], axis: int) -> str | None:
     return None
 
 
+def no_product(lhs: Shape, rhs: Shape) -> str | None:
+    """Return why two arrays have no product as matrices, or None.
+
+    >>> no_product((2, 3), (3, 4)) is None
+    True
+    >>> no_product((2, 3), (4, 5)).split("; ")[-1]
+    'the last axis of (2,3) has size 3, axis -2 of (4,5) has size 4'
+    """
+    signature = "gufunc signature (n?,k),(k,m?)->(n?,m?)"
+    for number, shape in enumerate((lhs, rhs)):
+        if not shape:
+            return (
+                f"matmul: input operand {number} does not have enough dimensions (has "
+                f"0, {signature} requires 1); x * y multiplies each element"
+            )
+    axis = -2 if len(rhs) > 1 else -1
+    inner, outer = lhs[-1], rhs[axis]
+    if inner != outer and None not in (inner, outer):
+        return (
+            f"matmul: input operand 1 has a mismatch in its core dimension 0, with "
+            f"{signature} (size {outer} is different from {inner}); the last axis of "
+            f"{shape_text(lhs)} has size {inner}, axis {axis} of {shape_text(rhs)} has "
+            f"size {outer}"
+        )
+    stacks = [lhs[:-2], rhs[:-2]]
+    if _bad_axis(stacks) is None:
+        return None
+    listed = " ".join(map(shape_text, stacks))
+    return (
+        f"matmul: operands could not be broadcast together: stacks of shapes {listed}; "
+        f"{_where(stacks)}"
+    )
+
+
 def no_pad(given: Sequence[int], wanted: Sequence[int]) -> str | None:
     """Return why an array does not pad to the sizes ``wanted``, or None."""
     if min(wanted, default=0) >= 0:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute 16-bit floats in f32: round at outputs and at explicit casts only."""
+"""Compute 16-bit floats in f32: round at outputs and at explicit casts only.
+
+Products of matrices take and give 16 bits, as the array libraries have them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir.expr import (
+    VIEWS,
     Argument,
     Expr,
+    Matmul,
     Pointwise,
     Reduce,
     results,
@@ -24,44 +29,65 @@ if TYPE_CHECKING:
 
 def widen_halves(fusion: Fusion) -> Fusion:
     """Return ``fusion`` with f16 and bf16 only in arguments, casts and outputs."""
-    if all(_is_widened(expr) for expr in fusion.exprs) and not any(
+    multiplied = _multiplied(fusion)
+    if all(_is_widened(expr, multiplied) for expr in fusion.exprs) and not any(
         isinstance(fusion.definition[t], Argument) for t in fusion.outputs
     ):
         return fusion
-    widener = _Widener()
+    widener = _Widener(multiplied)
     for expr in fusion.exprs:
         widener.add(expr)
     outputs = [widener.narrow(t) for t in fusion.outputs]
     return Fusion(fusion.name, widener.exprs, outputs)
 
 
-def _is_widened(expr: Expr) -> bool:
+def _multiplied(fusion: Fusion) -> set[TensorView]:
+    """Return what products of matrices read as it is, or through views."""
+    found: set[TensorView] = set()
+    for expr in reversed(fusion.exprs):
+        if isinstance(expr, Matmul):
+            found.update(sources(expr))
+        elif isinstance(expr, VIEWS) and expr.result in found:
+            found.add(expr.source)
+    return found
+
+
+def _is_widened(expr: Expr, multiplied: set[TensorView]) -> bool:
     """Tell whether ``expr`` has halves only where they may be."""
-    if isinstance(expr, Argument) or (isinstance(expr, Pointwise) and expr.op is CAST):
+    if isinstance(expr, Argument | Matmul):
+        return True
+    if isinstance(expr, Pointwise) and expr.op is CAST:
+        return True
+    if isinstance(expr, VIEWS) and expr.result in multiplied:
         return True
     return not any(t.dtype.is_half for t in (*sources(expr), *results(expr)))
 
 
 class _Widener:
-    def __init__(self) -> None:
+    def __init__(self, multiplied: set[TensorView]) -> None:
         self.exprs: list[Expr] = []
         self._wide: dict[TensorView, TensorView] = {}
+        self._narrow: dict[TensorView, TensorView] = {}  # what has 16 bits already
+        self._products: set[TensorView] = set()
+        self._multiplied = multiplied
 
     def add(self, expr: Expr) -> None:
         """Append the f32 form of ``expr``."""
         halves = [t for t in results(expr) if t.dtype.is_half]
+        if halves and self._keep_narrow(expr):
+            return
         expr = with_sources(expr, [self._wide.get(t, t) for t in sources(expr)])
         if isinstance(expr, Argument):
             self.exprs.append(expr)
             if halves:
-                self._wide[expr.result] = self._cast(expr.result, DType.F32)
+                self._give(expr.result, expr.result)
             return
         if not halves:
             self.exprs.append(expr)
             return
         if isinstance(expr, Pointwise) and expr.op is CAST:
             narrow = self._cast(expr.operands[0], expr.result.dtype, expr.result)
-            self._wide[expr.result] = self._cast(narrow, DType.F32)
+            self._give(expr.result, narrow)
             return
         if isinstance(expr, Pointwise) and is_copy(expr.op):
             self._wide[expr.result] = expr.operands[0]
@@ -75,6 +101,26 @@ class _Widener:
                 expr = replace(expr, op=NEAR.get(expr.op.name, expr.op))
             self.exprs.append(replace(expr, result=made[expr.result]))
 
+    def _give(self, tensor: TensorView, narrow: TensorView) -> None:
+        """Let ``narrow`` stand for ``tensor``, and its f32 form where one computes."""
+        self._narrow[tensor] = narrow
+        self._wide[tensor] = self._cast(narrow, DType.F32)
+
+    def _keep_narrow(self, expr: Expr) -> bool:
+        """Append a product, or a view that one reads, of 16 bits; tell if it is one."""
+        if isinstance(expr, Matmul):
+            own = [self._narrow.get(t) or self.narrow(t) for t in sources(expr)]
+            self._products.add(expr.result)
+        elif isinstance(expr, VIEWS) and expr.result in self._multiplied:
+            if expr.source not in self._narrow:
+                return False
+            own = [self._narrow[expr.source]]
+        else:
+            return False
+        self.exprs.append(with_sources(expr, own))
+        self._give(results(expr)[0], results(expr)[0])
+        return True
+
     def _cast(
         self, tensor: TensorView, dtype: DType, like: TensorView | None = None
     ) -> TensorView:
@@ -86,7 +132,7 @@ class _Widener:
 
     def narrow(self, output: TensorView) -> TensorView:
         """Return what stands for ``output``, rounded to its dtype."""
-        if not output.dtype.is_half:
+        if not output.dtype.is_half or output in self._products:
             return output
         made = replace(output)
         self.exprs.append(Pointwise(CAST, (self._wide[output],), made))

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give every output an expression that computes it."""
+"""Give what is stored, an output or an operand of a product, an expression."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import Argument, Constant, FromScalar, Iota, Pointwise
-from nfuser.ir.fusion import Fusion
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    FromScalar,
+    Iota,
+    Matmul,
+    Pointwise,
+    sources,
+)
+from nfuser.ir.fusion import Fusion, Replacement, rebuild, with_sources
 from nfuser.ir.point_op import COPY
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
 
     No kernel stores those; each output is a buffer of its own.
     """
+    fusion = _with_stored_operands(fusion)
     exprs: list[Expr] = list(fusion.exprs)
     outputs: list[TensorView] = []
     for tensor in fusion.outputs:
@@ -34,3 +43,18 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
     if tuple(outputs) == fusion.outputs:
         return fusion
     return Fusion(fusion.name, exprs, outputs)
+
+
+def _with_stored_operands(fusion: Fusion) -> Fusion:
+    """Copy the indices along an axis that a product reads: it reads arrays only."""
+    indices = {e.result for e in fusion.exprs if isinstance(e, Iota)}
+
+    def change(expr: Expr) -> Replacement | None:
+        if not isinstance(expr, Matmul) or indices.isdisjoint(sources(expr)):
+            return None
+        own = {t: replace(t) for t in sources(expr) if t in indices}
+        copies = (Pointwise(COPY, (t,), made) for t, made in own.items())
+        read = with_sources(expr, [own.get(t, t) for t in sources(expr)])
+        return Replacement((*copies, read), (expr.result,))
+
+    return rebuild(fusion, change)

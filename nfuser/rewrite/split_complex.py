@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     Expand,
     Expr,
     FromScalar,
+    Matmul,
     Part,
     Pointwise,
     Reduce,
@@ -82,6 +83,8 @@ class _Splitter:
                 zero = replace(real)
                 self.exprs += [replace(expr, result=real), Constant(0.0, zero)]
                 self._pairs[expr.result] = (real, zero)
+            case Matmul():
+                self._matmul(expr)
             case Reduce(op) | Scan(op) if op is not ReduceOp.SUM:
                 message = f"no complex form of {op.value}"
                 raise VerifyError(message)
@@ -160,6 +163,16 @@ class _Splitter:
         )
         re = self._emit("subtract", (ac, bd), like)
         return re, self._emit("add", (ad, bc), like)
+
+    def _matmul(self, expr: Matmul) -> None:
+        """Multiply as ``_product`` does, matrices for numbers."""
+        (a, b), (c, d) = self.parts(expr.lhs), self.parts(expr.rhs)
+        real = replace(expr.result, dtype=expr.result.dtype.real)
+        made = [Matmul(*p, replace(real)) for p in ((a, c), (b, d), (a, d), (b, c))]
+        self.exprs += made
+        ac, bd, ad, bc = (product.result for product in made)
+        re = self._emit("subtract", (ac, bd), real)
+        self._pairs[expr.result] = (re, self._emit("add", (ad, bc), real))
 
     def _select(
         self, expr: Pointwise, condition: TensorView, then: tuple[TensorView, ...]

@@ -10,14 +10,18 @@ from nfuser.host.program import (
     Allocate,
     Argument,
     ByValue,
+    CallProgram,
     Clear,
     Free,
-    HostProgram,
     HostScalar,
     HostStmt,
     Launch,
+    Matmul,
+    Operand,
     Part,
     Slot,
+    ViewOf,
+    slots_of,
 )
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
     from nfuser.schedule.facts import Facts
     from nfuser.schedule.scheduled import Heuristic
+    from nfuser.segment import Segment
 
 
 def build_program(
@@ -43,7 +48,7 @@ def build_program(
     outputs: tuple[Slot, ...],
     heuristics: tuple[Heuristic, ...] | None = None,
     decided: AbstractSet[Scalar] = frozenset(),
-) -> HostProgram:
+) -> CallProgram:
     """Return the program of one call; ``places`` says where tensors lie.
 
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
@@ -51,11 +56,15 @@ def build_program(
     """
     builder = _Program(runtime, facts, dict(places), decided, outputs)
     body: list[HostStmt] = []
-    own = heuristics or runtime.heuristics
-    for compiled, heuristic in zip(runtime.segments, own, strict=True):
-        body.extend(builder.run(compiled, heuristic.knobs))
+    own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
+    for piece in runtime.segmented.segments:
+        if piece.is_product:
+            body.extend(builder.multiply(piece))
+        else:
+            compiled, heuristic = next(own)
+            body.extend(builder.run(compiled, heuristic.knobs))
     body += [Allocate(slot) for slot in builder.unmade]  # those without elements
-    return HostProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
+    return CallProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
 
 
 class _Program:
@@ -80,13 +89,10 @@ class _Program:
         strides = self.facts.layouts[tensor].strides
         return Slot(f"t{self.temporaries}", shape, strides, tensor.dtype)
 
-    def run(
-        self, compiled: CompiledSegment, knobs: Mapping[Scalar, int]
-    ) -> list[HostStmt]:
-        """Return the statements of one segment."""
-        kernel = compiled.source.kernel
+    def _allocated(self, piece: Segment) -> list[HostStmt]:
+        """Make what ``piece`` stores."""
         body: list[HostStmt] = []
-        for tensor in compiled.segment.fusion.outputs:
+        for tensor in piece.fusion.outputs:
             if tensor not in self.places:
                 slot = self._slot(tensor)
                 self.places[tensor] = Part(slot)
@@ -94,6 +100,48 @@ class _Program:
             elif (slot := self.places[tensor].slot) in self.unmade:
                 del self.unmade[slot]
                 body.append(Allocate(slot))
+        return body
+
+    def multiply(self, piece: Segment) -> list[HostStmt]:
+        """Return the statements of a product, by the array library."""
+        body = self._allocated(piece)
+        (product,) = piece.fusion.products
+        if 0 in self._shape(product.result):
+            return body
+        read: dict[TensorView, Operand] = {}
+        for expr in piece.fusion.exprs:
+            if isinstance(expr, ex.Argument):
+                read[expr.result] = Operand(self.places[expr.result])
+            elif isinstance(expr, ex.VIEWS):
+                source = read[expr.source]
+                views = (*source.views, self._view(expr))
+                read[expr.result] = Operand(source.part, views)
+        result = self.places[product.result].slot
+        line = product.result.source
+        body.append(Matmul(read[product.lhs], read[product.rhs], result, line))
+        return body
+
+    def _view(self, expr: ex.View) -> ViewOf:
+        shape = self._shape(expr.result)
+        match expr:
+            case ex.Permute(_, _, order):
+                return ViewOf("permute", order)
+            case ex.Expand():
+                return ViewOf("expand", shape)
+            case ex.Slice(_, _, starts, steps):
+                first = scalar_walk.evaluate_all(starts, self.facts.sizes)
+                spans = zip(first, steps, shape, strict=True)
+                bounds = [(at, at + step * n, step) for at, step, n in spans]
+                return ViewOf("slice", tuple(x for span in bounds for x in span))
+            case _:
+                return ViewOf("reshape", shape)
+
+    def run(
+        self, compiled: CompiledSegment, knobs: Mapping[Scalar, int]
+    ) -> list[HostStmt]:
+        """Return the statements of one segment."""
+        kernel = compiled.source.kernel
+        body = self._allocated(compiled.segment)
         if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
             return body
         values = {**self._values(compiled), **knobs}
@@ -182,11 +230,7 @@ def _with_frees(body: list[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:
     seen: set[Slot] = set(kept)
     result: list[HostStmt] = []
     for stmt in reversed(body):
-        if isinstance(stmt, Launch):
-            used = [a.slot for a in stmt.arguments if isinstance(a, Part)]
-        else:
-            used = [stmt.slot]
-        fresh = [s for s in dict.fromkeys(used) if s not in seen]
+        fresh = [s for s in dict.fromkeys(slots_of(stmt)) if s not in seen]
         seen.update(fresh)
         result.extend(Free(s) for s in fresh)
         result.append(stmt)

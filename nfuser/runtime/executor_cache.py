@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.device.descriptor import Descriptor
-    from nfuser.host.program import HostProgram
+    from nfuser.host.program import CallProgram
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
@@ -238,7 +238,7 @@ class FusionExecutorCache:
         """Return the kernels that a call with ``inputs`` runs."""
         return self._plan_for(inputs).runtime
 
-    def program_for(self, inputs: Sequence[Any]) -> HostProgram:
+    def program_for(self, inputs: Sequence[Any]) -> CallProgram:
         """Return the kernels, allocations and frees of a call with ``inputs``."""
         return self._plan_for(inputs).program
 

@@ -55,8 +55,8 @@ class FusionKernelRuntime:
     """The kernels of one segmented fusion, for all calls with its heuristics.
 
     ``FusionExecutorCache.kernel_runtime_for(inputs)`` finds or makes it. ``segments``
-    are the pieces in the order in which they run, each with its ``scheduled`` loops and
-    the ``source`` of its kernel; ``compiled``, ``loaded`` and ``reused`` count the
+    are the kernels in the order in which they run, each with its ``scheduled`` loops
+    and its ``source``; ``compiled``, ``loaded`` and ``reused`` count the
     kernels that were made for this runtime, those that another process had left on
     disk, and those that were there already.
 
@@ -82,10 +82,10 @@ class FusionKernelRuntime:
 
 
 def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
-    """Return the heuristic of each segment: what a runtime is looked up by."""
+    """Return the heuristic of each kernel: what a runtime is looked up by."""
     with timing.timed("schedule"):
         return tuple(
-            _scheduler(s).heuristic(s.fusion, facts) for s in segmented.segments
+            _scheduler(s).heuristic(s.fusion, facts) for s in _run_by_kernels(segmented)
         )
 
 
@@ -95,7 +95,7 @@ def build_runtime(
     """Schedule, lower, print and compile every segment that nobody has yet."""
     made: list[CompiledSegment] = []
     origins: Counter[str] = Counter()
-    for segment, heuristic in zip(segmented.segments, heuristics, strict=True):
+    for segment, heuristic in zip(_run_by_kernels(segmented), heuristics, strict=True):
         lowered = _lowered(segment, heuristic, place.target)
         scheduled, source = lowered.scheduled, lowered.source
         _dump(lowered)
@@ -110,8 +110,13 @@ def sources_for(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> tuple[Source, ...]:
     """Return what ``build_runtime`` would compile; nothing is compiled yet."""
-    pairs = zip(segmented.segments, heuristics, strict=True)
+    pairs = zip(_run_by_kernels(segmented), heuristics, strict=True)
     return tuple(_lowered(s, h, place.target).source for s, h in pairs)
+
+
+def _run_by_kernels(segmented: Segmented) -> list[Segment]:
+    """Return the segments that are not left to the array library."""
+    return [s for s in segmented.segments if not s.is_product]
 
 
 def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:

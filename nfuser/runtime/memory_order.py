@@ -20,6 +20,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Matmul,
     Pad,
     Permute,
     Pointwise,
@@ -65,10 +66,8 @@ def _strides(
     given: Mapping[TensorView, Strides],
 ) -> Strides:
     match expr:
-        case Argument():
+        case Argument() | Constant() | FromScalar():
             return given.get(expr.result, ())
-        case Constant() | FromScalar():
-            return ()
         case Iota():
             return (1,)
         case Pointwise(op, operands, result):
@@ -82,6 +81,8 @@ def _strides(
         case Scan(_, source, result):
             whole = _stretch(source, found[source], shapes, shapes[source])
             return dense(shapes[result], axis_order(result.ndim, [whole]))
+        case Matmul(lhs, rhs, result):
+            return _strides_of_product(lhs, rhs, shapes[result], shapes, found)
         case Pad(source, _, result):
             return _like(shapes[result], shapes[source], found[source])
         case Concatenate(parts, result):
@@ -98,6 +99,27 @@ def _strides(
             return dense(shapes[made[0]], [kept.index(k) for k in order if k in kept])
         case _:
             return _view_strides(expr, shapes, found)
+
+
+def _strides_of_product(
+    lhs: TensorView,
+    rhs: TensorView,
+    shape: tuple[int, ...],
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    found: Mapping[TensorView, Strides],
+) -> Strides:
+    """Return matrices in C order, stacked in the K order of the operands' stacks."""
+    stacks = max(lhs.ndim, rhs.ndim, 2) - 2
+    own = [
+        (0,) * (stacks - max(t.ndim - 2, 0))
+        + tuple(
+            0 if n == 1 else s
+            for n, s in zip(shapes[t][:-2], found[t][:-2], strict=True)
+        )
+        for t in (lhs, rhs)
+    ]
+    cores = range(len(shape) - 1, stacks - 1, -1)
+    return dense(shape, [*cores, *axis_order(stacks, own)])
 
 
 def _view_strides(

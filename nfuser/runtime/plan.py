@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.debug import dump, timing
 from nfuser.device.allocate import output_strides
 from nfuser.host.evaluate import Evaluator
-from nfuser.host.program import HostProgram, Part, Slot
+from nfuser.host.program import CallProgram, Part, Slot
 from nfuser.host.program import text as program_text
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -52,7 +52,7 @@ class Plan:
     inputs: Mapping[int, Slot]  # by the argument's slot
     runtime: FusionKernelRuntime
     concretization: Concretization
-    program: HostProgram
+    program: CallProgram
     place: Place
 
 

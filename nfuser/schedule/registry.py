@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.schedule.library import Product
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
 from nfuser.schedule.scan import Scans
@@ -12,12 +13,21 @@ from nfuser.schedule.scan import Scans
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.scheduled import Rejection, Scheduler
+    from nfuser.segment import Scheduler as Finder
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans())
+PRODUCT = Product()
 
 
-def find_scheduler(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:
-    """Return the first scheduler that takes ``fusion``, or every reason against it."""
+def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
+    """Return the first scheduler that takes ``fusion``, or every reason against it.
+
+    No kernel multiplies matrices: a fusion that does is the array library's, or no
+    one's.
+    """
+    if fusion.products:
+        rejection = PRODUCT.can_schedule(fusion)
+        return PRODUCT if rejection is None else (rejection,)
     reasons: list[Rejection] = []
     for scheduler in SCHEDULERS:
         rejection = scheduler.can_schedule(fusion)

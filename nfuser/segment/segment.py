@@ -11,11 +11,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.expr import (
+    VIEWS,
     Argument,
     Constant,
     Expr,
     FromScalar,
     Iota,
+    Matmul,
     Pointwise,
     Reduce,
     Scan,
@@ -311,10 +313,13 @@ class _Cutter:
         if self.should_merge is not None:
             return exprs
         own = dict.fromkeys(exprs)
+        is_product = any(isinstance(e, Matmul) for e in exprs)
         for expr in exprs:
             for tensor in sources(expr):
-                for producer in self._cheap(tensor):
-                    own.setdefault(producer)
+                producers = self._cheap(tensor)
+                if is_product and not all(isinstance(p, VIEWS) for p in producers):
+                    continue  # it reads arrays, however cheap they are to compute
+                own.update(dict.fromkeys(producers))
         return list(own)
 
     def _cheap(self, tensor: TensorView) -> list[Expr]:
@@ -341,7 +346,7 @@ _MOST_SIBLINGS = 64
 def _is_dear(expr: Expr) -> bool:
     if isinstance(expr, Pointwise):
         return expr.op.is_costly
-    return isinstance(expr, Reduce | Scan)
+    return isinstance(expr, Reduce | Scan | Matmul)
 
 
 def _is_free(expr: Expr) -> bool:

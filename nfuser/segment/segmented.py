@@ -51,6 +51,11 @@ class Segment:
     inputs: tuple[TensorView, ...]
     scheduler: Scheduler
 
+    @property
+    def is_product(self) -> bool:
+        """Whether the array library runs it, and no kernel."""
+        return bool(self.fusion.products)
+
 
 @node
 class Cut:

@@ -291,14 +291,6 @@ def _result_type(t: Tracer, *args: Any) -> Any:
     return ops.promote(*kinds).numpy
 
 
-def _refused(name: str) -> Any:
-    def handler(t: Tracer, *args: Any, **options: Any) -> Any:
-        del t, args, options
-        raise refusals.function(name)
-
-    return handler
-
-
 def _softmax(name: str, default: Any = -1) -> Any:
     verb = getattr(ops, name)
 
@@ -402,6 +394,7 @@ _OTHERS: dict[str, Any] = {
     "swapaxes": _viewing("swapaxes", axis1=_MISSING, axis2=_MISSING),
     "flipud": lambda t, m: t.view(ops.flip, m, 0),
     "fliplr": lambda t, m: t.view(ops.flip, m, 1),
+    "matmul": _elementwise(ops.matmul, 2),
     "where": _where,
     "clip": _clip,
     "round": _round,
@@ -444,7 +437,7 @@ def _table() -> dict[str, Any]:
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
     for more in (moves, joins, pads, gathers, scans, creation):
         table |= more.HANDLERS
-    return table | {"matmul": _refused("matmul")}
+    return table
 
 
 HANDLERS = {name: unwatched(handler) for name, handler in _table().items()}

@@ -46,7 +46,12 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 @unwatched
 def _matmul(self: Any, other: Any) -> Any:
-    return self._tracer.handlers["matmul"](self._tracer, self, other)
+    return self._tracer.call(ops.matmul, self, other)
+
+
+@unwatched
+def _rmatmul(self: Any, other: Any) -> Any:
+    return self._tracer.call(ops.matmul, other, self)
 
 
 class Operators(Standin):
@@ -77,7 +82,7 @@ class Operators(Standin):
         raise refusals.hashed()
 
     __matmul__ = _matmul
-    __rmatmul__ = _matmul
+    __rmatmul__ = _rmatmul
 
     __iadd__, __isub__ = _in_place(ops.add), _in_place(ops.subtract)
     __imul__, __itruediv__ = _in_place(ops.multiply), _in_place(ops.divide)
@@ -85,6 +90,7 @@ class Operators(Standin):
     __imod__, __ipow__ = _in_place(ops.remainder), _in_place(ops.power)
     __iand__, __ior__ = _in_place(ops.bitwise_and), _in_place(ops.bitwise_or)
     __ixor__ = _in_place(ops.bitwise_xor)
+    __imatmul__ = _in_place(ops.matmul)
     __ilshift__ = _in_place(ops.left_shift)
     __irshift__ = _in_place(ops.right_shift)
 

@@ -160,6 +160,18 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda fd, x: fd.ops.lerp(x, 3.0, fd.ops.abs(x)),
         lambda x: x + np.abs(x) * (3 - x),
     ),
+    "linear": (
+        lambda fd, x: fd.ops.linear(x, fd.ops.sum(x, 0), fd.ops.sum(x)),
+        lambda x: x @ x.sum(0).T + x.sum(),
+    ),
+    "linear without bias": (
+        lambda fd, x: fd.ops.linear(x, fd.ops.sum(x, [0, 1])),
+        lambda x: x @ x.sum((0, 1)),
+    ),
+    "matmul": (
+        lambda fd, x: fd.ops.matmul(x, fd.ops.permute(x, [0, 2, 1])),
+        lambda x: x @ x.transpose(0, 2, 1),
+    ),
     "pow": (lambda fd, x: fd.ops.pow(fd.ops.abs(x), 1.7), lambda x: np.abs(x) ** 1.7),
     "threshold": (
         lambda fd, x: fd.ops.threshold(x, 0.5, 20),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from nfuser.host.program import Allocate, Free, HostProgram, Launch, Part
+from nfuser.host.program import Allocate, CallProgram, Free, Launch, Part
 
 if TYPE_CHECKING:
     from nfuser.host.program import Slot
@@ -16,7 +16,7 @@ def size_of(slot: Slot) -> int:
     return prod(slot.shape) * slot.dtype.itemsize
 
 
-def measured(program: HostProgram) -> int:
+def measured(program: CallProgram) -> int:
     """Return the most bytes that are allocated at once."""
     held = peak = 0
     for stmt in program.body:
@@ -28,7 +28,7 @@ def measured(program: HostProgram) -> int:
     return peak
 
 
-def reference(program: HostProgram) -> int:
+def reference(program: CallProgram) -> int:
     """Return the most bytes alive at once, from first to last use by a kernel.
 
     It looks at launches only; outputs live on, and those without a launch are empty.

@@ -14,7 +14,7 @@ from nfuser.device.libraries import Device, Library
 from nfuser.device.module import PLAIN_SHARED, CudaFunction
 from nfuser.errors import BackendError
 from nfuser.host.native_program import NativeProgram, NotNativeError
-from nfuser.host.program import HostProgram, Launch
+from nfuser.host.program import CallProgram, Launch
 
 if TYPE_CHECKING:
     from nfuser.codegen.source import Source
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_blocks_that_wait_for_each_other_are_left_to_python() -> None:
     source = cast("Source", None)  # not looked at
     launch = Launch(source, None, (2, 1), (32, 1), (), 0, is_cooperative=True)
-    program = HostProgram((), (), (launch,))
+    program = CallProgram((), (), (launch,))
     with pytest.raises(NotNativeError):
         NativeProgram(program, Library.CUPY, Device("cuda"), {}, {}, 0)
 

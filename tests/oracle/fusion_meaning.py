@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Matmul,
     Pad,
     Part,
     Permute,
@@ -111,6 +112,11 @@ class Evaluator:
                 return [np.concatenate([self._held[t].data for t in parts], axis)]
             case Take():
                 return [self._taken(expr)]
+            case Matmul(lhs, rhs):
+                made = np.matmul(self._held[lhs].result(), self._held[rhs].result())
+                return [
+                    made.astype(expr.result.dtype.numpy)
+                ]  # rounded, as it is stored
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
 

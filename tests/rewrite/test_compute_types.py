@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from nfuser.dtypes import DType
@@ -13,7 +15,8 @@ from nfuser.ir.point_op import CAST
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.rewrite.compute_types import widen_halves
-from tests.hand_built import Hand, hand_softmax
+from nfuser.rewrite.dead_code import drop_dead_code
+from tests.hand_built import Hand, hand_softmax, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +49,18 @@ def _with_copy() -> Fusion:
     mean, spread = hand.moments(y, 1)
     top = hand.reduce(ReduceOp.ARGMAX, x, 1)
     return hand.fusion(mean, spread, top, y, x)
+
+
+def _products(x: Any, y: Any) -> Any:
+    return x.T @ np.exp(y), (x @ y.T) * 2, x.T + 1
+
+
+def test_products_take_and_give_halves(golden: Callable[[str], None]) -> None:
+    given = np.ones((3, 3), np.float16), np.ones((3, 3), np.float16)
+    made = widen_halves(settled(_products, *given))
+    verify_fusion(made)
+    shown = text(drop_dead_code(made))
+    golden(re.sub(r"  # \S+:\d+$", "", shown, flags=re.MULTILINE))
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "compared": lambda a, b: (a == b, a != b, np.where(a == b, a, b)),
     "reduced": lambda a, b: (a.sum(0), b.mean(1), (a * b).sum()),
     "views": lambda a, b: (a.T[1:, ::-1], b[None, :, 0]),
+    "matrices": lambda a, b: (a @ b.T, a.real @ b.imag.T * 1j),
     "mixed": lambda a, b: (a * 2.0 + b.real, a + 1j),
 }
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from nfuser.runtime.plan import Plan
 
+W = np.ones((3, 5), np.float32)
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 # Sources are printed for the interpreter: nothing is compiled here.
 PLACE = Place(Library.NUMPY, CPU, "interpret", Target("cuda"))
@@ -61,6 +62,13 @@ def test_a_plan_of_one_kernel(golden: Callable[[str], None]) -> None:
 
 def test_a_plan_of_several_kernels(golden: Callable[[str], None]) -> None:
     golden(text(_Planner(_two_kernels, X)(X).program))
+
+
+def test_a_plan_with_a_product(golden: Callable[[str], None]) -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return np.maximum(x.reshape(-1, 4) @ w[:, 1:].T + 1, 0)
+
+    golden(text(_Planner(layer, X[None], W)(X[None], W).program))
 
 
 def test_a_temporary_is_freed_after_its_last_use() -> None:

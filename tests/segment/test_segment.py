@@ -71,6 +71,9 @@ CUT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "both_softmaxes": (lambda x: _softmax(x) + _softmax(x.T).T, (SQUARE,)),
     "sums_of_shares": (lambda x: (x / x.sum(1, keepdims=True)).cumsum(1), (X,)),
     "mirrored_scan": (lambda x: np.cumsum(x, 1)[:, ::-1] + x, (X,)),
+    "layer": (lambda x, w, b: np.maximum(x @ w.T + b, 0), (X, X, X[:, 0])),
+    "scores": (lambda x: _softmax(x @ x.T) @ x, (X,)),
+    "also_read": (lambda x: (x.T @ (x + 1), x.T * 2), (X,)),
     "statistics_of_all": (lambda x: (x - x.mean()) / x.sum(0), (X,)),
 }
 

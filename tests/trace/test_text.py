@@ -97,6 +97,12 @@ def scans(x: Any) -> Any:
     return x.cumsum(), np.maximum.accumulate(x > 0), shares
 
 
+def products(x: Any, v: Any) -> Any:
+    y = x[:, None] * 1
+    y @= x.T @ (x * 0.5)
+    return x.T @ x, np.matmul(x > 0, v), nnp.matmul(y, v)
+
+
 def in_place(x: Any) -> Any:
     y = x * 2
     row = y[0]
@@ -120,6 +126,7 @@ CASES = {
     structures: (X,),
     mixed: (X, BRAIN),
     scans: (X,),
+    products: (X, V),
     in_place: (X,),
 }
 
