@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import nfuser
 from nfuser.errors import HostError
+from nfuser.host.assign_streams import assign_streams
+from nfuser.host.frame import Frame
 from nfuser.host.lower_streams import lower_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = pytest.mark.parametrize("library", ["torch", "cupy"])
@@ -71,9 +76,8 @@ def test_matmul_rows_and_columns(library: str) -> None:
         np.testing.assert_array_equal(_host(got), a @ b)
 
 
-@LIBRARIES
-def test_memory_used_on_another_stream_goes_round_after_it(library: str) -> None:
-    """A side stream reads slowly what the caller's stream frees and makes anew."""
+def _reuse() -> nfuser.HostIrEvaluator:
+    """Return a program whose side stream reads slowly what the caller's makes anew."""
     hc = nfuser.HostIrContainer("reuse")
     x = hc.define_tensor([-1, -1])
     first = hc.binary("add", x, 1.0)
@@ -92,13 +96,73 @@ def test_memory_used_on_another_stream_goes_round_after_it(library: str) -> None
     hc.synchronize(side)
     hc.add_output(read)
     hc.add_output(other)
-    evaluator = nfuser.HostIrEvaluator(hc.program())
+    return nfuser.HostIrEvaluator(hc.program())
+
+
+@LIBRARIES
+def test_memory_used_on_another_stream_goes_round_after_it(library: str) -> None:
+    evaluator = _reuse()
     array = np.eye(4096, dtype=np.float32)
     given = _array(library, array)
     for _ in range(5):
         got, zeros = evaluator.run([given])
         np.testing.assert_array_equal(_host(got), array + 1)
         assert not _host(zeros).any()
+
+
+@LIBRARIES
+def test_memory_that_nobody_waits_for_would_be_seen(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the wait, what the test above compares is wrong."""
+    monkeypatch.setattr(Frame, "_wait", lambda *_: None)
+    evaluator = _reuse()
+    array = np.eye(4096, dtype=np.float32)
+    given = _array(library, array)
+    found = [_host(evaluator.run([given])[0]) for _ in range(5)]
+    assert any((got != array + 1).any() for got in found)
+
+
+def _microseconds(run: Callable[[], Any]) -> float:
+    """Return the least time that the device takes, whatever the host takes."""
+    torch = pytest.importorskip("torch")
+    found: list[float] = []
+    for _ in range(10):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(3_000_000)  # the host is done before the device begins
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        found.append(1e3 * begin.elapsed_time(end))
+    return min(found)
+
+
+def test_independent_halves_of_the_chip_run_at_once() -> None:
+    """Rows that a block each scans, on half of the multiprocessors."""
+    torch = pytest.importorskip("torch")
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        for _ in range(6):
+            t = fd.ops.sin(t)
+        fd.add_output(fd.ops.cumsum(t, 1))
+
+    def evaluator(count: int) -> nfuser.HostIrEvaluator:
+        hc = nfuser.HostIrContainer("halves")
+        for _ in range(count):
+            hc.add_output(hc.launch(fd.fusion, hc.define_tensor([-1, -1])))
+        return nfuser.HostIrEvaluator(assign_streams(hc.program()))
+
+    one, two = evaluator(1), evaluator(2)
+    rows = torch.cuda.get_device_properties(0).multi_processor_count // 2
+    x = torch.rand(rows, 120_000, device="cuda")
+    want = one.run([x])[0]
+    for got in two.run([x, x]):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+    alone = _microseconds(lambda: one.run([x]))
+    both = _microseconds(lambda: two.run([x, x]))
+    print(f"halves: {alone:.0f} us alone, {both:.0f} us both")  # noqa: T201
+    assert both < 1.4 * alone
 
 
 @LIBRARIES
