@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nfuser.device.descriptor import describe, library_of
 from nfuser.device.native.layout import MOST_ARGUMENTS
@@ -17,6 +15,7 @@ from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.arguments import Arguments
 from nfuser.frontend.call_shape import by_position
 from nfuser.frontend.native_calls import make_record
+from nfuser.host.native_call import NativeCall
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Bound(Generic[R]):
+class Bound(NativeCall[R]):
     """A call whose arguments have fixed forms.
 
     Without arguments it runs with those that were bound: what their elements are is
@@ -40,9 +39,7 @@ class Bound(Generic[R]):
         "_fused",
         "_key",
         "_named",
-        "_native",
         "_outputs",
-        "_record",
         "arguments",
     )
 
@@ -56,12 +53,12 @@ class Bound(Generic[R]):
         *,
         native: bool,
     ) -> None:
+        super().__init__()
         self._fused = fused
         self.arguments = args
         self._named = dict(named)
         self._key = _form(fused, args, named)
         self._outputs = outputs
-        self._native: object = None
         if outputs is not None:
             _check_outputs(ready, outputs)
         given = outputs or ()
@@ -69,7 +66,7 @@ class Bound(Generic[R]):
         if native and not named and is_small and _may_write(ready, args, given):
             self._bind(ready, args, given)
 
-    def __call__(self, *args: Any) -> R:
+    def _otherwise(self, *args: Any) -> R:
         """Run with the arguments that were bound, or with others of the same forms."""
         named = {} if args else self._named
         given = args or self.arguments
@@ -94,11 +91,8 @@ class Bound(Generic[R]):
         record = make_record(ready, by_position(len(args)), args, given)
         if record is None:
             return
-        words = [record.address, len(args), *(id(x) for x in (*args, *given))]
-        if given:  # what was found apart has to stay where it is
-            words += record.addresses
-        self._record = record
-        self._native = np.array(words, np.int64)
+        # What was found apart has to stay where it is.
+        self._serve(record, len(args), (*args, *given), fixed=bool(given))
 
 
 def _form(

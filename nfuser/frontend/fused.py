@@ -370,13 +370,12 @@ class Fused(Generic[P, R]):
 def _has_native_calls() -> bool:
     """Give fused functions their native entry, where this Python can have one."""
     from nfuser.device.native.shared import shared  # noqa: PLC0415 (it compiles)
-    from nfuser.frontend.bound import Bound  # noqa: PLC0415
+    from nfuser.host.native_call import has_native_calls  # noqa: PLC0415
 
     found = shared()
     if found is not None:
         found.install(Fused, "_native")
-        found.install(Bound, "_native", bound=True)
-    return found is not None
+    return has_native_calls()
 
 
 def _lookup(module: str, qualname: str) -> Any:

@@ -11,7 +11,6 @@ code itself read of the arguments, and a function that is asked where Python mus
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import struct
 import weakref
@@ -19,18 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.config as config
 from nfuser.debug import dump
 from nfuser.device.libraries import Library, library_of
 from nfuser.device.native import layout as at
 from nfuser.device.native.shared import shared
 from nfuser.device.native.state import Record
-from nfuser.device.streams import stream_reader
 from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.call_shape import by_position, with_names
 from nfuser.frontend.native_guards import captured_words, quick_guard
-from nfuser.host.native_program import NativeProgram, NotNativeError, failed
+from nfuser.host.native_program import NativeProgram, NotNativeError
+from nfuser.host.native_record import READ, RecordWriter
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
 from nfuser.trace import tree as trees
@@ -38,14 +36,12 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.device.descriptor import Device
     from nfuser.device.native.shared import Shared
     from nfuser.dtypes import DType
     from nfuser.frontend.call_shape import CallShape
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
 
-_READ = (Library.NUMPY, Library.TORCH, Library.CUPY)
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _NESTS = (tuple, list, dict)
 
@@ -78,7 +74,7 @@ def make_record(
     if (
         found is None
         or place.backend == "interpret"
-        or place.library not in _READ
+        or place.library not in READ
         or len(args) + len(outputs) > at.MOST_ARGUMENTS
         or dump.wants("launch")
     ):
@@ -109,7 +105,9 @@ class _Maker:
         self._args = (*args, *outputs)
         self._items = (*self._args, *arrays)
         self._count = len(args)
-        self._keep: list[Any] = [ready]
+        place = ready.place
+        self._writer = RecordWriter(shared, place.library, place.device)
+        self._writer.keep.append(ready)
         self._positions: dict[Slot, int] = {}
         self._numbers: dict[int, tuple[int, type]] = {}
         self._slots: dict[int, int] = {}
@@ -149,7 +147,6 @@ class _Maker:
         plan, place = ready.plan, ready.place
         if ready.lifted or ready.outcomes or len(self._items) > at.MOST_ARGUMENTS:
             raise NotNativeError
-        self._shared.learn({Library.NUMPY, place.library})
         program = NativeProgram(
             plan.program,
             place.library,
@@ -158,35 +155,26 @@ class _Maker:
             self._numbers,
             len(self._items),
         )
-        self._keep.append(program.keep)
         frame = self._shared.read(self._items)
         if frame is None:
             raise NotNativeError
-        header = np.zeros(at.RECORD_BYTES // 8, np.int64)
-        count = len(self._args)
+        count, writer = len(self._args), self._writer
+        patterns = self._patterns(frame, program)
+        header = writer.header(frame, count, patterns, program, name_call)
         for where, number in (
-            (at.R_HASH, self._shared.mixed(frame, count)),
-            (at.R_CONFIG, config.number()),
-            (at.R_COUNT, count),
-            (at.R_PATTERNS, self._words(self._patterns(frame, program))),
             (at.R_GUARD, self._guard()),
             (at.R_TOTAL, len(self._items)),
             (at.R_CAPTURED, len(self._captured)),
-            (at.R_CAPTURES, self._words(self._captures())),
-            (at.R_CAPTURE_PATTERNS, self._words(self._capture_patterns(frame))),
+            (at.R_CAPTURES, writer.words(self._captures())),
+            (at.R_CAPTURE_PATTERNS, writer.words(self._capture_patterns(frame))),
             (at.R_QUICK, self._quick_guard()),
             (at.R_NAMED, len(self._shape.names)),
-            (at.R_NAMES, self._words([self._object(n) for n in self._shape.names])),
-            (at.R_OBJECTS, len(program.objects)),
-            (at.R_BODY, self._words(program.words)),
-            (at.R_FAILED, self._object(_raiser(place.device))),
+            (at.R_NAMES, writer.words([writer.object(n) for n in self._shape.names])),
         ):
             header[where // 8] = number
-        if place.device.is_cuda:
-            self._stream(header)
         self._results(header, program)
         addresses = [int(row[at.F_DATA // 8]) for row in frame[:count]]
-        return Record(header, self._keep, addresses)
+        return Record(header, self._writer.keep, addresses)
 
     def _ranges(self) -> dict[int, list[tuple[int, int]]]:
         """Return the ranges, by slot, of integers that met narrow dtypes."""
@@ -216,7 +204,7 @@ class _Maker:
     ) -> list[int]:
         cls = type(item)
         if library_of(cls) is not None:
-            return self._array_pattern(item, row)
+            return self._writer.array_pattern(item, row)
         if cls is int or cls is float:
             low, high = self._range(position, cls, program)
             return [at.IS_NUMBER, 40, id(cls), low, high]
@@ -225,30 +213,8 @@ class _Maker:
         key: Any = static_key(item)
         reference = key[1] if isinstance(key, tuple) and len(key) == 2 else None
         if isinstance(reference, weakref.ref):
-            return [at.IS_REFERENT, 24, self._object(reference)]
-        return [at.IS_OBJECT, 24, self._object(item)]
-
-    def _array_pattern(self, item: Any, row: Any) -> list[int]:
-        rank = int(row[at.F_NDIM // 8])
-        if rank < 0:  # of a library that native code does not read
-            raise NotNativeError
-        cls = type(item)
-        self._keep += [cls, item.dtype]
-        kind, meta, flags, data, dims, strides = (
-            int(row[k // 8])
-            for k in (
-                at.F_KIND,
-                at.F_META,
-                at.F_FLAGS,
-                at.F_DATA,
-                at.F_DIMS,
-                at.F_STRIDES,
-            )
-        )
-        sizes = [*_read(dims, rank), *_read(strides, rank)]
-        size = 8 * (7 + len(sizes))
-        words = [at.IS_ARRAY, size, kind, meta, flags, data & at.ALIGNMENT, rank]
-        return [*words, *sizes]
+            return [at.IS_REFERENT, 24, self._writer.object(reference)]
+        return [at.IS_OBJECT, 24, self._writer.object(item)]
 
     def _range(
         self, position: int, cls: type, program: NativeProgram
@@ -281,12 +247,12 @@ class _Maker:
         def is_unchanged(*args: Any) -> bool:
             return captured.read(*bound(args)) is not None
 
-        return self._object(is_unchanged)
+        return self._writer.object(is_unchanged)
 
     def _captures(self) -> list[int]:
         words: list[int] = []
         for captured, _ in self._captured:
-            found = captured_words(captured, self._shape, self._keep)
+            found = captured_words(captured, self._shape, self._writer.keep)
             if found is None:
                 raise NotNativeError
             words += found
@@ -295,30 +261,15 @@ class _Maker:
     def _capture_patterns(self, frame: Any) -> list[int]:
         words: list[int] = []
         for k, (_, array) in enumerate(self._captured, len(self._args)):
-            words += self._array_pattern(array, frame[k])
+            words += self._writer.array_pattern(array, frame[k])
         return words
 
     def _quick_guard(self) -> int:
         captured = self._ready.variant.trace.captured
-        words = quick_guard(captured, self._shape, self._args, self._keep)
-        return self._words(words) if words else 0
+        words = quick_guard(captured, self._shape, self._args, self._writer.keep)
+        return self._writer.words(words) if words else 0
 
-    # -- where it runs, and what it returns ----------------------------------
-
-    def _stream(self, header: Any) -> None:
-        from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
-
-        place = self._ready.place
-        self._shared.learn_context()
-        context = driver.primary_context(place.device.index).value or 0
-        header[at.R_CONTEXT // 8] = context
-        if place.library is Library.TORCH:
-            header[at.R_STREAM // 8] = at.DLPACK_STREAM
-            header[at.R_STREAM_ARGUMENT // 8] = place.device.index
-            return
-        reader = stream_reader(place.library, place.device)
-        header[at.R_STREAM // 8] = at.CALLED_STREAM
-        header[at.R_STREAM_READER // 8] = self._object(reader)
+    # -- what it returns -------------------------------------------------------
 
     def _results(self, header: Any, program: NativeProgram) -> None:
         trace, place = self._ready.variant.trace, self._ready.place
@@ -345,10 +296,10 @@ class _Maker:
         else:
             kind = at.CALLED
         if kind == at.CALLED:
-            header[at.R_RESULT_CALL // 8] = self._object(self._assembler())
+            header[at.R_RESULT_CALL // 8] = self._writer.object(self._assembler())
         header[at.R_RESULT // 8] = kind
         header[at.R_RESULT_COUNT // 8] = count
-        header[at.R_RESULTS // 8] = self._words(words)
+        header[at.R_RESULTS // 8] = self._writer.words(words)
 
     def _assembler(self) -> Callable[..., Any]:
         trace = self._ready.variant.trace
@@ -361,17 +312,6 @@ class _Maker:
 
         return assembled
 
-    # -- memory --------------------------------------------------------------
-
-    def _words(self, numbers: list[int]) -> int:
-        made = np.array([*numbers, 0], np.int64)
-        self._keep.append(made)
-        return made.ctypes.data
-
-    def _object(self, item: object) -> int:
-        self._keep.append(item)
-        return id(item)
-
 
 def _limits(dtype: DType) -> tuple[int, int]:
     """Return the least and the greatest integer that ``dtype`` and a word hold."""
@@ -381,20 +321,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
     return int(limits.min), min(int(limits.max), _GREATEST)
 
 
-def _read(address: int, count: int) -> list[int]:
-    return list((ctypes.c_int64 * count).from_address(address)) if count else []
-
-
 def _bits(value: float) -> int:
     if isinstance(value, int):
         return value
     return struct.unpack("<q", struct.pack("<d", value))[0]
-
-
-def _raiser(device: Device) -> Callable[[int], None]:
-    def raise_failure(status: int) -> None:
-        error = failed(device, status)
-        name_call(error)
-        raise error
-
-    return raise_failure
