@@ -52,10 +52,10 @@ class ByValue:
 
 @node
 class HostScalar:
-    """An integer; it is evaluated anew where it depends on a number passed."""
+    """A number; it is evaluated anew where it depends on an integer passed."""
 
     scalar: Scalar
-    value: int
+    value: float
     is_dynamic: bool
     dtype: DType = DType.I64
 

@@ -29,7 +29,7 @@ from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.memory import memory_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from nfuser.ir.scalar import Scalar
@@ -64,7 +64,7 @@ def build_program(
             compiled, heuristic = next(own)
             body.extend(builder.run(compiled, heuristic.knobs))
     body += [Allocate(slot) for slot in builder.unmade]  # those without elements
-    return CallProgram(inputs, outputs, tuple(_with_frees(body, (*inputs, *outputs))))
+    return CallProgram(inputs, outputs, tuple(with_frees(body, (*inputs, *outputs))))
 
 
 class _Program:
@@ -225,7 +225,7 @@ class _Program:
         return cost * (1 + 2 * costly)
 
 
-def _with_frees(body: list[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:
+def with_frees(body: Sequence[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:
     """Let go of each temporary after the last statement that names it."""
     seen: set[Slot] = set(kept)
     result: list[HostStmt] = []

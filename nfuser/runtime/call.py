@@ -133,6 +133,12 @@ class InputReader:
 
     def read(self, inputs: Sequence[Any]) -> Call:
         """Return the call with these inputs; what they are is checked in ``check``."""
+        given, numbers = self.sorted(inputs)
+        arrays = {slot: as_array(a, f"input {slot}") for slot, a in given.items()}
+        return make_call(arrays, numbers, self._shaping)
+
+    def sorted(self, inputs: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Return the inputs that are arrays, not looked at, and the numbers."""
         if len(inputs) < self._count:
             message = f"run: expected {self._count} inputs, found {len(inputs)}"
             raise ArgumentError(message)
@@ -143,8 +149,8 @@ class InputReader:
             if argument is None or argument.by_value:
                 numbers[slot] = self._number(slot, item, argument)
             else:
-                arrays[slot] = as_array(item, f"input {slot}")
-        return make_call(arrays, numbers, self._shaping)
+                arrays[slot] = item
+        return arrays, numbers
 
     def _number(self, slot: int, item: Any, argument: Argument | None) -> Any:
         rank = 1  # a slot without argument: an integer that shapes are made of

@@ -21,6 +21,8 @@ from nfuser.concretize import (
     whats_new,
 )
 from nfuser.debug import dump, timing
+from nfuser.device.descriptor import Descriptor
+from nfuser.errors import ArgumentError
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
@@ -36,6 +38,7 @@ from nfuser.runtime.kernel_runtime import (
 from nfuser.runtime.memo import Memo
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import (
+    NOTHING,
     Concretization,
     Plan,
     build_plan,
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
 
     from nfuser.codegen.source import Source
     from nfuser.concretize import Answers, ResizePolicy
-    from nfuser.device.descriptor import Descriptor
     from nfuser.host.program import CallProgram
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
@@ -120,20 +122,39 @@ class FusionExecutorCache:
         integers: Mapping[int, int],
         counters: Counters,
         fusion: Fusion | None = None,
+        outputs: Mapping[int, Descriptor] = NOTHING,
     ) -> Plan:
         """Return a plan for arrays and integers like these, by the argument's slot.
 
+        ``outputs`` are those, by number, that kernels write where they lie.
         ``counters`` are the caller's. So is ``fusion``, which says the same as that of
         this cache: it names the caller's lines if the sizes do not fit.
         """
         found, facts, is_new_here = self._found(
-            place, arrays, integers, counters, fusion
+            place, arrays, integers, counters, fusion, outputs
         )
         heuristics = heuristics_for(found.segmented, facts)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
         return build_plan(
             found, runtime, facts, place, arrays, heuristics, self._decided
         )
+
+    def plan_like(
+        self,
+        place: Place,
+        inputs: Sequence[Any],
+        outputs: Mapping[int, Descriptor] = NOTHING,
+    ) -> tuple[Plan, dict[int, Any]]:
+        """Return the plan of ``run`` for what is described, and the numbers by slot."""
+        described, numbers = self._reader.sorted(inputs)
+        for slot, d in described.items():
+            if not isinstance(d, Descriptor):
+                message = f"input {slot}: expected an array, found {type(d).__name__}"
+                raise ArgumentError(message)
+        self._reader.check(described)
+        integers = {s: n for s, n in numbers.items() if type(n) is int}
+        plan = self.plan(place, described, integers, self._counters, outputs=outputs)
+        return plan, numbers
 
     def sources(
         self,
@@ -155,6 +176,7 @@ class FusionExecutorCache:
         integers: Mapping[int, int],
         counters: Counters,
         fusion: Fusion | None,
+        outputs: Mapping[int, Descriptor] = NOTHING,
     ) -> tuple[Concretization, Facts, bool]:
         values = symbol_values(arrays, integers)
         is_static = policy_in_force(self._resize) == "static"
@@ -163,7 +185,8 @@ class FusionExecutorCache:
         )
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)
-        return found, facts_of(found, place, arrays, values), is_new_here
+        facts = facts_of(found, place, arrays, values, outputs)
+        return found, facts, is_new_here
 
     def _concretization(
         self, answers: Answers, counters: Counters, is_new_here: bool

@@ -7,19 +7,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.errors import NfuserError
 from nfuser.host.callee import flat
 from nfuser.host.interpreter import Interpreter
 from nfuser.ir.fusion import Fusion
 from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.linked_calls import LinkedCalls
 from nfuser.runtime.memo import Memo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from nfuser.concretize import ResizePolicy
     from nfuser.host.communicator import Communicator
@@ -59,6 +62,7 @@ class HostIrEvaluator:
         self._is_cached = cache
         self._caches: Memo[Fusion, FusionExecutorCache] = Memo()
         self._interpreter = Interpreter(program, self._call, number_of_streams)
+        self._linked = LinkedCalls(program, backend, self._cache_of) if cache else None
 
     def run(
         self,
@@ -72,12 +76,32 @@ class HostIrEvaluator:
 
         ``inputs`` are arrays and integers by position or by name.
         """
+        plain = not outputs and communicator is None and timeline is None
+        if plain and self._linked is not None and not isinstance(inputs, Mapping):
+            found = self._run_linked(self._linked, inputs)
+            if found is not None:
+                return found
         return self._interpreter(inputs, outputs, communicator, timeline)
+
+    def _run_linked(
+        self, linked: LinkedCalls, inputs: Sequence[Any]
+    ) -> list[Any] | None:
+        """Run in one go what was seen before; None where that cannot be, or fails.
+
+        A linked program writes into no input: the interpreter runs it again, and says
+        which statement failed.
+        """
+        try:
+            return linked.run(inputs)
+        except (NfuserError, MemoryError, RuntimeError):
+            return None
 
     def clear(self) -> None:
         """Forget what was compiled, and let go of memory kept between calls."""
         self._caches.clear()
         self._interpreter.clear()
+        if self._linked is not None:
+            self._linked.clear()
 
     def _call(self, function: Any, operands: list[Any], outs: list[Any]) -> list[Any]:
         if isinstance(function, Fusion):

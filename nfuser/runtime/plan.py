@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nfuser.debug import dump, timing
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.scheduled import Heuristic
     from nfuser.segment import Segmented
 
+NOTHING: Mapping[int, Descriptor] = MappingProxyType({})
 ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
 
 
@@ -77,8 +79,12 @@ def facts_of(
     place: Place,
     arrays: Mapping[int, Descriptor],
     values: Mapping[Scalar, int],
+    outputs: Mapping[int, Descriptor] = NOTHING,
 ) -> Facts:
-    """Return the sizes and the memory layouts of one call."""
+    """Return the sizes and the memory layouts of one call.
+
+    ``outputs`` are those, by number, that the call finds made.
+    """
     layouts: dict[TensorView, Layout] = {}
     for fusion in (found.concrete.fusion, found.rewritten.fusion):
         for argument in fusion.arguments:
@@ -91,7 +97,8 @@ def facts_of(
                 layout = Layout(strides, min(layout.alignment, item))
             layouts[argument.result] = layout
     given = {t: layout.strides for t, layout in layouts.items()}
-    _lay_out_outputs(found, place, layouts, given, values)
+    ready = {number: _layout(d) for number, d in outputs.items()}
+    _lay_out_outputs(found, place, layouts, given, values, ready)
     _lay_out_between(found, layouts, given, values)
     return Facts(values, layouts, place.target)
 
@@ -108,23 +115,25 @@ def _lay_out_outputs(
     layouts: dict[TensorView, Layout],
     given: Mapping[TensorView, tuple[int, ...]],
     values: Mapping[Scalar, int],
+    ready: Mapping[int, Layout],
 ) -> None:
     plain = found.concrete.fusion
     shapes = _shapes(plain, values)
     orders = strides_of_all(plain, shapes, given)
     rewritten = iter(found.rewritten.fusion.outputs)
-    for output in plain.outputs:
+    for number, output in enumerate(plain.outputs):
         shape = shapes[output]
         own = dense(shape, axis_order(len(shape), [orders[output]]))
         strides = output_strides(place.library, shape, own)
-        layouts[output] = Layout(strides, ALIGNMENT)
+        layout = ready.get(number, Layout(strides, ALIGNMENT))
+        layouts[output] = layout
         if output.dtype.is_complex:
-            doubled = tuple(2 * s for s in strides)
-            real = output.dtype.real.itemsize
+            doubled = tuple(2 * s for s in layout.strides)
+            real = min(layout.alignment, output.dtype.real.itemsize)
             for _ in range(2):
                 layouts[next(rewritten)] = Layout(doubled, real)
         else:
-            layouts[next(rewritten)] = Layout(strides, ALIGNMENT)
+            layouts[next(rewritten)] = layout
 
 
 def _lay_out_between(
