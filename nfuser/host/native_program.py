@@ -23,7 +23,17 @@ from nfuser.device.native.library import kernel_caller
 from nfuser.device.parameters import FORMATS
 from nfuser.device.reuse import LEAST_BYTES
 from nfuser.device.threads import SERIAL_COST, run_range
-from nfuser.host.program import Allocate, ByValue, Clear, Free, HostScalar, Launch, Part
+from nfuser.host.products import multiplier
+from nfuser.host.program import (
+    Allocate,
+    ByValue,
+    Clear,
+    Free,
+    HostScalar,
+    Launch,
+    Matmul,
+    Part,
+)
 from nfuser.ir.scalar import ScalarInput
 
 if TYPE_CHECKING:
@@ -100,6 +110,8 @@ class NativeProgram:
                 if 0 in stmt.grid:
                     return
                 (self._cuda if self._device.is_cuda else self._cpu)(stmt)
+            case Matmul():
+                self._multiply(stmt)
             case _:
                 raise NotNativeError  # a statement that came later than this
 
@@ -135,6 +147,18 @@ class NativeProgram:
             function = driver.function_address("cuMemsetD8Async")
         if size:
             self._put(at.CLEAR, self._slots[slot], size, function)
+
+    def _multiply(self, stmt: Matmul) -> None:
+        """Let Python call the library, which knows the stream by itself."""
+        function = multiplier(stmt, self._library, self._device)
+        self.keep.append(function)
+        slots = (stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result)
+        operands = [self._object_of(slot) for slot in slots]
+        self._put(at.CALL, id(function), len(operands), *operands)
+
+    def _object_of(self, slot: Slot) -> int:
+        """Return the number of what was allocated, or below 0 that of an argument."""
+        return self.objects[slot] if slot in self.objects else -1 - self._slots[slot]
 
     def _cpu(self, launch: Launch) -> None:
         kernel = cast("CpuKernel", launch.executable)

@@ -48,13 +48,16 @@ def build_program(
     outputs: tuple[Slot, ...],
     heuristics: tuple[Heuristic, ...] | None = None,
     decided: AbstractSet[Scalar] = frozenset(),
+    ready: AbstractSet[int] = frozenset(),
 ) -> CallProgram:
     """Return the program of one call; ``places`` says where tensors lie.
 
+    Outputs whose numbers are in ``ready`` are there when the program runs.
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
     at each launch. Integers in ``decided`` are the same whenever the program runs.
     """
-    builder = _Program(runtime, facts, dict(places), decided, outputs)
+    unmade = tuple(slot for k, slot in enumerate(outputs) if k not in ready)
+    builder = _Program(runtime, facts, dict(places), decided, unmade)
     body: list[HostStmt] = []
     own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
     for piece in runtime.segmented.segments:
@@ -74,10 +77,10 @@ class _Program:
         facts: Facts,
         places: dict[TensorView, Part],
         decided: AbstractSet[Scalar],
-        outputs: tuple[Slot, ...],
+        unmade: tuple[Slot, ...],
     ) -> None:
         self.decided = decided
-        self.unmade = dict.fromkeys(outputs)
+        self.unmade = dict.fromkeys(unmade)
         self.fusion = runtime.segmented.fusion
         self.facts = facts
         self.places = places

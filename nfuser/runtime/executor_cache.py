@@ -136,7 +136,14 @@ class FusionExecutorCache:
         heuristics = heuristics_for(found.segmented, facts)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
         return build_plan(
-            found, runtime, facts, place, arrays, heuristics, self._decided
+            found,
+            runtime,
+            facts,
+            place,
+            arrays,
+            heuristics,
+            self._decided,
+            outputs.keys(),
         )
 
     def plan_like(

@@ -255,18 +255,15 @@ class _Inserted:
         self.numbers = numbers
         self.places = places
         self.number = number
-        self.given = frozenset(places)
         self.symbols: dict[Scalar, int] = {
             sc.scalar_input(slot): n for slot, n in numbers.items() if type(n) is int
         }
 
     def run(self) -> list[flat.HostStmt]:
-        """Return the statements but those of memory that the whole has already."""
+        """Return the statements; when memory is freed is decided for the whole."""
         found: list[flat.HostStmt] = []
         for stmt in self.plan.program.body:
             match stmt:
-                case flat.Allocate(slot) if slot in self.given:
-                    pass
                 case flat.Free():
                     pass
                 case flat.Launch(arguments=arguments):

@@ -64,7 +64,7 @@ class LinkedCalls:
 
     def run(self, inputs: Sequence[Any]) -> list[Any] | None:
         """Return the outputs, or None where the evaluator has to run the program."""
-        if not self._may_link:
+        if not self._may_link or len(inputs) != len(self._program.inputs):
             return None
         for call in self._native:
             found = call(*inputs)

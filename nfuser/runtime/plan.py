@@ -174,9 +174,11 @@ def build_plan(
     arrays: Mapping[int, Descriptor],
     heuristics: tuple[Heuristic, ...],
     decided: AbstractSet[Scalar] = frozenset(),
+    ready: AbstractSet[int] = frozenset(),
 ) -> Plan:
     """Return the plan of calls with exactly these shapes, strides and alignment.
 
+    Outputs whose numbers are in ``ready`` are given to each run of its program.
     ``decided`` are the integers of the call that such calls have in common, too.
     """
     inputs = {
@@ -208,6 +210,7 @@ def build_plan(
             tuple(outputs),
             heuristics,
             decided,
+            ready,
         )
     if dump.wants("host"):
         dump.dump("host", program_text(program))

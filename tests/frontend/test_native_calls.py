@@ -500,3 +500,19 @@ def test_an_error_of_a_guard_is_raised() -> None:
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             model.run(X)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_products_are_the_librarys_in_native_calls_too(library: str) -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return np.maximum(x @ w.T + 1, 0) @ w, x @ w.T
+
+    x, w = _array(6, 5), _array(3, 5)
+    given = [x, w]
+    if library == "torch":
+        given = [pytest.importorskip("torch").from_numpy(a) for a in given]
+    fused = warm(layer, *given)
+    for _ in range(3):
+        for found, wanted in zip(fused(*given), layer(x, w), strict=True):
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5)
+    assert served(fused, *given) == 1

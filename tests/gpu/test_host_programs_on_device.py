@@ -115,7 +115,11 @@ def test_memory_that_nobody_waits_for_would_be_seen(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the wait, what the test above compares is wrong."""
-    monkeypatch.setattr(Frame, "_wait", lambda *_: None)
+
+    def wait(frame: Frame, home: Any, others: Any) -> None:
+        del frame, home, others
+
+    monkeypatch.setattr(Frame, "_wait", wait)
     evaluator = _reuse()
     array = np.eye(4096, dtype=np.float32)
     given = _array(library, array)

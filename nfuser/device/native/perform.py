@@ -35,6 +35,7 @@ from nfuser.device.native.layout import (
     C_BYTES,
     C_FUNCTION,
     C_SLOT,
+    CALL,
     CALLED_STREAM,
     CLEAR,
     CONSTANT,
@@ -43,6 +44,7 @@ from nfuser.device.native.layout import (
     DLPACK_STREAM,
     END,
     F_DATA,
+    F_OBJECT,
     FRAME_BYTES,
     FRAME_WORDS,
     GIVEN_SINGLE,
@@ -57,6 +59,7 @@ from nfuser.device.native.layout import (
     K_SHARED,
     K_TOTAL,
     LAUNCH,
+    MOST_OPERANDS,
     MOST_PARAMETERS,
     MOST_SLOTS,
     NDARRAY,
@@ -77,6 +80,9 @@ from nfuser.device.native.layout import (
     RUN,
     TENSOR,
     TORCH_STREAM,
+    V_COUNT,
+    V_FUNCTION,
+    V_OPERANDS,
 )
 from nfuser.device.native.read import read
 from nfuser.device.native.words import double, single, space, store, table, word
@@ -134,6 +140,8 @@ def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> in
         return _run_in_pool(at, frame, slots)
     if code == CLEAR:
         return _clear(at, slots, stream)
+    if code == CALL:
+        return _call(at, frame, objects)
     item = objects + 8 * word(at + A_OBJECT)  # FREE
     Py_DecRef(word(item))
     store(item, 0)
@@ -204,6 +212,26 @@ def _clear(at: int, slots: int, stream: int) -> int:
     if function:
         return call_memset(function, address, 0, word(at + C_BYTES), stream)
     memset(address, 0, word(at + C_BYTES))
+    return 0
+
+
+def _call(at: int, frame: int, objects: int) -> int:
+    """Call a Python function on arrays; those of the caller count from -1 down."""
+    arguments = space(MOST_OPERANDS)
+    count = word(at + V_COUNT)
+    k = 0
+    while k < count:
+        number = word(at + V_OPERANDS + 8 * k)
+        if number < 0:
+            item = word(frame - (number + 1) * FRAME_BYTES + F_OBJECT)
+        else:
+            item = word(objects + 8 * number)
+        store(arguments + 8 * k, item)
+        k += 1
+    found = PyObject_Vectorcall(word(at + V_FUNCTION), arguments, count, 0)
+    if found == 0:
+        return -1
+    Py_DecRef(found)
     return 0
 
 
@@ -297,6 +325,7 @@ FUNCTIONS = (
     _new_numpy,
     _new,
     _clear,
+    _call,
     _fill,
     _launch,
     _run_kernel,

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose form was seen before run in one go, as the evaluator ran them."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import weakref
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.native.shared import is_as_expected
+from nfuser.errors import HostError, ShapeError
+from nfuser.host.program import text
+from nfuser.ir import scalar as sc
+from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.link import NotLinkedError, link
+from nfuser.runtime.place import find_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser import HostIrContainer
+    from nfuser.ir.fusion import Fusion
+
+X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
+
+
+def _scaled(number: float = 1.5) -> Fusion:
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.mul(x, number))
+    return fd.fusion
+
+
+def _row_sums() -> Fusion:
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.sum(fd.ops.exp(x), 1))
+        fd.add_output(fd.ops.add(x, 1))
+    return fd.fusion
+
+
+def _with_numbers() -> Fusion:
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1])
+        a, n = fd.define_scalar(nfuser.DataType.Double), fd.define_scalar()
+        fd.add_output(fd.ops.add(fd.ops.mul(x, a), n))
+    return fd.fusion
+
+
+SCALED, SUMS, NUMBERS = _scaled(), _row_sums(), _with_numbers()
+
+
+def _chain(hc: HostIrContainer, x: Any) -> None:
+    for _ in range(4):
+        x = hc.launch(SCALED, x)
+    sums, more = hc.launch(SUMS, x)
+    hc.add_output(sums)
+    hc.add_output(hc.launch(SCALED, more))
+
+
+def _views(hc: HostIrContainer, x: Any) -> None:
+    turned = hc.permute(x, (1, 0))
+    part = hc.slice(turned, (1, 0), (5, 4), (2, 1))
+    rows, columns = x.shape
+    hc.add_output(hc.launch(SCALED, part))
+    hc.add_output(hc.launch(SCALED, hc.reshape(x, (rows * columns, 1))))
+
+
+def _buffers(hc: HostIrContainer, x: Any) -> None:
+    out = hc.allocate((2, *x.shape), np.float32)
+    hc.launch(SCALED, x, out=hc.alias_select(out, 0, 1))
+    hc.launch(SCALED, hc.select(out, 0, 1), out=hc.alias_select(out, 0, 0))
+    hc.add_output(out)
+
+
+def _strided_buffers(hc: HostIrContainer, x: Any) -> None:
+    rows, columns = x.shape
+    out = hc.allocate((columns, 2, rows), np.float32)
+    for k in range(2):
+        half = hc.permute(hc.alias_select(out, 1, k), (1, 0))
+        hc.launch(SCALED, x, out=half)
+    hc.add_output(out)
+
+
+def _products(hc: HostIrContainer, x: Any) -> None:
+    y = hc.launch(SCALED, x)
+    z = hc.launch(SCALED, hc.permute(x, (1, 0)))
+    hc.add_output(hc.launch(SCALED, hc.matmul(y, z)))
+
+
+def _numbers(hc: HostIrContainer, x: Any) -> None:
+    n = hc.define_integer()
+    hc.add_output(hc.launch(NUMBERS, x, 0.25, n * 2))
+    hc.add_output(hc.launch(NUMBERS, x, 3, 4))
+
+
+def _given_back(hc: HostIrContainer, x: Any) -> None:
+    hc.add_output(x)
+    hc.add_output(hc.launch(SCALED, x))
+
+
+PROGRAMS = [_chain, _views, _strided_buffers, _products, _numbers, _given_back]
+
+
+def _program(write: Callable[[HostIrContainer, Any], None]) -> nfuser.HostProgram:
+    hc = nfuser.HostIrContainer("linked")
+    write(hc, hc.define_tensor([-1, -1]))
+    return hc.program()
+
+
+def _inputs(program: nfuser.HostProgram, x: Any) -> list[Any]:
+    return [x, *[5] * (len(program.inputs) - 1)]
+
+
+def _assert_same(found: list[Any], wanted: list[Any]) -> None:
+    for made, expected in zip(found, wanted, strict=True):
+        assert type(made) is type(expected)
+        made, expected = np.asarray(made), np.asarray(expected)
+        assert made.strides == expected.strides
+        np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "interpret"])
+@pytest.mark.parametrize("write", PROGRAMS, ids=lambda f: f.__name__)
+def test_the_bits_are_the_evaluators(write: Any, library: str) -> None:
+    program = _program(write)
+    backend = "interpret" if library == "interpret" else None
+    evaluator = nfuser.HostIrEvaluator(program, backend=backend)
+    for x in (X, X * 2, X[:, ::-1], X.T.copy(), X):
+        given = x
+        if library == "torch":
+            given = pytest.importorskip("torch").from_numpy(x.copy())
+        inputs = _inputs(program, given)
+        wanted = evaluator._interpreter(inputs)
+        for _ in range(3):
+            _assert_same(evaluator.run(inputs), wanted)
+    assert evaluator._linked is not None
+    forms = evaluator._linked._linked.values()
+    linked = [x for x in forms if x is not None]
+    assert linked
+    assert linked == forms or write is _views  # what is no view is the evaluator's
+    if library != "interpret" and is_as_expected():
+        assert len(evaluator._linked._native) == len(linked)
+
+
+def _loop(hc: HostIrContainer, x: Any) -> None:
+    with hc.loop(2):
+        hc.launch(SCALED, x)
+    hc.add_output(hc.launch(SCALED, x))
+
+
+def _in_place(hc: HostIrContainer, x: Any) -> None:
+    y = hc.launch(SCALED, x)
+    hc.launch(SCALED, y, out=y)
+    hc.add_output(y)
+
+
+def _into_an_input(hc: HostIrContainer, x: Any) -> None:
+    hc.add_output(hc.launch(SCALED, x))
+    hc.launch(SCALED, hc.select(x, 0, 0) if x.ndim > 2 else x, out=x)
+
+
+def _library(hc: HostIrContainer, x: Any) -> None:
+    hc.add_output(hc.unary("negative", hc.launch(SCALED, x)))
+
+
+def _view_of_an_output(hc: HostIrContainer, x: Any) -> None:
+    hc.add_output(hc.permute(hc.launch(SCALED, x), (1, 0)))
+
+
+@pytest.mark.parametrize(
+    "write", [_loop, _in_place, _into_an_input, _library, _view_of_an_output, _buffers]
+)
+def test_what_does_not_link_is_the_evaluators(write: Any) -> None:
+    program = _program(write)
+    evaluator = nfuser.HostIrEvaluator(program)
+    wanted = evaluator._interpreter([X.copy()])
+    for _ in range(3):
+        _assert_same(evaluator.run([X.copy()]), wanted)
+    assert evaluator._linked is not None
+    assert evaluator._linked._linked.values() == [None]
+
+
+def test_kernels_write_where_the_program_says(golden: Callable[[str], None]) -> None:
+    program = _program(_strided_buffers)
+    x = program.inputs[0].value
+    caches: dict[Fusion, FusionExecutorCache] = {}
+    sizes = {sc.size(0, 0): 4, sc.size(0, 1): 6}
+    place = find_place(Library.NUMPY, CPU, "interpret", has_arrays=True)
+
+    def cache_of(fusion: Fusion) -> FusionExecutorCache:
+        return caches.setdefault(fusion, FusionExecutorCache(fusion))
+
+    assert not isinstance(x, sc.Scalar)
+    golden(text(link(program, place, {x: describe(X, "x")}, sizes, cache_of)))  # pyright: ignore[reportArgumentType]
+
+
+def test_each_call_has_results_of_its_own() -> None:
+    evaluator = nfuser.HostIrEvaluator(_program(_chain))
+    results = [evaluator.run([X]) for _ in range(4)]
+    arrays = [array for found in results for array in found]
+    spans = sorted((a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays)
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
+    gone = weakref.ref(arrays.pop())
+    results.clear()
+    assert gone() is None
+
+
+def test_other_forms_and_bad_inputs_after_native_calls() -> None:
+    evaluator = nfuser.HostIrEvaluator(_program(_numbers))
+    for n in (3, 3, 3, 4, 4, 4):
+        (found, _) = evaluator.run([X, n])
+        np.testing.assert_allclose(found, X * np.float32(0.25) + 2 * n, rtol=1e-6)
+    with pytest.raises(ShapeError, match="expected 2 axes"):
+        evaluator.run([X[0], 3])
+    with pytest.raises(nfuser.NfuserError, match="expected 0 or more"):
+        evaluator.run([X, -1])
+    with pytest.raises(nfuser.NfuserError, match="expected 2 inputs"):
+        evaluator.run([X])
+    np.testing.assert_array_equal(
+        evaluator.run({"T0": X, "n1": 3})[0], evaluator.run([X, 3])[0]
+    )
+
+
+def test_a_fault_names_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = nfuser.HostIrEvaluator(_program(_chain))
+    for _ in range(3):
+        evaluator.run([X])
+
+    def fail(*_: Any) -> Any:
+        message = "no memory"
+        raise MemoryError(message)
+
+    linked = evaluator._linked
+    assert linked is not None
+    monkeypatch.setattr(linked, "run", fail)
+    monkeypatch.setattr(FusionExecutorCache, "run", fail)
+    with pytest.raises(HostError, match=r"`T1: .*` failed: MemoryError: no memory"):
+        evaluator.run([X])
+
+
+def test_a_program_of_views_alone_does_not_link() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.slice(x, (0,), (x.shape[0],), (2,)))
+    with pytest.raises(NotLinkedError):
+        link(
+            hc.program(),
+            find_place(Library.NUMPY, CPU, None, has_arrays=True),
+            {x: describe(X[0], "x")},
+            {sc.size(0, 0): 6},
+            FusionExecutorCache,
+        )
