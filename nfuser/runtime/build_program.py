@@ -23,6 +23,7 @@ from nfuser.host.program import (
     ViewOf,
     slots_of,
 )
+from nfuser.host.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import ScalarInput, const, stride
@@ -67,7 +68,8 @@ def build_program(
             compiled, heuristic = next(own)
             body.extend(builder.run(compiled, heuristic.knobs))
     body += [Allocate(slot) for slot in builder.unmade]  # those without elements
-    return CallProgram(inputs, outputs, tuple(with_frees(body, (*inputs, *outputs))))
+    body = with_frees(body, (*inputs, *outputs))
+    return reuse_slots(CallProgram(inputs, outputs, tuple(body)))
 
 
 class _Program:

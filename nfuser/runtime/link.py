@@ -16,6 +16,7 @@ import nfuser.host.program as flat
 import nfuser.host.statements as st
 from nfuser.device.libraries import Descriptor, c_strides
 from nfuser.dtypes import check_fits
+from nfuser.host.reuse_slots import reuse_slots
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -101,7 +102,7 @@ class _Linker:
                 raise NotLinkedError
             outputs.append(found.slot)
         body = with_frees(self.body, (*inputs, *outputs))
-        return flat.CallProgram(inputs, tuple(outputs), tuple(body))
+        return reuse_slots(flat.CallProgram(inputs, tuple(outputs), tuple(body)))
 
     def _add(self, number: int, stmt: st.Statement) -> None:
         match stmt:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values between kernels lie where others lay, and no more memory is held."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from nfuser.dtypes import DType
+from nfuser.host.program import (
+    Allocate,
+    CallProgram,
+    Free,
+    Launch,
+    Matmul,
+    Operand,
+    Part,
+    Slot,
+    text,
+)
+from nfuser.host.reuse_slots import reuse_slots
+from tests.host.peak import measured
+
+
+class _Source:
+    entry = "kernel"
+
+
+def _slot(name: str, size: int = 4) -> Slot:
+    return Slot(name, (size,), (1,), DType.F32)
+
+
+def _launch(*slots: Slot) -> Launch:
+    parts = tuple(Part(s) for s in slots)
+    return Launch(cast("object", _Source()), None, (1, 1), (1, 1), parts, 0)  # pyright: ignore[reportArgumentType]
+
+
+def _lines(program: CallProgram) -> list[str]:
+    return [line.split(") grid")[0].strip() for line in text(program).splitlines()]
+
+
+X, OUT = _slot("x"), _slot("out")
+
+
+def test_a_chain_goes_to_and_fro_between_two() -> None:
+    a, b, c = _slot("a"), _slot("b"), _slot("c")
+    body = (
+        *(Allocate(a), _launch(X, a), Allocate(b), _launch(a, b), Free(a)),
+        *(Allocate(c), Matmul(Operand(Part(b)), Operand(Part(b)), c), Free(b)),
+        *(Allocate(OUT), _launch(c, OUT), Free(c)),
+    )
+    before = CallProgram((X,), (OUT,), body)
+    after = reuse_slots(before)
+    assert _lines(after)[1:-1] == [
+        "a = allocate f32[4]",
+        "launch kernel(x, a",
+        "b = allocate f32[4]",
+        "launch kernel(a, b",
+        "a = matmul(b, b)",
+        "free b",
+        "out = allocate f32[4]",
+        "launch kernel(a, out",
+        "free a",
+    ]
+    assert measured(after) <= measured(before)
+    assert reuse_slots(after) is after
+
+
+def test_memory_is_not_held_while_other_memory_is_made() -> None:
+    a, b, big = _slot("a"), _slot("b"), _slot("big", 400)
+    body = (
+        *(Allocate(a), _launch(X, a), Allocate(OUT), _launch(a, OUT), Free(a)),
+        *(Allocate(big), _launch(X, big), Free(big)),
+        *(Allocate(b), _launch(X, b, OUT), Free(b)),
+    )
+    program = CallProgram((X,), (OUT,), body)
+    assert reuse_slots(program) is program
+
+
+def test_outputs_have_memory_of_their_own() -> None:
+    a = _slot("a")
+    body = (Allocate(a), _launch(X, a), Free(a), Allocate(OUT), _launch(X, OUT))
+    program = CallProgram((X,), (OUT,), body)
+    assert reuse_slots(program) is program
