@@ -64,6 +64,26 @@ class Descriptor:
     pointer: int
     writable: bool
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The addresses between which the elements lie; they are equal if it has none.
+
+        >>> from nfuser.dtypes import DType
+        >>> Descriptor(Library.NUMPY, CPU, DType.F32, (2, 3), (-3, 1), 1012, True).span
+        (1000, 1024)
+        """
+        if 0 in self.shape:
+            return 0, 0
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+        item = self.dtype.itemsize
+        return self.pointer + item * low, self.pointer + item * (high + 1)
+
+    def meets(self, other: Descriptor) -> bool:
+        """Tell whether the two may share memory."""
+        (a, b), (c, d) = self.span, other.span
+        return a < d and c < b
+
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
         return f"{self.library.value} {self.dtype}[{sizes}] on {self.device}"

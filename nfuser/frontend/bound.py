@@ -21,7 +21,6 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.device.descriptor import Descriptor
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
 
@@ -158,22 +157,8 @@ def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
             return False
     flat, _ = trees.flatten(tuple(args))
     inputs = [describe(a, "an argument") for a in flat if library_of(type(a))]
-    spans = [_span(d) for d in (*outputs, *inputs)]
     return not any(
-        _meet(one, other)
-        for k, one in enumerate(spans[: len(outputs)])
-        for other in spans[k + 1 :]
+        one.meets(other)
+        for k, one in enumerate(outputs)
+        for other in (*outputs[k + 1 :], *inputs)
     )
-
-
-def _span(d: Descriptor) -> tuple[int, int]:
-    if 0 in d.shape:
-        return 0, 0
-    reach = [(n - 1) * s for n, s in zip(d.shape, d.strides, strict=True)]
-    low = d.pointer + d.dtype.itemsize * sum(r for r in reach if r < 0)
-    high = d.pointer + d.dtype.itemsize * (1 + sum(r for r in reach if r > 0))
-    return low, high
-
-
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]

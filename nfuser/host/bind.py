@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from nfuser.device.descriptor import Descriptor, Device
     from nfuser.host.frame import Frame
     from nfuser.host.host_ir import HostProgram
-
-Span: TypeAlias = tuple[int, int]
 
 
 def common_home(program: HostProgram, inputs: Sequence[Any]) -> tuple[Library, Device]:
@@ -96,7 +94,7 @@ def bind_outputs(
     if outputs and len(outputs) != len(keys):
         message = f"expected {len(keys)} outputs, found {len(outputs)}"
         raise ArgumentError(message)
-    taken = [_span(describe(a, "an input")) for a in frame.arrays.values()]
+    taken = [describe(a, "an input") for a in frame.arrays.values()]
     staged: dict[int, Any] = {}
     ready: dict[TensorView, Any] = {}
     for number, given in enumerate(outputs):
@@ -105,13 +103,12 @@ def bind_outputs(
         key, what = keys[number], f"output {number} of {program.name}"
         d = describe(given, what)
         _check_output(frame, what, program.outputs[number], given, d)
-        span = _span(d)
-        apart = all(span[1] <= a or b <= span[0] for a, b in taken)
+        apart = not any(d.meets(other) for other in taken)
         if apart and key not in frame.arrays and key not in ready:
             ready[key] = given
         else:
             staged[number] = given
-        taken.append(span)
+        taken.append(d)
     frame.arrays |= ready
     return staged
 
@@ -145,13 +142,3 @@ def _check_shape(what: str, wanted: tuple[int, ...], given: Any) -> None:
     if tuple(given.shape) != wanted:
         message = f"{what}: expected shape {wanted}, found {tuple(given.shape)}"
         raise ShapeError(message)
-
-
-def _span(d: Descriptor) -> Span:
-    """Return the addresses between which the elements lie."""
-    if 0 in d.shape:
-        return 0, 0
-    reach = [(n - 1) * step for n, step in zip(d.shape, d.strides, strict=True)]
-    low = sum(r for r in reach if r < 0) * d.dtype.itemsize
-    high = sum(r for r in reach if r > 0) * d.dtype.itemsize
-    return d.pointer + low, d.pointer + high + d.dtype.itemsize

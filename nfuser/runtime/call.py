@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.plan import Plan
 
+_NONE: Mapping[int, Any] = MappingProxyType({})
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _KINDS: dict[int, tuple[type[Any], str]] = {
     0: (bool, "a bool"),
@@ -86,16 +88,25 @@ def describe_call(call: Call, name: Callable[[int], str]) -> dict[int, Descripto
     return {slot: describe(array, name(slot)) for slot, array in call.arrays.items()}
 
 
-def run_call(plan: Plan, call: Call) -> list[Any]:
-    """Return the outputs of ``call``, which has the form that ``plan`` was made for."""
+def run_call(plan: Plan, call: Call, ready: Mapping[int, Any] = _NONE) -> list[Any]:
+    """Return the outputs of ``call``, which has the form that ``plan`` was made for.
+
+    Those in ``ready``, by number, are written where they lie.
+    """
     given = {
         plan.inputs[slot]: (array, call.pointers[slot])
         for slot, array in call.arrays.items()
     }
+    library: Library = plan.place.library
+    for number, array in ready.items():
+        slot = plan.program.outputs[number]
+        given[slot] = array, pointer_reader(library)(array)
     scalars = call_symbols(plan, call.numbers) if call.numbers else {}
     outputs, stream = plan.evaluator(given, call.numbers, scalars)
-    library: Library = plan.place.library
-    return [finish(library, array, stream=stream) for array in outputs]
+    return [
+        array if k in ready else finish(library, array, stream=stream)
+        for k, array in enumerate(outputs)
+    ]
 
 
 def call_symbols(plan: Plan, numbers: Mapping[int, Any]) -> dict[sc.Scalar, int]:

@@ -8,7 +8,9 @@ source). Each is bounded, and makes what is missing once, whichever thread asks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import nfuser.config as config
 from nfuser.concretize import (
@@ -21,8 +23,8 @@ from nfuser.concretize import (
     whats_new,
 )
 from nfuser.debug import dump, timing
-from nfuser.device.descriptor import Descriptor
-from nfuser.errors import ArgumentError
+from nfuser.device.descriptor import Descriptor, describe
+from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
@@ -61,6 +63,10 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Facts
     from nfuser.schedule.scheduled import Heuristic
     from nfuser.segment import ShouldMerge
+
+
+Ready: TypeAlias = "Mapping[int, tuple[Any, Descriptor]]"
+NOTHING_READY: Ready = MappingProxyType({})
 
 
 class FusionExecutorCache:
@@ -253,14 +259,21 @@ class FusionExecutorCache:
 
     # -- calls ---------------------------------------------------------------
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs for arrays and numbers, in the order of their slots."""
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> list[Any]:
+        """Return the outputs for arrays and numbers, in the order of their slots.
+
+        Kernels write those of ``outputs`` that are arrays and share no memory with
+        what is read or with one another; all others are made.
+        """
         call = self._reader.read(inputs)
+        ready = _apart(call, outputs)
         self._counters.add("calls")
-        plan, is_new = self._plans.get(call.key, lambda: self._plan_of(call))
+        forms = tuple((number, d) for number, (_, d) in ready.items())
+        key = (call.key, forms) if forms else call.key
+        plan, is_new = self._plans.get(key, lambda: self._plan_of(call, ready))
         if not is_new:
             self._counters.add("hits")
-        return run_call(plan, call)
+        return run_call(plan, call, {k: array for k, (array, _) in ready.items()})
 
     execute = run
 
@@ -276,14 +289,24 @@ class FusionExecutorCache:
         call = self._reader.read(inputs)
         return self._plans.get(call.key, lambda: self._plan_of(call))[0]
 
-    def _plan_of(self, call: Call) -> Plan:
+    def _plan_of(self, call: Call, ready: Ready = NOTHING_READY) -> Plan:
         described = describe_call(call, "input {}".format)
         named = {f"input {slot}": d for slot, d in described.items()}
         library, device = common_place("run", named)
         place = find_place(library, device, self._backend, has_arrays=bool(named))
         self._reader.check(described)
         integers = {s: n for s, n in call.numbers.items() if type(n) is int}
-        return self.plan(place, described, integers, self._counters)
+        outputs = {k: d for k, (_, d) in ready.items()}
+        plan = self.plan(place, described, integers, self._counters, outputs=outputs)
+        for number, d in outputs.items():
+            slot = plan.program.outputs[number]
+            if (slot.shape, slot.dtype) != (d.shape, d.dtype):
+                message = (
+                    f"output {number}: expected {slot.dtype} of shape {slot.shape}, "
+                    f"found {d.dtype} of shape {d.shape}"
+                )
+                raise ShapeError(message)
+        return plan
 
     # -- looking inside ------------------------------------------------------
 
@@ -319,6 +342,27 @@ class FusionExecutorCache:
         self.runtimes.clear()
         self.concretizations.clear()
         self._counters = Counters()
+
+
+def _apart(call: Call, outputs: Sequence[Any]) -> Ready:
+    """Return the outputs that kernels may write, each with what it is, by number."""
+    if all(array is None for array in outputs):
+        return NOTHING_READY
+    taken = [describe(array, "an input") for array in call.arrays.values()]
+    homes = {(d.library, d.device) for d in taken}
+    ready: dict[int, tuple[Any, Descriptor]] = {}
+    for number, array in enumerate(outputs):
+        if array is None:
+            continue
+        d = describe(array, f"output {number}")
+        sizes = zip(d.shape, d.strides, strict=True)
+        is_apart = not any(d.meets(other) for other in taken)
+        is_apart &= all(n == 1 or step for n, step in sizes)
+        if d.writable and is_apart and {(d.library, d.device)} == homes:
+            # What the kernel depends on, and no more: the address is another each time.
+            ready[number] = array, replace(d, pointer=d.pointer & 15)
+        taken.append(d)
+    return ready
 
 
 def _why_scheduled(heuristics: tuple[Heuristic, ...]) -> str:

@@ -105,7 +105,7 @@ class HostIrEvaluator:
 
     def _call(self, function: Any, operands: list[Any], outs: list[Any]) -> list[Any]:
         if isinstance(function, Fusion):
-            return self._cache_of(function).run(operands)
+            return self._cache_of(function).run(operands, outs)
         execute = getattr(function, "execute", None)
         if execute is not None:
             return execute(operands)

@@ -18,6 +18,7 @@ import nfuser
 from nfuser.device.descriptor import CPU, Library, describe
 from nfuser.device.native.shared import is_as_expected
 from nfuser.errors import HostError, ShapeError
+from nfuser.host.arrays import Arrays
 from nfuser.host.program import text
 from nfuser.ir import scalar as sc
 from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -260,3 +261,47 @@ def test_a_program_of_views_alone_does_not_link() -> None:
             {sc.size(0, 0): 6},
             FusionExecutorCache,
         )
+
+
+def test_kernels_of_a_loop_write_slices_in_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hc = nfuser.HostIrContainer("slices")
+    x = hc.define_tensor([-1, -1, -1])
+    out = hc.allocate((x.shape[0], x.shape[2], x.shape[1]), np.float32)
+    with hc.loop(x.shape[0]) as i:
+        target = hc.permute(hc.alias_select(out, 0, i), (1, 0))
+        hc.launch(SCALED, hc.row(x, i), out=target)
+    hc.add_output(out)
+    copied: list[Any] = []
+    copy = Arrays.copy
+    monkeypatch.setattr(Arrays, "copy", lambda *a: copied.append(a) or copy(*a))
+    stack = np.stack([X, X + 1, X * 2])
+    (found,) = nfuser.HostIrEvaluator(hc.program()).run([stack])
+    np.testing.assert_array_equal(found, stack.transpose(0, 2, 1) * np.float32(1.5))
+    assert not copied
+
+
+def test_outputs_that_kernels_cannot_write_are_made() -> None:
+    cache = FusionExecutorCache(SUMS)
+    whole = np.zeros((2, 8, 6), np.float32)
+    sums, more = cache.run([X])
+    x = whole[0, :4]
+    x[:] = X
+    for out in (
+        whole[1, :4],
+        whole[1, ::2],
+        whole[1, 4:, ::-1],
+        np.zeros((4, 6), "f4"),
+    ):
+        (other, made) = cache.run([X], [None, out])
+        assert made is out
+        np.testing.assert_array_equal(out, more)
+        np.testing.assert_array_equal(other, sums)
+    for shared in (whole[0, 1:5], np.broadcast_to(np.float32(0), (4, 6))):
+        (_, made) = cache.run([x], [None, shared])
+        assert made is not shared
+        np.testing.assert_array_equal(made, more)
+    with pytest.raises(ShapeError, match="output 0: expected f32 of shape"):
+        cache.run([X], [np.zeros(5, np.float32)])
+    assert cache.cache_info().hits > 0
