@@ -51,13 +51,13 @@ def lower_streams(
 
 @node
 class _Sliced:
-    """A statement to run slice by slice: along which axis of what it reads and gives.
+    """A statement to run slice by slice: along which axes of what it reads and gives.
 
     ``keeps`` says that slices keep the axis, with extent 1.
     """
 
-    stmt: st.Compute
-    axis: int
+    stmt: st.Compute | st.Launch
+    axes: Mapping[TensorView, int]  # of the results
     extent: Scalar
     cuts: tuple[Cut, ...]  # of the tensors that the statement reads
     keeps: bool
@@ -110,7 +110,7 @@ class _Lowering:
                 group.append(sliced)
                 continue
             body += self._loop(group, held)
-            held |= {s.stmt.result for s in group}
+            held |= {t for s in group for t in s.axes}
             group = [sliced] if sliced is not None else []
             if sliced is None:
                 body.append(stmt)
@@ -121,42 +121,49 @@ class _Lowering:
         bound = [t for t in st.writes(stmt) if t in self.bindings]
         if not bound:
             return None
-        if not isinstance(stmt, st.Set | st.Unary | st.Binary | st.Reduce | st.Matmul):
-            what = type(stmt).__name__
+        if not isinstance(stmt, _SLICED):
             how = (
                 "a split or merge of a stream axis has no slices"
                 if isinstance(stmt, st.Reshape)
                 else "its result has no axis that could be bound to streams"
             )
-            message = f"{what}: {how}{st.line_of(stmt)}"
-            raise UnsupportedError(message)
-        result = bound[0]
-        axis = self.bindings[result]
-        cuts = tuple(source_cuts(stmt, axis))
+            raise _refusal(stmt, how)
+        if len(bound) < len(st.writes(stmt)):
+            raise _refusal(stmt, "all of its results have a stream axis, or none has")
+        axes = {t: self.bindings[t] for t in bound}
+        extent, *others = (t.shape[axis] for t, axis in axes.items())
+        if any(x is not extent for x in others):
+            raise _refusal(stmt, "the stream axes of its results differ in size")
+        cuts = tuple(source_cuts(stmt, axes))
         for source, cut in zip(st.reads(stmt), cuts, strict=True):
-            owner = self.owner.get(result, result)
-            same = self.owner.get(source, source) is owner and cut.axis == axis
-            if self.memory.root(source) is self.memory.root(result) and not same:
-                message = (
-                    "a slice over streams may not write what other slices read"
-                    f"{st.line_of(stmt)}"
-                )
-                raise UnsupportedError(message)
-        keeps = isinstance(stmt, st.Matmul) and result.ndim > 1
-        return _Sliced(stmt, axis, result.shape[axis], cuts, keeps)
+            if any(self._clash(source, cut, *pair) for pair in axes.items()):
+                how = "a slice over streams may not write what other slices read"
+                raise _refusal(stmt, how)
+        keeps = isinstance(stmt, st.Launch)
+        keeps |= isinstance(stmt, st.Matmul) and bound[0].ndim > 1
+        return _Sliced(stmt, axes, extent, cuts, keeps)
+
+    def _clash(
+        self, source: TensorView, cut: Cut, result: TensorView, axis: int
+    ) -> bool:
+        """Tell whether a slice of ``result`` lies where another of ``source`` is."""
+        if self.memory.root(source) is not self.memory.root(result):
+            return False
+        owner = self.owner.get(result, result)
+        return self.owner.get(source, source) is not owner or cut.axis != axis
 
     def _joins(self, group: Sequence[_Sliced], new: _Sliced) -> bool:
         """Tell whether ``new`` needs of each result before it its own slice only."""
         if any(s.extent is not new.extent for s in group):
             return False
-        axes = {s.stmt.result: s.axis for s in group}
+        axes = {t: axis for s in group for t, axis in s.axes.items()}
         memory = {self.memory.root(t) for t in axes}
         for source, cut in zip(st.reads(new.stmt), new.cuts, strict=True):
             if self.memory.root(source) in memory and axes.get(source, -1) != cut.axis:
                 return False
         # What another slice still reads may not be written by this one.
         read = {self.memory.root(t) for s in group for t in st.reads(s.stmt)}
-        return self.memory.root(new.stmt.result) not in read | memory
+        return all(self.memory.root(t) not in read | memory for t in new.axes)
 
     # -- loops ---------------------------------------------------------------
 
@@ -173,11 +180,11 @@ class _Lowering:
         whole: dict[TensorView, TensorView] = {}  # what stands for an inner tensor
         slices: dict[tuple[TensorView, int, bool], TensorView] = {}
         inner = self._inner(group)
-        for sliced in group:
-            result = sliced.stmt.result
+        results = [(s, *pair) for s in group for pair in s.axes.items()]
+        for sliced, result, axis in results:
             if result in held or self.memory.root(result) in held:
                 continue
-            stored = self._few(sliced) if result in inner else result
+            stored = _few(result, axis) if result in inner else result
             whole[result] = stored
             prologue.append(st.Allocate(stored, sliced.stmt.line))
         for sliced in group:
@@ -206,13 +213,7 @@ class _Lowering:
         }
         shared = {*self.program.aliases, *self.program.aliases.values()}
         kept = {*self.program.outputs, *read, *shared}
-        return {s.stmt.result for s in group if s.stmt.result not in kept}
-
-    def _few(self, sliced: _Sliced) -> TensorView:
-        """Return a tensor of one slice for each stream."""
-        shape = list(sliced.stmt.result.shape)
-        shape[sliced.axis] = sc.minimum(STREAMS, sliced.extent)
-        return tensor(shape, sliced.stmt.result.dtype, sliced.stmt.result.source)
+        return {t for s in group for t in s.axes if t not in kept}
 
     def _slice(
         self,
@@ -243,12 +244,26 @@ class _Lowering:
             else:
                 place = sc.const(0) if cut.is_broadcast else at(source)
                 new.append(part(source, cut.axis, place))
-        target = part(stmt.result, sliced.axis, at(stmt.result))
-        return [*made, _on_slices(sliced, new, target)]
+        targets = [part(t, axis, at(t)) for t, axis in sliced.axes.items()]
+        return [*made, _on_slices(sliced, new, targets)]
+
+
+_SLICED = st.Set | st.Unary | st.Binary | st.Reduce | st.Matmul | st.Launch
+
+
+def _refusal(stmt: Statement, how: str) -> UnsupportedError:
+    return UnsupportedError(f"{type(stmt).__name__}: {how}{st.line_of(stmt)}")
+
+
+def _few(result: TensorView, axis: int) -> TensorView:
+    """Return a tensor of one slice for each stream."""
+    shape = list(result.shape)
+    shape[axis] = sc.minimum(STREAMS, shape[axis])
+    return tensor(shape, result.dtype, result.source)
 
 
 def _cut(
-    source: TensorView, axis: int, at: Scalar, keeps: bool, stmt: st.Compute
+    source: TensorView, axis: int, at: Scalar, keeps: bool, stmt: Statement
 ) -> st.AliasSelect | st.Slice:
     if not keeps:
         shape = [x for k, x in enumerate(source.shape) if k != axis]
@@ -263,11 +278,15 @@ def _cut(
 
 
 def _on_slices(
-    sliced: _Sliced, new: Sequence[TensorView], target: TensorView
-) -> st.Compute:
+    sliced: _Sliced, new: Sequence[TensorView], targets: Sequence[TensorView]
+) -> st.Compute | st.Launch:
     """Return the statement reading ``new`` in place of the whole."""
-    stmt = sliced.stmt
+    stmt, target = sliced.stmt, targets[0]
     match stmt:
+        case st.Launch(_, operands):
+            rest = iter(new)
+            own = (next(rest) if isinstance(x, TensorView) else x for x in operands)
+            return replace(stmt, operands=tuple(own), results=tuple(targets))
         case st.Binary(_, lhs, rhs):
             rest = iter(new)
             left = next(rest) if isinstance(lhs, TensorView) else lhs

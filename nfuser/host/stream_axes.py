@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which slice of its operands an operation needs for one slice of its result."""
+"""Which slice of its operands an operation needs for one slice of its results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
+from nfuser.errors import UnsupportedError
+from nfuser.host.callee import fusion_of
+from nfuser.host.fusion_axes import input_axes, matmul_axes
 from nfuser.ir.base import value
 from nfuser.ir.scalar import Const
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nfuser.ir.tensor import TensorView
+    from collections.abc import Mapping
 
 
 @value
@@ -26,40 +28,44 @@ class Cut:
     is_broadcast: bool = False
 
 
-def source_cuts(stmt: st.Compute, axis: int) -> list[Cut]:
-    """Return the cut of each tensor read for a slice along ``axis`` of the result."""
+def source_cuts(
+    stmt: st.Compute | st.Launch, axes: Mapping[TensorView, int]
+) -> list[Cut]:
+    """Return the cut of each tensor read, for slices along ``axes`` of the results."""
+    if isinstance(stmt, st.Launch):
+        return _launch(stmt, axes)
+    axis = axes[stmt.result]
     match stmt:
         case st.Binary():
-            return _pointwise(st.reads(stmt), stmt.result.ndim - axis)
-        case st.Reduce(_, source, axes):
-            kept = [k for k in range(source.ndim) if k not in axes]
+            back = stmt.result.ndim - axis  # from the end, where the operands meet
+            return [_cut(x, x.ndim - back) for x in st.reads(stmt)]
+        case st.Reduce(_, source, gone):
+            kept = [k for k in range(source.ndim) if k not in gone]
             return [Cut(kept[axis])]
-        case st.Matmul(lhs, rhs):
-            return _matmul(lhs, rhs, axis, stmt.result.ndim)
+        case st.Matmul(lhs, rhs, result):
+            found = matmul_axes(lhs, rhs, axis, result.ndim)
+            return [_cut(x, k) for x, k in zip((lhs, rhs), found, strict=True)]
         case _:
             return [Cut(axis)]
 
 
-def _pointwise(operands: Sequence[TensorView], back: int) -> list[Cut]:
-    """``back`` counts the axis from the end, where the operands meet."""
-    return [_cut(x, x.ndim - back) for x in operands]
+def _launch(stmt: st.Launch, axes: Mapping[TensorView, int]) -> list[Cut]:
+    fusion = fusion_of(stmt.function)
+    if fusion is None:
+        message = (
+            "launch: what this function does along a stream axis is not known before "
+            f"it is called; launch its fusion{st.line_of(stmt)}"
+        )
+        raise UnsupportedError(message)
+    found = input_axes(fusion, [axes[t] for t in stmt.results])
+    operands = enumerate(stmt.operands)
+    return [
+        _cut(x, found.get(slot)) for slot, x in operands if isinstance(x, TensorView)
+    ]
 
 
-def _matmul(lhs: TensorView, rhs: TensorView, axis: int, rank: int) -> list[Cut]:
-    columns, rows = rhs.ndim > 1, lhs.ndim > 1
-    if columns and axis == rank - 1:
-        return [Cut(None), Cut(rhs.ndim - 1)]
-    if rows and axis == rank - columns - 1:
-        return [Cut(lhs.ndim - 2), Cut(None)]
-    # A batch axis: where it lies, counted back from the matrices.
-    back = rank - columns - rows - axis
-    return [_cut(x, x.ndim - 2 - back) for x in (lhs, rhs)]
-
-
-def _cut(x: TensorView, axis: int) -> Cut:
-    return Cut(None) if axis < 0 else Cut(axis, _is_one(x, axis))
-
-
-def _is_one(x: TensorView, axis: int) -> bool:
+def _cut(x: TensorView, axis: int | None) -> Cut:
+    if axis is None or axis < 0:
+        return Cut(None)
     extent = x.shape[axis]
-    return isinstance(extent, Const) and extent.value == 1
+    return Cut(axis, isinstance(extent, Const) and extent.value == 1)

@@ -230,3 +230,25 @@ def test_a_fusion_runs_on_the_stream_that_is_set() -> None:
     x_array = torch.randn(9, 500, 3000, device="cuda")
     (got,) = evaluator.run([x_array])
     torch.testing.assert_close(got, x_array.exp().sum(2))
+
+
+def test_a_fusion_bound_to_streams_gives_the_same_bits() -> None:
+    torch = pytest.importorskip("torch")
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.mul(fd.ops.exp(t), 0.5))
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    first = hc.launch(fd.fusion, x)
+    second = hc.launch(fd.fusion, first)
+    hc.add_output(second)
+    program = hc.program()
+    given = torch.randn(37, 100_000, device="cuda")
+    want = nfuser.HostIrEvaluator(program).run([given])[0].cpu()
+    looped = lower_streams(program, {first: 0, second: 0})
+    for streams in (1, 4):
+        evaluator = nfuser.HostIrEvaluator(looped, number_of_streams=streams)
+        for _ in range(3):
+            torch.testing.assert_close(
+                evaluator.run([given])[0].cpu(), want, rtol=0, atol=0
+            )

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which slices of its inputs a fusion needs for one slice of its outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.errors import UnsupportedError
+from nfuser.ir import expr as ex
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+
+
+def input_axes(fusion: Fusion, axes: Sequence[int]) -> dict[int, int | None]:
+    """Return, by slot, the axis of each array that is sliced, or None if it is whole.
+
+    ``axes`` are those of the outputs along which a slice is wanted. A fusion that needs
+    more than the slice with the same number is refused.
+    """
+    finder = _Finder(fusion)
+    for output, axis in zip(fusion.outputs, axes, strict=True):
+        finder.need(output, axis)
+    for expr in reversed(fusion.exprs):
+        for result in ex.results(expr):
+            if result in finder.needs:
+                finder.visit(expr, finder.needs[result])
+    arguments = [a for a in fusion.arguments if not a.by_value]
+    found = {a.slot: finder.needs.get(a.result) for a in arguments}
+    _check_sizes(fusion, found)
+    return found
+
+
+def _check_sizes(fusion: Fusion, found: dict[int, int | None]) -> None:
+    """Refuse to slice what has a fixed size, or whose size is used as a number."""
+    sliced = {sc.size(slot, axis) for slot, axis in found.items() if axis is not None}
+    for argument in fusion.arguments:
+        axis = found.get(argument.slot)
+        if axis is not None and isinstance(argument.result.shape[axis], sc.Const):
+            raise _refusal(fusion, "an input of fixed size", argument.result)
+    for expr in fusion.exprs:
+        if not sliced.isdisjoint(scalar_walk.symbols(list(_numbers(expr)))):
+            raise _refusal(fusion, "the size as a number", ex.results(expr)[0])
+
+
+def _numbers(expr: ex.Expr) -> Iterator[Scalar]:
+    match expr:
+        case ex.FromScalar(scalar):
+            yield scalar
+        case ex.Slice(_, _, starts):
+            yield from starts
+        case ex.Pad(_, _, _, lefts):
+            yield from lefts
+        case ex.Remap(_, _, index):
+            yield from index
+        case _:
+            pass
+
+
+def _refusal(fusion: Fusion, what: str, at: TensorView) -> UnsupportedError:
+    line = at.source.note if at.source else ""
+    message = f"{fusion.name}: {what} needs more than one slice of a stream axis{line}"
+    return UnsupportedError(message)
+
+
+class _Finder:
+    """Goes from outputs to inputs; None stands for a tensor that is needed whole."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.needs: dict[TensorView, int | None] = {}
+
+    def need(self, tensor: TensorView, axis: int | None) -> None:
+        """Note which slices of ``tensor`` are read."""
+        if self.needs.setdefault(tensor, axis) != axis:
+            raise _refusal(self.fusion, "what is also read otherwise", tensor)
+
+    def visit(self, expr: ex.Expr, axis: int | None) -> None:
+        """Note what ``expr`` reads for a slice of its result along ``axis``."""
+        sources = ex.sources(expr)
+        own = [None] * len(sources) if axis is None else self._axes(expr, axis)
+        for source, place in zip(sources, own, strict=True):
+            self.need(source, place)
+
+    def _axes(self, expr: ex.Expr, axis: int) -> Sequence[int | None]:
+        match expr:
+            case ex.Argument() | ex.Constant() | ex.FromScalar():
+                return ()
+            case ex.Pointwise() | ex.Expand():
+                return [self._stretched(expr, t, axis) for t in ex.sources(expr)]
+            case ex.Reduce(_, source, _, axes) | ex.Squeeze(source, _, axes):
+                return [[k for k in range(source.ndim) if k not in axes][axis]]
+            case ex.Permute(_, _, order):
+                return [order[axis]]
+            case ex.ExpandDims(_, _, axes) if axis not in axes:
+                return [axis - sum(k < axis for k in axes)]
+            case ex.Scan(axis=own) | ex.Concatenate(axis=own) if axis != own:
+                return [axis] * len(ex.sources(expr))
+            case ex.Slice() | ex.Pad() if _keeps(expr, axis):
+                return [axis, None][: len(ex.sources(expr))]
+            case ex.Take():
+                return self._taken(expr, axis)
+            case ex.Matmul(lhs, rhs, result):
+                return matmul_axes(lhs, rhs, axis, result.ndim)
+            case _:
+                what = f"a {type(expr).__name__.lower()}"
+                raise _refusal(self.fusion, what, ex.results(expr)[0])
+
+    def _stretched(
+        self, expr: ex.Pointwise | ex.Expand, source: TensorView, axis: int
+    ) -> int | None:
+        place = axis - (expr.result.ndim - source.ndim)
+        if place < 0 or source.shape[place] is sc.const(1):
+            return None
+        is_same = source.shape[place] is expr.result.shape[axis]
+        if isinstance(expr, ex.Expand) and not is_same:
+            raise _refusal(self.fusion, "an expand", expr.result)
+        return place
+
+    def _taken(self, expr: ex.Take, axis: int) -> Sequence[int | None]:
+        inside = expr.index.ndim
+        if expr.along:
+            if axis == expr.axis:
+                raise _refusal(self.fusion, "a take", expr.result)
+            return axis, axis
+        if axis < expr.axis:
+            return axis, None
+        if axis < expr.axis + inside:
+            return None, axis - expr.axis
+        return axis - inside + 1, None
+
+
+def _keeps(expr: ex.Slice | ex.Pad, axis: int) -> bool:
+    """Tell whether element i along ``axis`` is element i of the source, for all i."""
+    begins = expr.starts if isinstance(expr, ex.Slice) else expr.lefts
+    steps = expr.steps[axis] if isinstance(expr, ex.Slice) else 1
+    is_same = expr.source.shape[axis] is expr.result.shape[axis]
+    return is_same and begins[axis] is sc.const(0) and steps == 1
+
+
+def matmul_axes(
+    lhs: TensorView, rhs: TensorView, axis: int, rank: int
+) -> tuple[int | None, int | None]:
+    """Return the axes of the operands for a slice of a product of ``rank`` axes."""
+    columns, rows = rhs.ndim > 1, lhs.ndim > 1
+    if columns and axis == rank - 1:
+        return None, rhs.ndim - 1
+    if rows and axis == rank - columns - 1:
+        return lhs.ndim - 2, None
+    # A batch axis: where it lies, counted back from the matrices.
+    back = rank - columns - rows - axis
+    left, right = (x.ndim - 2 - back for x in (lhs, rhs))
+    return (left if left >= 0 else None), (right if right >= 0 else None)
