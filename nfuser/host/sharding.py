@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
+from nfuser.errors import UnsupportedError
 from nfuser.host.callee import fusion_of
+from nfuser.host.fusion_axes import input_axes
 from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView
 
@@ -58,8 +59,10 @@ def plan(
     how the result should lie, if anybody said so.
     """
     match stmt:
-        case st.Set() | st.Unary() | st.Binary() | st.Launch():
+        case st.Set() | st.Unary() | st.Binary():
             return _pointwise(stmt, given, wanted)
+        case st.Launch():
+            return _launch(stmt, given, wanted)
         case st.Reduce(name, source, axes):
             return _reduce(name, source, axes, given[0])
         case st.Matmul():
@@ -77,14 +80,12 @@ def plan(
 
 
 def _pointwise(
-    stmt: st.Set | st.Unary | st.Binary | st.Launch,
+    stmt: st.Set | st.Unary | st.Binary,
     given: Sequence[Sharding],
     wanted: Sharding | None,
 ) -> Plan:
     """Keep a sum that is complete on no rank as long as the operation is linear."""
     tensors, result = st.reads(stmt), st.writes(stmt)[0]
-    if not is_pointwise(stmt):
-        return Plan((REPLICATED,) * len(given), REPLICATED)
     if wanted is None or wanted.partial:
         if partial := _partial(stmt, given):
             return partial
@@ -97,14 +98,49 @@ def _pointwise(
     return Plan(tuple(_met(t, result, wanted) for t in tensors), wanted)
 
 
+def _launch(
+    stmt: st.Launch, given: Sequence[Sharding], wanted: Sharding | None
+) -> Plan:
+    """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
+    replicated = Plan((REPLICATED,) * len(given), REPLICATED)
+    fusion = fusion_of(stmt.function)
+    if fusion is None or (wanted is not None and wanted.axis is None):
+        return replicated
+    axes = range(stmt.results[0].ndim) if wanted is None else (wanted.axis,)
+    ways = [replicated]
+    for axis in axes:
+        try:
+            found = input_axes(fusion, [axis])
+        except UnsupportedError:
+            continue
+        needs = [
+            _part(x, found.get(slot))
+            for slot, x in enumerate(stmt.operands)
+            if isinstance(x, TensorView)
+        ]
+        ways.append(Plan(tuple(needs), Sharding(axis)))
+    has_parts = any(s.axis is not None for s in given)
+
+    def cost(way: Plan) -> tuple[int, bool]:
+        pairs = zip(given, way.sources, strict=True)
+        exchanges = sum(lies not in (need, REPLICATED) for lies, need in pairs)
+        return exchanges, (way.result == REPLICATED) is has_parts
+
+    return min(ways, key=cost)
+
+
+def _part(tensor: TensorView, axis: int | None) -> Sharding:
+    if axis is None or _is_one(tensor.shape[axis]):
+        return REPLICATED
+    return Sharding(axis)
+
+
 def _met(tensor: TensorView, result: TensorView, wanted: Sharding) -> Sharding:
     """Return how an operand lies that meets a result that lies as ``wanted``."""
     if wanted.axis is None:
         return REPLICATED
     axis = tensor.ndim - (result.ndim - wanted.axis)
-    if axis < 0 or _is_one(tensor.shape[axis]):
-        return REPLICATED
-    return Sharding(axis)
+    return _part(tensor, axis if axis >= 0 else None)
 
 
 def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
@@ -184,9 +220,7 @@ def _matmul(
 
 def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
     place = tensor.ndim - (result.ndim - axis)
-    if place < 0 or _is_one(tensor.shape[place]):
-        return REPLICATED
-    return Sharding(place)
+    return _part(tensor, place if place >= 0 else None)
 
 
 def _reshape(
@@ -210,15 +244,6 @@ def _select(axis: int, given: Sharding) -> Plan:
     if given.axis == axis:
         return _gathered()
     return Plan((given,), Sharding(given.axis - (axis < given.axis)))
-
-
-def is_pointwise(stmt: st.Statement) -> bool:
-    """Tell whether each element of the result needs those at its own place only."""
-    if not isinstance(stmt, st.Launch):
-        return True
-    fusion = fusion_of(stmt.function)
-    plain = (Argument, Constant, FromScalar, Pointwise)
-    return fusion is not None and all(isinstance(e, plain) for e in fusion.exprs)
 
 
 def exchange(before: Sharding, after: Sharding) -> tuple[str, tuple[int, ...]]:

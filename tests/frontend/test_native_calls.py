@@ -503,7 +503,7 @@ def test_an_error_of_a_guard_is_raised() -> None:
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_products_are_the_librarys_in_native_calls_too(library: str) -> None:
+def test_native_calls_multiply_by_the_library(library: str) -> None:
     def layer(x: Any, w: Any) -> Any:
         return np.maximum(x @ w.T + 1, 0) @ w, x @ w.T
 

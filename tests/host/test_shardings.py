@@ -2,7 +2,7 @@
 """Programs over several ranks give what one gives, with the fewest collectives."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
 from nfuser.host.lower_shardings import lower_shardings
 from nfuser.host.sharding import REPLICATED, Sharding
 from nfuser.host.virtual_ranks import VirtualRanks, spread, whole
+from tests.hand_built import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -218,6 +219,37 @@ def test_folds_are_completed(name: str) -> None:
     case = _Case(hc, {x: ROWS}, [_array(8, 6)])
     assert case.collectives() == [f"allreduce_{name}"]
     case.check()
+
+
+def _launched(function: Callable[..., Any], lies: Sharding, *sample: Any) -> _Case:
+    hc = nfuser.HostIrContainer("launched")
+    x = hc.define_tensor([-1] * sample[0].ndim)
+    hc.add_output(hc.launch(traced(function, *sample), x))
+    return _Case(hc, {x: lies}, list(sample))
+
+
+def _shares(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "lies", "kinds"),
+    [
+        (_shares, ROWS, []),
+        (_shares, COLUMNS, ["all_to_all"]),
+        (lambda x: x.T.cumsum(axis=0) + 1, ROWS, []),
+        (lambda x: x.sum(axis=0), COLUMNS, []),
+        (lambda x: x.sum(axis=0), ROWS, ["all_to_all"]),
+        (lambda x: x / x.shape[0], ROWS, ["all_to_all"]),
+        (lambda x: (x - x.mean()).sum(axis=1), ROWS, ["allgather"]),
+    ],
+)
+def test_launches_run_on_parts_where_they_may(
+    function: Callable[..., Any], lies: Sharding, kinds: list[str]
+) -> None:
+    made = _launched(function, lies, _array(8, 12))
+    assert made.collectives() == kinds
+    made.check()
 
 
 def test_what_cannot_be_spread_is_refused() -> None:
