@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from nfuser.device.descriptor import describe, library_of
+from nfuser.device.layout import span
 from nfuser.device.native.layout import MOST_ARGUMENTS
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.arguments import Arguments
@@ -173,12 +174,8 @@ def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
 
 
 def _span(d: Descriptor) -> tuple[int, int]:
-    if 0 in d.shape:
-        return 0, 0
-    reach = [(n - 1) * s for n, s in zip(d.shape, d.strides, strict=True)]
-    low = d.pointer + d.dtype.itemsize * sum(r for r in reach if r < 0)
-    high = d.pointer + d.dtype.itemsize * (1 + sum(r for r in reach if r > 0))
-    return low, high
+    low, high = span(d.shape, d.strides, d.dtype.itemsize)
+    return d.pointer + low, d.pointer + high
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:

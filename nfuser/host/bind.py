@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.layout import span
 from nfuser.errors import (
     ArgumentError,
     DeviceError,
@@ -149,9 +150,5 @@ def _check_shape(what: str, wanted: tuple[int, ...], given: Any) -> None:
 
 def _span(d: Descriptor) -> Span:
     """Return the addresses between which the elements lie."""
-    if 0 in d.shape:
-        return 0, 0
-    reach = [(n - 1) * step for n, step in zip(d.shape, d.strides, strict=True)]
-    low = sum(r for r in reach if r < 0) * d.dtype.itemsize
-    high = sum(r for r in reach if r > 0) * d.dtype.itemsize
-    return d.pointer + low, d.pointer + high + d.dtype.itemsize
+    low, high = span(d.shape, d.strides, d.dtype.itemsize)
+    return d.pointer + low, d.pointer + high
