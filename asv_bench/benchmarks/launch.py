@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
 import nfuser
-from benchmarks import gelu, normal, require, require_torch_cuda, softmax
+from benchmarks import fresh_process, gelu, normal, require, require_torch_cuda, softmax
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -139,44 +136,27 @@ class FirstCall:
 class FreshProcess:
     """The first call of a process; importing Numba is most of a cold one."""
 
-    params = (("gelu", "layer_norm"), ("cold", "warm"))
-    param_names = ("function", "cache")
+    params = (("gelu", "layer_norm"), fresh_process.LIBRARIES, ("cold", "warm"))
+    param_names = ("function", "arrays", "cache")
     number = 1
     warmup_time = 0.0
-    code = (
-        "import sys, numpy as np; from time import perf_counter\n"
-        "x, w = np.ones((64, 128), np.float32), np.ones(128, np.float32)\n"
-        "begin = perf_counter()\n"
-        "import nfuser\n"
-        "def gelu(x, b):\n"
-        "    v = x + b\n"
-        "    return 0.5 * v * (1 + np.tanh(0.7978845608 * (v + 0.044715 * v**3)))\n"
-        "def layer_norm(x, w):\n"
-        "    c = x - x.mean(-1, keepdims=True)\n"
-        "    return c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * w\n"
-        "nfuser.fuse({'gelu': gelu, 'layer_norm': layer_norm}[sys.argv[1]])(x, w)\n"
-        "print(perf_counter() - begin)\n"
-    )
 
-    def setup(self, function: str, cache: str) -> None:
+    def setup(self, function: str, arrays: str, cache: str) -> None:
+        if arrays == "cuda":
+            require_torch_cuda()
+        elif arrays == "torch":
+            require("torch")
         self.folder = tempfile.mkdtemp(prefix="nfuser-asv-first-")
-        if cache == "warm":
-            self._seconds(function)
+        fresh_process.measure("nfuser", function, arrays, self.folder)
 
-    def teardown(self, function: str, cache: str) -> None:
+    def teardown(self, function: str, arrays: str, cache: str) -> None:
         shutil.rmtree(self.folder)
 
-    def _seconds(self, function: str) -> float:
-        done = subprocess.run(
-            [sys.executable, "-c", self.code, function],
-            env={**os.environ, "NFUSER_CACHE_DIR": self.folder},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return float(done.stdout)
-
-    def track_seconds_beyond_numpy(self, function: str, cache: str) -> float:
+    def track_seconds_beyond_library(
+        self, function: str, arrays: str, cache: str
+    ) -> float:
+        given = "nfuser", function, arrays
         if cache == "cold":
-            return self._seconds(function)
-        return min(self._seconds(function) for _ in range(5))
+            return min(fresh_process.cold(*given)["seconds"] for _ in range(2))
+        found = (fresh_process.measure(*given, self.folder) for _ in range(5))
+        return min(one["seconds"] for one in found)
