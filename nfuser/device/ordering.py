@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 Handles = tuple[int, ...]
+LANES = 2
+"""Launches that may run beside each other."""
 
 
 class Bytes(NamedTuple):
@@ -99,6 +101,12 @@ class Order:
         touched = tuple(b.at(addresses[b.parameter]) for b in footprint.touched)
         here = Footprint(touched, footprint.is_cooperative)
         awaited, behind = self._awaited(here)
+        tips = self._tips_beside(behind)
+        if len(tips) >= LANES:
+            shortest = min(tips, key=lambda k: self._launched[k].behind.bit_count())
+            further = self._launched[shortest].behind
+            awaited = [shortest, *(k for k in awaited if not further >> k & 1)]
+            behind |= further
         nodes = tuple(n for k in awaited for n in self._launched[k].nodes)
         before = nodes or self._base or ()
         driver.record_behind(self._stream, before)
@@ -135,9 +143,14 @@ class Order:
         return awaited, behind
 
     def _tips(self) -> Handles:
-        last = [k for k in range(len(self._launched)) if self._last >> k & 1]
+        last = self._tips_beside(0)
         nodes = tuple(n for k in last for n in self._launched[k].nodes)
         return nodes or self._base or ()
+
+    def _tips_beside(self, behind: int) -> list[int]:
+        """Return the launches that nothing is behind, but for those in ``behind``."""
+        last = self._last & ~behind
+        return [k for k in range(last.bit_length()) if last >> k & 1]
 
     def _forget(self, base: Handles | None) -> None:
         self._launched.clear()

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from nfuser.device import driver
+from nfuser.device import driver, ordering
 from nfuser.device.ordering import Bytes, Footprint, by_data, placed
 from tests.device.recording import RecordingDriver
 
@@ -18,6 +18,7 @@ STREAM = 7
 def fake(monkeypatch: pytest.MonkeyPatch) -> RecordingDriver:
     found = RecordingDriver()
     monkeypatch.setattr(driver, "library", lambda: found)
+    monkeypatch.setattr(ordering, "LANES", 100)
     return found
 
 
@@ -147,6 +148,37 @@ def test_other_streams_and_other_times_are_left_alone(fake: RecordingDriver) -> 
         launch(fake, "x", "b")
     launch(fake, "x", "c")
     assert fake.order() == [set(), {0}, {0, 1}]
+
+
+def test_independent_launches_share_lanes(
+    fake: RecordingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "LANES", 2)
+    with by_data(STREAM):
+        for letter in "abcdefgh":
+            launch(fake, "x", letter)
+    assert [len(before) for before in fake.order()] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert all(len(found) <= 1 for found in fake.behind.values())
+    assert len(fake.last()) == 2
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_lanes_keep_what_has_to_be_kept(
+    fake: RecordingDriver, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    monkeypatch.setattr(ordering, "LANES", lanes)
+    draw = random.Random(lanes)
+    seen: list[tuple[str, str]] = []
+    with by_data(STREAM):
+        for number in range(60):
+            first, second, out = draw.sample("abcdefghijklmnop", 3)
+            launch(fake, first + second, out)
+            assert len(fake.last()) <= lanes
+            before = fake.order()[number]
+            for k, (reads, written) in enumerate(seen):
+                if written in (first, second, out) or out in reads:
+                    assert k in before
+            seen.append((first + second, out))
 
 
 @pytest.mark.parametrize("seed", range(20))

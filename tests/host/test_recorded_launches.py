@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
-from nfuser.device import driver
+from nfuser.device import driver, ordering
 from nfuser.device.libraries import Device, Library
 from nfuser.device.module import CudaFunction
 from nfuser.device.native import layout as at
@@ -75,6 +75,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> RecordingDriver:
     found = RecordingDriver()
     monkeypatch.setattr(driver, "library", lambda: found)
     monkeypatch.setattr(driver, "device_count", lambda: 1)
+    monkeypatch.setattr(ordering, "LANES", 100)
     monkeypatch.setattr(CudaFunction, "static_shared_bytes", 0)
     return found
 
