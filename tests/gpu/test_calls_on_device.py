@@ -243,6 +243,21 @@ def test_fused_calls_inside_a_capture_of_torch() -> None:
     np.testing.assert_allclose(library.numpy(z), 12 + 3 * library.numpy(y), rtol=1e-5)
 
 
+def test_the_device_is_told_apart() -> None:
+    library = _Torch()
+    x = library.array(_values(6, 8))
+    fused = _warm(x, x)
+    for _ in range(4):
+        for given in (x.cpu(), x):
+            found = fused(given, given)
+            assert found.device == given.device
+            np.testing.assert_allclose(library.numpy(found), _values(6, 8) * 3)
+    before = fused.native_calls
+    fused(x, x)
+    fused(x.cpu(), x.cpu())
+    assert fused.native_calls == before + 2
+
+
 def test_a_device_array_beside_one_of_the_cpu_is_refused() -> None:
     library = _Torch()
     x = library.array(_values(6, 8))
