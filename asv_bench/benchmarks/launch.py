@@ -75,10 +75,13 @@ class HotCallCuda:
             self.add(self.x, self.y)
             self.several(*self.six)
         self.bound = self.add.bind(self.x, self.y)
-        with nfuser.capture("torch") as self.graph:
+        with nfuser.capture("torch") as self.chain:
             y = self.y
             for _ in range(10):
                 y = self.add(self.x, y)
+        others = [torch.randn(1024, device="cuda") for _ in range(10)]
+        with nfuser.capture("torch") as self.independent:
+            self.sums = [self.add(self.x, y) for y in others]
 
     def time_six_inputs_three_outputs(self) -> None:
         self.several(*self.six)
@@ -87,7 +90,10 @@ class HotCallCuda:
         self.bound()
 
     def time_graph_of_ten(self) -> None:
-        self.graph.replay()
+        self.chain.replay()
+
+    def time_graph_of_ten_independent(self) -> None:
+        self.independent.replay()
 
     def time_add(self) -> None:
         self.add(self.x, self.y)
@@ -114,6 +120,51 @@ class HotCallCupy:
 
     def time_cupy_fuse(self) -> None:
         self.fused(self.x, self.y)
+
+
+class HotCallJax:
+    """Arrays of JAX on its default device; it waits for results of fused calls."""
+
+    def setup(self) -> None:
+        jax = require("jax")
+        self.x, self.y = jax.numpy.ones(1024), jax.numpy.ones(1024)
+        self.add, self.jitted = nfuser.fuse(_add), jax.jit(_add)
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.jitted(self.x, self.y)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_jax_jit(self) -> None:
+        self.jitted(self.x, self.y).block_until_ready()
+
+
+class HotCallNumba:
+    """Device arrays of Numba, beside a launch of its own without an allocation."""
+
+    def setup(self) -> None:
+        cuda = require("numba.cuda")
+        if not cuda.is_available():
+            raise NotImplementedError
+        self.x, self.y, self.out = (cuda.to_device(normal(1024)) for _ in range(3))
+        self.add = nfuser.fuse(_add)
+
+        def add(x: Any, y: Any, out: Any) -> None:
+            k = cuda.grid(1)
+            if k < out.size:
+                out[k] = x[k] + y[k]
+
+        self.launch = cuda.jit(add)[8, 128]
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.launch(self.x, self.y, self.out)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_numba_launch(self) -> None:
+        self.launch(self.x, self.y, self.out)
 
 
 class FirstCall:
@@ -158,5 +209,15 @@ class FreshProcess:
         given = "nfuser", function, arrays
         if cache == "cold":
             return min(fresh_process.cold(*given)["seconds"] for _ in range(2))
-        found = (fresh_process.measure(*given, self.folder) for _ in range(5))
-        return min(one["seconds"] for one in found)
+        return self._warm(*given, "seconds")
+
+    def track_seconds_of_second_call(
+        self, function: str, arrays: str, cache: str
+    ) -> float:
+        if cache == "cold":
+            return fresh_process.cold("nfuser", function, arrays)["second"]
+        return self._warm("nfuser", function, arrays, "second")
+
+    def _warm(self, compiler: str, function: str, arrays: str, what: str) -> float:
+        given = compiler, function, arrays, self.folder
+        return min(fresh_process.measure(*given)[what] for _ in range(5))
