@@ -16,10 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import compiler, types
-from numba.core.registry import cpu_target
+from numba.core import types
 from numba.np.numpy_support import from_dtype
 
+from nfuser.codegen import kernel_target
 from nfuser.codegen.primitives import cpu
 
 if TYPE_CHECKING:
@@ -55,22 +55,8 @@ def storage(dtype: Any) -> Any:
 
 def compile_kernel(kernel: Callable[..., None], *dtypes: Any) -> Loop:
     """Compile ``kernel(n, *pointers)`` as generated kernels are."""
-    flags: Any = compiler.Flags()
-    flags.no_cpython_wrapper = True
-    flags.no_cfunc_wrapper = True
-    flags.error_model = "numpy"
-    flags.noalias = True
-    flags.nrt = False
     signature = (types.intp, *[types.CPointer(storage(d)) for d in dtypes])
-    compiled = compiler.compile_extra(
-        cpu_target.typing_context,
-        cpu_target.target_context,
-        kernel,
-        signature,
-        types.void,
-        flags,
-        {},
-    )
+    compiled = kernel_target.compile_kernel(kernel, signature)
     name = compiled.fndesc.llvm_func_name
     library = compiled.library
     return Loop(

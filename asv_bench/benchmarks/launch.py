@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
 import nfuser
-from benchmarks import gelu, normal, require, require_torch_cuda, softmax
+from benchmarks import fresh_process, gelu, normal, require, require_torch_cuda, softmax
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -78,10 +75,13 @@ class HotCallCuda:
             self.add(self.x, self.y)
             self.several(*self.six)
         self.bound = self.add.bind(self.x, self.y)
-        with nfuser.capture("torch") as self.graph:
+        with nfuser.capture("torch") as self.chain:
             y = self.y
             for _ in range(10):
                 y = self.add(self.x, y)
+        others = [torch.randn(1024, device="cuda") for _ in range(10)]
+        with nfuser.capture("torch") as self.independent:
+            self.sums = [self.add(self.x, y) for y in others]
 
     def time_six_inputs_three_outputs(self) -> None:
         self.several(*self.six)
@@ -90,7 +90,10 @@ class HotCallCuda:
         self.bound()
 
     def time_graph_of_ten(self) -> None:
-        self.graph.replay()
+        self.chain.replay()
+
+    def time_graph_of_ten_independent(self) -> None:
+        self.independent.replay()
 
     def time_add(self) -> None:
         self.add(self.x, self.y)
@@ -119,6 +122,51 @@ class HotCallCupy:
         self.fused(self.x, self.y)
 
 
+class HotCallJax:
+    """Arrays of JAX on its default device; it waits for results of fused calls."""
+
+    def setup(self) -> None:
+        jax = require("jax")
+        self.x, self.y = jax.numpy.ones(1024), jax.numpy.ones(1024)
+        self.add, self.jitted = nfuser.fuse(_add), jax.jit(_add)
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.jitted(self.x, self.y)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_jax_jit(self) -> None:
+        self.jitted(self.x, self.y).block_until_ready()
+
+
+class HotCallNumba:
+    """Device arrays of Numba, beside a launch of its own without an allocation."""
+
+    def setup(self) -> None:
+        cuda = require("numba.cuda")
+        if not cuda.is_available():
+            raise NotImplementedError
+        self.x, self.y, self.out = (cuda.to_device(normal(1024)) for _ in range(3))
+        self.add = nfuser.fuse(_add)
+
+        def add(x: Any, y: Any, out: Any) -> None:
+            k = cuda.grid(1)
+            if k < out.size:
+                out[k] = x[k] + y[k]
+
+        self.launch = cuda.jit(add)[8, 128]
+        for _ in range(3):
+            self.add(self.x, self.y)
+            self.launch(self.x, self.y, self.out)
+
+    def time_add(self) -> None:
+        self.add(self.x, self.y)
+
+    def time_numba_launch(self) -> None:
+        self.launch(self.x, self.y, self.out)
+
+
 class FirstCall:
     """A new function whose kernel this process has compiled before."""
 
@@ -139,44 +187,37 @@ class FirstCall:
 class FreshProcess:
     """The first call of a process; importing Numba is most of a cold one."""
 
-    params = (("gelu", "layer_norm"), ("cold", "warm"))
-    param_names = ("function", "cache")
+    params = (("gelu", "layer_norm"), fresh_process.LIBRARIES, ("cold", "warm"))
+    param_names = ("function", "arrays", "cache")
     number = 1
     warmup_time = 0.0
-    code = (
-        "import sys, numpy as np; from time import perf_counter\n"
-        "x, w = np.ones((64, 128), np.float32), np.ones(128, np.float32)\n"
-        "begin = perf_counter()\n"
-        "import nfuser\n"
-        "def gelu(x, b):\n"
-        "    v = x + b\n"
-        "    return 0.5 * v * (1 + np.tanh(0.7978845608 * (v + 0.044715 * v**3)))\n"
-        "def layer_norm(x, w):\n"
-        "    c = x - x.mean(-1, keepdims=True)\n"
-        "    return c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * w\n"
-        "nfuser.fuse({'gelu': gelu, 'layer_norm': layer_norm}[sys.argv[1]])(x, w)\n"
-        "print(perf_counter() - begin)\n"
-    )
 
-    def setup(self, function: str, cache: str) -> None:
+    def setup(self, function: str, arrays: str, cache: str) -> None:
+        if arrays == "cuda":
+            require_torch_cuda()
+        elif arrays == "torch":
+            require("torch")
         self.folder = tempfile.mkdtemp(prefix="nfuser-asv-first-")
-        if cache == "warm":
-            self._seconds(function)
+        fresh_process.measure("nfuser", function, arrays, self.folder)
 
-    def teardown(self, function: str, cache: str) -> None:
+    def teardown(self, function: str, arrays: str, cache: str) -> None:
         shutil.rmtree(self.folder)
 
-    def _seconds(self, function: str) -> float:
-        done = subprocess.run(
-            [sys.executable, "-c", self.code, function],
-            env={**os.environ, "NFUSER_CACHE_DIR": self.folder},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return float(done.stdout)
-
-    def track_seconds_beyond_numpy(self, function: str, cache: str) -> float:
+    def track_seconds_beyond_library(
+        self, function: str, arrays: str, cache: str
+    ) -> float:
+        given = "nfuser", function, arrays
         if cache == "cold":
-            return self._seconds(function)
-        return min(self._seconds(function) for _ in range(5))
+            return min(fresh_process.cold(*given)["seconds"] for _ in range(2))
+        return self._warm(*given, "seconds")
+
+    def track_seconds_of_second_call(
+        self, function: str, arrays: str, cache: str
+    ) -> float:
+        if cache == "cold":
+            return fresh_process.cold("nfuser", function, arrays)["second"]
+        return self._warm("nfuser", function, arrays, "second")
+
+    def _warm(self, compiler: str, function: str, arrays: str, what: str) -> float:
+        given = compiler, function, arrays, self.folder
+        return min(fresh_process.measure(*given)[what] for _ in range(5))

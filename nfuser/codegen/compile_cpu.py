@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from nfuser.codegen import half_support
+from nfuser.codegen.collector import no_collection
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load import load_function
 from nfuser.codegen.machine_code import MachineCode
@@ -20,7 +21,7 @@ from nfuser.errors import CompileError
 
 def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
     """Compile a kernel; arguments do not alias, and arithmetic is as written."""
-    with COMPILER:
+    with COMPILER, no_collection():
         try:
             half_support.install()
             function, _ = load_function(source_text, entry)
@@ -38,28 +39,9 @@ def _arguments(signature: str) -> tuple[Any, ...]:
 
 
 def _compiled(function: Any, signature: str) -> MachineCode:
-    from numba.core import compiler, types
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.registry import cpu_target
+    from nfuser.codegen.kernel_target import compile_kernel
 
-    flags: Any = compiler.Flags()
-    flags.no_cpython_wrapper = True
-    flags.no_cfunc_wrapper = True
-    flags.no_compile = True  # no kernel is called from Numba
-    flags.error_model = "numpy"
-    flags.noalias = True
-    flags.nrt = False
-    made = compiler.compile_extra(
-        cpu_target.typing_context,
-        cpu_target.target_context,
-        function,
-        _arguments(signature),
-        types.void,
-        flags,
-        {},
-    )
-    with global_compiler_lock:
-        made.library.finalize()
+    made = compile_kernel(function, _arguments(signature))
     # Numba keeps the object file for a disk cache of its own.
     code = bytes(made.library._get_compiled_object())
     return MachineCode(code, made.fndesc.llvm_func_name)

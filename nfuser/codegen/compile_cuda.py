@@ -13,19 +13,15 @@ reaches the driver: it may be newer than the driver understands.
 
 from __future__ import annotations
 
-import gc
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nfuser.codegen.collector import no_collection
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load import load_function
 from nfuser.errors import CompileError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
 _ENVIRONMENT = re.compile(r"^\.common \.global .*NumbaEnv.*\n", re.MULTILINE)
@@ -74,25 +70,13 @@ def compile_cuda(
     max_registers
         A limit on registers of one thread.
     """
-    with COMPILER, _no_collection():
+    with COMPILER, no_collection():
         try:
             ptx = _ptx(source_text, entry, signature, cc, launch_bounds)
             return _link(ptx, entry, cc, max_registers)
         except Exception as error:
             message = f"kernel {entry} did not compile for sm_{cc[0]}{cc[1]}: {error}"
             raise CompileError(message) from error
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Hold the cycle collector off: a full pass takes longer than a kernel."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @lru_cache(256)

@@ -35,7 +35,7 @@ def describe_numba(array: Any, what: str) -> Descriptor:
     strides = element_strides(shape, array.strides, dtype.itemsize, what)
     return finished(
         Library.NUMBA,
-        Device("cuda", _numba_device(array)),
+        Device("cuda", numba_device(array)),
         dtype,
         (shape, strides),
         numba_pointer(array),
@@ -49,7 +49,8 @@ def numba_pointer(array: Any) -> int:
     return int(array.device_ctypes_pointer.value or 0)
 
 
-def _numba_device(array: Any) -> int:
+def numba_device(array: Any) -> int:
+    """Return the index of a Numba array's device; an empty one may say nothing."""
     memory = array.gpu_data
     return 0 if memory is None else memory.context.device.id
 

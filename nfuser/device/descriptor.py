@@ -11,7 +11,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.describe_cuda import describe_cupy, describe_numba, numba_pointer
+from nfuser.device.describe_cuda import (
+    describe_cupy,
+    describe_numba,
+    numba_device,
+    numba_pointer,
+)
 from nfuser.device.describe_jax import describe_jax, jax_pointer
 from nfuser.device.describe_numpy import describe_numpy, numpy_pointer
 from nfuser.device.describe_torch import describe_torch
@@ -119,7 +124,7 @@ def _cupy_key(array: Any) -> Hashable:
 
 
 def _numba_key(array: Any) -> Hashable:
-    return array.dtype, array.shape, array.strides, array.gpu_data.context.device.id
+    return array.dtype, array.shape, array.strides, numba_device(array)
 
 
 def _jax_key(array: Any) -> Hashable:

@@ -44,6 +44,7 @@ _PROPERTY_NUMBERS = {  # CUdevice_attribute
 }
 _MAJOR, _MINOR = 75, 76
 _POINTER_DEVICE = 9
+_CAPTURES, _REPLACE = 1, 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE, ..._SET_..._DEPENDENCIES
 INVALID_CONTEXT = 201
 
 
@@ -202,6 +203,37 @@ def memset(pointer: int, byte: int, size: int, stream: int) -> None:
             ctypes.c_size_t(size),
             ctypes.c_void_p(stream),
         )
+
+
+def recorded_last(stream: int) -> tuple[int, ...] | None:
+    """Return the nodes that the next one a stream records would be behind.
+
+    None where it records nothing, or where what it records cannot be told.
+    """
+    status, count = ctypes.c_int(), ctypes.c_size_t()
+    nodes = ctypes.POINTER(ctypes.c_void_p)()
+    failed = library().cuStreamGetCaptureInfo_v2(
+        ctypes.c_void_p(stream),
+        ctypes.byref(status),
+        None,
+        None,
+        ctypes.byref(nodes),
+        ctypes.byref(count),
+    )
+    if failed or status.value != _CAPTURES:
+        return None
+    return tuple(nodes[k] or 0 for k in range(count.value))
+
+
+def record_behind(stream: int, nodes: tuple[int, ...]) -> None:
+    """Put the next node that a stream records behind these, and behind no others."""
+    call(
+        "cuStreamUpdateCaptureDependencies",
+        ctypes.c_void_p(stream),
+        (ctypes.c_void_p * len(nodes))(*nodes),
+        ctypes.c_size_t(len(nodes)),
+        _REPLACE,
+    )
 
 
 def devices() -> Iterator[DeviceProperties]:

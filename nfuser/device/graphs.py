@@ -2,7 +2,8 @@
 """CUDA graphs: what is launched while one is recorded, launched again as a whole.
 
 The library whose arrays are used records, on a stream of its own, and keeps the memory
-that its allocator gave meanwhile for the graph alone.
+that its allocator gave meanwhile for the graph alone. Calls wait for those whose data
+they need: see ``ordering``.
 """
 
 # Libraries without types.
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.libraries import Library
+from nfuser.device.ordering import by_data
 from nfuser.errors import BackendError
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Graph:
 def _record_torch(graph: Graph) -> Generator[None]:
     torch = sys.modules["torch"]
     recorded = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(recorded):
+    with torch.cuda.graph(recorded), by_data(torch.cuda.current_stream().cuda_stream):
         yield
     graph.finish(recorded.replay, recorded)
 
@@ -67,7 +69,8 @@ def _record_cupy(graph: Graph) -> Generator[None]:
     with cupy.cuda.using_allocator(pool.malloc), stream:
         stream.begin_capture()
         try:
-            yield
+            with by_data(stream.ptr):
+                yield
         except BaseException:
             stream.end_capture()
             raise

@@ -35,6 +35,21 @@ def element_strides(
     return tuple(strides)
 
 
+def span(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, int]:
+    """Return the bytes, from the first element, between which all elements lie.
+
+    >>> span((3, 2), (-1, 5), 4)
+    (-8, 24)
+    """
+    if 0 in shape:
+        return 0, 0
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    return low * itemsize, (high + 1) * itemsize
+
+
 def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Tell whether an axis is expanded, so that writing would hit one place often."""
     return any(e > 1 and s == 0 for e, s in zip(shape, strides, strict=True))

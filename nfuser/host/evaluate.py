@@ -12,8 +12,10 @@ from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import dump
 from nfuser.device.allocate import allocator
 from nfuser.device.descriptor import pointer_reader
+from nfuser.device.ordering import placed
 from nfuser.device.streams import guard, stream_reader
 from nfuser.dtypes import check_fits
+from nfuser.host import footprint
 from nfuser.host.products import multiplier
 from nfuser.host.program import (
     Allocate,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from nfuser.device.cpu_kernel import CpuKernel
     from nfuser.device.descriptor import Device, Library
     from nfuser.device.module import CudaFunction
+    from nfuser.device.ordering import Footprint
     from nfuser.host.program import Argument, CallProgram, Slot
     from nfuser.ir.scalar import Scalar
 
@@ -77,7 +80,8 @@ class Evaluator:
                 )
                 return lambda frame: self._allocate(frame, slot, make)
             case Clear(slot):
-                return lambda frame: self._clear(frame, slot)
+                touched = footprint.of_clear(slot)
+                return lambda frame: self._clear(frame, slot, touched)
             case Free(slot):
                 return lambda frame: frame.arrays.pop(slot, None) and None
             case Launch():
@@ -91,13 +95,14 @@ class Evaluator:
         array = make()
         frame.arrays[slot] = (array, self._pointer(array))
 
-    def _clear(self, frame: Frame, slot: Slot) -> None:
+    def _clear(self, frame: Frame, slot: Slot, touched: Footprint) -> None:
         size = slot.dtype.itemsize * int(np.prod(slot.shape))
         address = frame.arrays[slot][1]
         if self.device.kind == "cuda":
             from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
 
-            driver.memset(address, 0, size, frame.stream)
+            with placed(frame.stream, touched, (address,)):
+                driver.memset(address, 0, size, frame.stream)
         else:
             frame.arrays[slot][0][...] = 0
             frame.written.add(slot)
@@ -188,6 +193,7 @@ class _CudaLaunch:
             from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
 
         self.arguments = launch.arguments
+        self._touched = footprint.of_launch(launch)
         self._launch = PackedLaunch(
             cast("CudaFunction", launch.executable),
             launch.source.kinds,
@@ -198,7 +204,9 @@ class _CudaLaunch:
         )
 
     def run(self, frame: Frame) -> None:
-        self._launch(frame.stream, *_values(self.arguments, frame))
+        values = _values(self.arguments, frame)
+        with placed(frame.stream, self._touched, values):
+            self._launch(frame.stream, *values)
 
 
 class _InterpretedLaunch:

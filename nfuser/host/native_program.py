@@ -23,6 +23,7 @@ from nfuser.device.native.library import kernel_caller
 from nfuser.device.parameters import FORMATS
 from nfuser.device.reuse import LEAST_BYTES
 from nfuser.device.threads import SERIAL_COST, run_range
+from nfuser.host import footprint
 from nfuser.host.products import multiplier
 from nfuser.host.program import (
     Allocate,
@@ -146,7 +147,9 @@ class NativeProgram:
 
             function = driver.function_address("cuMemsetD8Async")
         if size:
-            self._put(at.CLEAR, self._slots[slot], size, function)
+            touched = footprint.of_clear(slot)
+            self.keep.append(touched)
+            self._put(at.CLEAR, self._slots[slot], size, function, id(touched))
 
     def _multiply(self, stmt: Matmul) -> None:
         """Let Python call the library, which knows the stream by itself."""
@@ -169,25 +172,26 @@ class NativeProgram:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST)
             words = (count, caller, kernel.address, total, release)
-            self._put(at.RUN, *words, 0, 0, 0, 0, *parameters)
+            self._put(at.RUN, *words, *[0] * 5, *parameters)
             return
         run = _sharing(kernel, total, launch.cost)
         self.keep.append(run)
-        self._put(at.POOL, count, id(run), *[0] * 7, *parameters)
+        self._put(at.POOL, count, id(run), *[0] * 8, *parameters)
 
     def _cuda(self, launch: Launch) -> None:
-        if launch.is_cooperative:
-            raise NotNativeError
         from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
 
         function = cast("CudaFunction", launch.executable)
-        self.keep.append(function)
+        touched = footprint.of_launch(launch)
+        self.keep += [function, touched]
         function.allow_dynamic_shared(launch.shared_bytes)
-        start = driver.function_address("cuLaunchKernel")
-        words = (len(launch.arguments), start, function.handle, launch.grid[0], 0)
+        together = launch.is_cooperative
+        name = "cuLaunchCooperativeKernel" if together else "cuLaunchKernel"
+        start = driver.function_address(name)
+        grid, *sizes = *launch.grid, *launch.block, launch.shared_bytes
+        words = (len(launch.arguments), start, function.handle, grid, int(together))
         parameters = self._parameters(launch)
-        sizes = (launch.grid[1], *launch.block, launch.shared_bytes)
-        self._put(at.LAUNCH, *words, *sizes, *parameters)
+        self._put(at.LAUNCH, *words, *sizes, id(touched), *parameters)
 
     # -- parameters ----------------------------------------------------------
 

@@ -104,9 +104,10 @@ def _launch(
     """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
     replicated = Plan((REPLICATED,) * len(given), REPLICATED)
     fusion = fusion_of(stmt.function)
-    if fusion is None or (wanted is not None and wanted.axis is None):
+    wanted_axis = 0 if wanted is None else wanted.axis
+    if fusion is None or wanted_axis is None:
         return replicated
-    axes = range(stmt.results[0].ndim) if wanted is None else (wanted.axis,)
+    axes = range(stmt.results[0].ndim) if wanted is None else (wanted_axis,)
     ways = [replicated]
     for axis in axes:
         try:

@@ -75,7 +75,11 @@ def test_a_numba_array() -> None:
 
 
 def test_an_empty_numba_array_has_no_memory() -> None:
-    assert describe(numba_array((0,), (8,)), "x").pointer == 0
+    array = numba_array((0,), (8,))
+    assert describe(array, "x").pointer == 0
+    array.gpu_data = None
+    assert describe(array, "x").device == Device("cuda", 0)
+    assert key_reader(Library.NUMBA)(array) == (np.dtype("f8"), (0,), (8,), 0)
 
 
 def test_allocation_asks_for_a_library_that_is_there() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import NfuserError
+from nfuser.schedule import reduction_cuda
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = ("torch", "cupy")
@@ -171,6 +172,51 @@ def test_a_captured_graph_reads_its_inputs_anew(library: Any) -> None:
         np.testing.assert_allclose(library.numpy(scaled), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_graph_gives_what_the_calls_would_give_in_their_order(
+    library: Any, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    memory = library.array(_values(4096))
+    places = [memory[k : k + 1024] for k in range(0, 3073, 512)]  # halves overlap
+    fused = nfuser.fuse(lambda x, y: x * 0.5 + y * 0.25)
+    steps: list[tuple[int, ...]] = []
+    while len(steps) < 30:
+        x, y, out = (int(k) for k in draw.integers(0, len(places), 3))
+        if abs(x - out) > 1 and abs(y - out) > 1:
+            steps.append((x, y, out))
+    bound = [fused.bind(places[x], places[y], out=places[z]) for x, y, z in steps]
+    for call in bound:
+        call()
+    expected = library.numpy(memory).copy()
+    with nfuser.capture("torch" if isinstance(library, _Torch) else "cupy") as graph:
+        for call in bound:
+            call()
+    for _ in range(3):
+        for x, y, out in steps:
+            a, b, c = (slice(512 * k, 512 * k + 1024) for k in (x, y, out))
+            expected[c] = expected[a] * np.float32(0.5) + expected[b] * np.float32(0.25)
+        graph.replay()
+        library.wait()
+        found = library.numpy(memory)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_blocks_share_are_served_natively(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
+    monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
+    x = library.array(_values(33, 9000))
+    fused = nfuser.fuse(lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)))
+    (kernel,) = fused.kernels(x)
+    assert "receive" in kernel.source
+    expected = library.numpy(x) / np.linalg.norm(library.numpy(x), axis=1)[:, None]
+    for _ in range(5):
+        np.testing.assert_allclose(library.numpy(fused(x)), expected, rtol=1e-4)
+    assert fused.native_calls >= 3
+
+
 def test_a_call_as_a_graph(library: Any) -> None:
     x, y = library.array(_values(1024)), library.array(_values(1024, seed=1))
     graphed = nfuser.fuse(_plain).graph(x, y)
@@ -195,6 +241,23 @@ def test_fused_calls_inside_a_capture_of_torch() -> None:
     graph.replay()
     library.wait()
     np.testing.assert_allclose(library.numpy(z), 12 + 3 * library.numpy(y), rtol=1e-5)
+
+
+def test_the_device_is_told_apart() -> None:
+    library = _Torch()
+    x = library.array(_values(6, 8))
+    fused = _warm(x, x)
+    for _ in range(4):
+        for given in (x.cpu(), x):
+            found = fused(given, given)
+            assert found.device == given.device
+            np.testing.assert_allclose(
+                library.numpy(found), _values(6, 8) * 3, rtol=1e-6
+            )
+    before = fused.native_calls
+    fused(x, x)
+    fused(x.cpu(), x.cpu())
+    assert fused.native_calls == before + 2
 
 
 def test_a_device_array_beside_one_of_the_cpu_is_refused() -> None:

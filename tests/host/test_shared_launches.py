@@ -5,27 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 from nfuser.device import driver
-from nfuser.device.libraries import Device, Library
 from nfuser.device.module import PLAIN_SHARED, CudaFunction
 from nfuser.errors import BackendError
-from nfuser.host.native_program import NativeProgram, NotNativeError
-from nfuser.host.program import CallProgram, Launch
-
-if TYPE_CHECKING:
-    from nfuser.codegen.source import Source
-
-
-def test_blocks_that_wait_for_each_other_are_left_to_python() -> None:
-    source = cast("Source", None)  # not looked at
-    launch = Launch(source, None, (2, 1), (32, 1), (), 0, is_cooperative=True)
-    program = CallProgram((), (), (launch,))
-    with pytest.raises(NotNativeError):
-        NativeProgram(program, Library.CUPY, Device("cuda"), {}, {}, 0)
 
 
 class _Function(CudaFunction):

@@ -46,6 +46,7 @@ memset = CFunction("i64", "i64", "i32", "i64")
 call_context = CFunction("i32", "i64")
 call_kernel = CFunction("i32", "i64", "i64", "i64", "i64")
 call_launch = CFunction("i32", "i64", *["i32"] * 7, "i64", "i64", "i64")
+call_launch_together = CFunction("i32", "i64", *["i32"] * 7, "i64", "i64")
 call_memset = CFunction("i32", "i64", "i32", "i64", "i64")
 call_new_array = CFunction(
     "i64", "i64", "i64", "i32", "i64", "i64", "i64", "i32", "i64"

@@ -25,6 +25,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     BOUND_SLOW,
     BOUND_SLOT,
     CONFIG,
+    RECORDER,
     TRACER,
     NONE,
     TRUE,
@@ -51,7 +52,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     STRIDES,
     CONTEXT,
     TABLE_BYTES,
-) = range(0, 8 * 31, 8)
+) = range(0, 8 * 32, 8)
 
 # -- one argument in the frame -----------------------------------------------
 
@@ -130,12 +131,12 @@ Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
 # Statements; each begins with its code and its size.
 END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE, CALL = range(9)
 A_OBJECT, A_SLOT, A_FIRST, A_SECOND, A_THIRD, A_FOURTH = range(16, 64, 8)
-C_SLOT, C_BYTES, C_FUNCTION = range(16, 40, 8)
+C_SLOT, C_BYTES, C_FUNCTION, C_FOOTPRINT = range(16, 48, 8)
 V_FUNCTION, V_COUNT, V_OPERANDS = range(16, 40, 8)
 MOST_OPERANDS = 4
 K_COUNT, K_FUNCTION, K_KERNEL, K_TOTAL, K_RELEASE = range(16, 56, 8)
-K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED = range(56, 88, 8)
-K_PARAMETERS = 88
+K_TOGETHER = K_RELEASE  # of a launch
+K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 104, 8)
 
 # Parameters: a kind and two numbers.
 ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE = range(6)

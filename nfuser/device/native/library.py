@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine code of native entries: compiled once a process, by llvmlite alone."""
+"""The machine code of native entries: compiled by llvmlite alone, once.
 
-# llvmlite carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+Who keeps machine code between processes lies above this room and says so: ``keep_by``.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nfuser.device.native import c_functions, entry, layout, perform, read
-from nfuser.device.native.c_functions import CFunction
-from nfuser.device.native.layout import TABLE_BYTES
-from nfuser.device.native.translate import translate
+from nfuser.codegen.compile_llvm import compile_llvm
+from nfuser.codegen.load_object import load_object
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.codegen.machine_code import MachineCode
+
+    Loaded: TypeAlias = "tuple[int, Any]"
+    Make: TypeAlias = "Callable[[], MachineCode]"
+    Load: TypeAlias = "Callable[[MachineCode], Loaded]"
+    Keeper: TypeAlias = "Callable[[str, Make, Load], Loaded]"
+
+_ENTRIES = ("table", "read", "mixed", "call", "call_bound", "perform")
 _TYPES = {
     "pointer": "ptr",
     "bool": "i8",
@@ -31,27 +40,35 @@ _TYPES = {
 }
 
 
-_engines: list[Any] = []  # code that plans name by its address is never unloaded
+_alive: list[Any] = []  # code that plans name by its address is never unloaded
 
 
 class Library:
-    """Machine code that stays loaded as long as the process runs."""
+    """Native source, translated and compiled."""
 
-    def __init__(self, text: str) -> None:
-        self._engine = _compiled(text)
-        _engines.append(self._engine)
+    def __init__(self) -> None:
+        first = _loaded("native entry", _compiled_source)
+        words = (ctypes.c_int64 * len(_ENTRIES)).from_address(first)
+        self._addresses: dict[str, int] = dict(zip(_ENTRIES, words, strict=True))
 
     def address(self, name: str) -> int:
         """Return where a function or a variable lies."""
-        function: int = self._engine.get_function_address(name)
-        return function or self._engine.get_global_value_address(name)
+        return self._addresses[name]
 
 
 @cache
 def library() -> Library:
-    """Return the native source, translated and compiled."""
+    """Return the native source as machine code."""
+    return Library()
+
+
+def _compiled_source() -> MachineCode:
+    from nfuser.device.native import c_functions, entry, layout, perform, read
+    from nfuser.device.native.translate import translate
+
     functions = (*entry.FUNCTIONS, *perform.FUNCTIONS, *read.FUNCTIONS)
-    named = {k: v for k, v in vars(c_functions).items() if isinstance(v, CFunction)}
+    known = vars(c_functions).items()
+    named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}
     text = translate(
         functions,
         c_functions={
@@ -60,8 +77,13 @@ def library() -> Library:
         by_address={k: v.signature for k, v in named.items() if k.startswith("call_")},
         constants={k: v for k, v in vars(layout).items() if isinstance(v, int)},
     )
-    words = TABLE_BYTES // 8
-    return Library(f"@table = global [{words} x i64] zeroinitializer\n{text}")
+    words = layout.TABLE_BYTES // 8
+    entries = ", ".join(f"ptr @{name}" for name in _ENTRIES)
+    head = (
+        f"@table = global [{words} x i64] zeroinitializer\n"
+        f"@entries = constant [{len(_ENTRIES)} x ptr] [{entries}]\n"
+    )
+    return compile_llvm(head + text, "entries")
 
 
 @cache
@@ -70,6 +92,11 @@ def kernel_caller(kinds: tuple[str, ...]) -> int:
 
     It takes the kernel, the range, and where the parameters lie, 8 bytes each.
     """
+    name = f"call of ({', '.join(kinds)})"
+    return _loaded(name, lambda: compile_llvm(_caller(kinds), "run"))
+
+
+def _caller(kinds: tuple[str, ...]) -> str:
     lines: list[str] = []
     given: list[str] = []
     for k, kind in enumerate(kinds):
@@ -87,30 +114,30 @@ def kernel_caller(kinds: tuple[str, ...]) -> int:
         )
     )
     head = "define i32 @run(ptr %kernel, i64 %start, i64 %stop, ptr %values)"
-    return Library(f"{head} {{\n  {body}\n}}\n").address("run")
-
-
-def _compiled(text: str) -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(jit=True, opt=1)
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine, options))
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
+    return f"{head} {{\n  {body}\n}}\n"
 
 
 _EXTENDED = {"i8": "signext", "i16": "signext", "bool": "zeroext"} | dict.fromkeys(
     ("u8", "u16"), "zeroext"
 )
+
+
+# -- keeping it --------------------------------------------------------------
+
+
+def _anew(_name: str, make: Make, load: Load) -> Loaded:
+    return load(make())
+
+
+_keepers: list[Keeper] = [_anew]
+
+
+def keep_by(keeper: Keeper) -> None:
+    """Let ``keeper`` find machine code by name, or make and keep it, and load it."""
+    _keepers[:] = [keeper]
+
+
+def _loaded(name: str, make: Make) -> int:
+    address, owner = _keepers[0](name, make, load_object)
+    _alive.append(owner)
+    return address

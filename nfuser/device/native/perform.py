@@ -16,6 +16,7 @@ from nfuser.device.native.c_functions import (
     PyObject_Vectorcall,
     call_kernel,
     call_launch,
+    call_launch_together,
     call_memset,
     call_new_array,
     call_read_tensor,
@@ -33,6 +34,7 @@ from nfuser.device.native.layout import (
     AS_DOUBLE,
     AS_SINGLE,
     C_BYTES,
+    C_FOOTPRINT,
     C_FUNCTION,
     C_SLOT,
     CALL,
@@ -51,12 +53,14 @@ from nfuser.device.native.layout import (
     K_BLOCK_X,
     K_BLOCK_Y,
     K_COUNT,
+    K_FOOTPRINT,
     K_FUNCTION,
     K_GRID_Y,
     K_KERNEL,
     K_PARAMETERS,
     K_RELEASE,
     K_SHARED,
+    K_TOGETHER,
     K_TOTAL,
     LAUNCH,
     MOST_OPERANDS,
@@ -77,6 +81,7 @@ from nfuser.device.native.layout import (
     R_STREAM_READER,
     R_TOTAL,
     READ_TENSOR,
+    RECORDER,
     RUN,
     TENSOR,
     TORCH_STREAM,
@@ -207,12 +212,17 @@ def _new(at: int, objects: int, slots: int) -> int:
 
 
 def _clear(at: int, slots: int, stream: int) -> int:
-    address = word(slots + 8 * word(at + C_SLOT))
+    slot = slots + 8 * word(at + C_SLOT)
     function = word(at + C_FUNCTION)
-    if function:
-        return call_memset(function, address, 0, word(at + C_BYTES), stream)
-    memset(address, 0, word(at + C_BYTES))
-    return 0
+    if function == 0:
+        memset(word(slot), 0, word(at + C_BYTES))
+        return 0
+    if _tell(word(at + C_FOOTPRINT), slot, stream, 1):
+        return -1
+    status = call_memset(function, word(slot), 0, word(at + C_BYTES), stream)
+    if _tell(word(at + C_FOOTPRINT), slot, stream, 0):
+        return -1
+    return status
 
 
 def _call(at: int, frame: int, objects: int) -> int:
@@ -269,20 +279,63 @@ def _launch(at: int, frame: int, slots: int, stream: int) -> int:
     while k < word(at + K_COUNT):
         store(addresses + 8 * k, values + 8 * k)
         k += 1
-    return call_launch(
-        word(at + K_FUNCTION),
-        word(at + K_KERNEL),
-        word(at + K_TOTAL),
-        word(at + K_GRID_Y),
-        1,
-        word(at + K_BLOCK_X),
-        word(at + K_BLOCK_Y),
-        1,
-        word(at + K_SHARED),
-        stream,
-        addresses,
-        0,
-    )
+    if _tell(word(at + K_FOOTPRINT), values, stream, 1):
+        return -1
+    if word(at + K_TOGETHER):
+        status = call_launch_together(
+            word(at + K_FUNCTION),
+            word(at + K_KERNEL),
+            word(at + K_TOTAL),
+            word(at + K_GRID_Y),
+            1,
+            word(at + K_BLOCK_X),
+            word(at + K_BLOCK_Y),
+            1,
+            word(at + K_SHARED),
+            stream,
+            addresses,
+        )
+    else:
+        status = call_launch(
+            word(at + K_FUNCTION),
+            word(at + K_KERNEL),
+            word(at + K_TOTAL),
+            word(at + K_GRID_Y),
+            1,
+            word(at + K_BLOCK_X),
+            word(at + K_BLOCK_Y),
+            1,
+            word(at + K_SHARED),
+            stream,
+            addresses,
+            0,
+        )
+    if _tell(word(at + K_FOOTPRINT), values, stream, 0):
+        return -1
+    return status
+
+
+def _tell(footprint: int, values: int, stream: int, begins: int) -> int:
+    """Tell whoever orders a graph of a launch on ``stream``; return a status."""
+    function = word(word(table() + RECORDER))
+    if function == 0:
+        return 0
+    words = space(3)
+    store(words, values)
+    store(words + 8, stream)
+    store(words + 16, begins)
+    arguments = space(2)
+    number = PyLong_FromLongLong(words)
+    if number == 0:
+        return -1
+    store(arguments, footprint)
+    store(arguments + 8, number)
+    found = PyObject_Vectorcall(function, arguments, 2, 0)
+    Py_DecRef(number)
+    if found == 0:
+        return -1
+    Py_DecRef(found)
+    return 0
 
 
 def _run_kernel(at: int, frame: int, slots: int) -> int:
@@ -328,6 +381,7 @@ FUNCTIONS = (
     _call,
     _fill,
     _launch,
+    _tell,
     _run_kernel,
     _run_in_pool,
 )

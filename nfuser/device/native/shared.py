@@ -24,6 +24,7 @@ import numpy as np
 
 import nfuser.config as config
 from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.device import ordering
 from nfuser.device.libraries import Library, module
 from nfuser.device.native import layout
 from nfuser.device.native.library import library
@@ -84,6 +85,7 @@ class Shared:
         self._set(at.NEW_ARRAY, _word(numpy_functions + 8 * _NEW_FROM_DESCRIPTION))
         self._set(at.RETURN_ARRAY, _word(numpy_functions + 8 * _RETURN))
         self._set(at.CONFIG, config.address())
+        self._set(at.RECORDER, ordering.address())
 
     def install(self, owner: Any, slot: str, *, bound: bool = False) -> None:
         """Give ``owner`` a native ``__call__``; attribute ``slot`` holds the state.

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machine code of native entries on disk, beside that of kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nfuser.device.native as native
+from nfuser.errors import NfuserError
+from nfuser.runtime.disk_cache import current_store
+from nfuser.runtime.disk_entry import Entry
+from nfuser.runtime.disk_key import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.codegen.machine_code import MachineCode
+
+
+def kept(
+    name: str,
+    make: Callable[[], MachineCode],
+    load: Callable[[MachineCode], tuple[int, Any]],
+) -> tuple[int, Any]:
+    """Load what some process made under this name, or make it, and keep it."""
+    store = current_store()
+    if store is None:
+        return load(make())
+    parts = (name, _source(), environment("cpu"))
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
+    entry = store.get(key)
+    if entry is not None:
+        try:
+            return load(entry.machine)
+        except NfuserError as error:
+            store.remove(key, str(error))
+    machine = make()
+    store.put(key, Entry(machine, name, "cpu", "this processor"))
+    return load(machine)
+
+
+@cache
+def _source() -> str:
+    """Digest the room that native code is made in."""
+    digest = hashlib.sha256()
+    for folder in native.__path__:
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                digest.update(name.encode() + Path(folder, name).read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba's target for kernels: the same machine code as its own gives, for less."""
+
+# Numba carries few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numba.core import compiler, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+
+import nfuser
+from nfuser.codegen.compile_cpu import compile_cpu
+from nfuser.codegen.elf import read_object
+from nfuser.codegen.load import load_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ALLOCATED = 2  # sections that are loaded
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "arithmetic": lambda x: -x * 2 + x // 3 - x % 5,
+    "comparisons": lambda x: np.where((x > 0) & ~(x > 1) | (x == 2), x, np.nan),
+    "integers": lambda x: x.astype(np.int16) ^ 5,
+    "truths": lambda x: (x > 0) ^ (x < 1),
+    "functions": lambda x: np.tanh(x) + np.exp(x) * np.sqrt(abs(x)),
+    "rows": _softmax,
+    "columns": lambda x: x - x.mean(axis=0),
+    "places": lambda x: x.argmax(axis=1),
+    "moves": lambda x: np.concatenate([x.T, np.roll(x, 1).T], axis=1),
+    "sums so far": lambda x: np.cumsum(x, axis=1),
+}
+
+
+def _loaded(code: bytes) -> Any:
+    """Return what a process would see of an object file: all but its names."""
+    read = read_object(code)
+    sections = [s for s in read.sections if s.flags & _ALLOCATED and s.size]
+    relocations = [(r.offset, r.kind, r.addend) for r in read.relocations]
+    return [code[s.offset : s.offset + s.size] for s in sections], relocations
+
+
+def _compiled_by_numba(text: str, entry: str, signature: str) -> bytes:
+    """Compile with Numba's own target and passes."""
+    flags: Any = compiler.Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+    flags.error_model, flags.noalias, flags.nrt = "numpy", True, False
+    from numba.core.sigutils import normalize_signature
+
+    function, _ = load_function(text, entry)
+    with global_compiler_lock:
+        made = compiler.compile_extra(
+            cpu_target.typing_context,
+            cpu_target.target_context,
+            function,
+            normalize_signature(signature)[0],
+            types.void,
+            flags,
+            {},
+        )
+        made.library.finalize()
+    return bytes(made.library._get_compiled_object())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_machine_code_is_that_of_numbas_own_target(name: str) -> None:
+    x = np.random.default_rng(1).standard_normal((64, 48)).astype(np.float32)
+    for kernel in nfuser.fuse(CASES[name]).kernels(x):
+        given = kernel.source, kernel.name, kernel.signature
+        own, numbas = compile_cpu(*given).code, _compiled_by_numba(*given)
+        assert _loaded(own) == _loaded(numbas)
+
+
+_FRESH = """
+import sys
+import numpy as np
+import nfuser
+
+def both(x):
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return np.tanh(powers / powers.sum(axis=-1, keepdims=True)) ** 3
+
+f = nfuser.fuse(both)
+x = np.ones((4, 8), np.float32)
+f(x)
+assert f.cache_info().compiled == 1
+known = "numba.np.arraymath", "numba.np.random.legacy", "scipy.linalg"
+found = [name for name in known if name in sys.modules]
+assert not found, found
+
+from numba import njit
+
+@njit
+def ordinary(x):
+    values = [v * 2 for v in x.ravel()]
+    return np.sort(np.array(values)).sum() + x.mean()
+
+assert ordinary(x) == 65
+f(x.astype(np.float64))
+assert f.cache_info().compiled == 2
+"""
+
+
+def test_the_rest_of_numba_is_not_imported_and_works_all_the_same() -> None:
+    environment = {"NFUSER_DISABLE": "disk_cache", "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", _FRESH], check=True, env=environment)
