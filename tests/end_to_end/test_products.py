@@ -263,3 +263,43 @@ def test_an_outputs_buffer_is_written_by_the_library() -> None:
     bound = nfuser.fuse(lambda x, w: x @ w).bind(x, w, out=out)
     assert bound() is out
     _assert_like([out], x @ w)
+
+
+# -- programs of many of them --------------------------------------------------
+
+STEPS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda a, b: a @ b,
+    lambda a, b: a @ b.T,
+    lambda a, b: a.T @ b,
+    lambda a, b: np.matmul(a[None], b)[0],
+    lambda a, b: np.tanh(a) + b,
+    lambda a, b: a * b.mean(axis=1, keepdims=True),
+    lambda a, b: a.T * 0.5,
+    lambda a, b: (a[:, :3] @ b[:3]) / 3,
+    lambda a, b: a[::-1] @ b,
+    lambda a, b: a.reshape(3, 2, 6).reshape(6, 6) @ b,
+    lambda a, b: a @ b[:, 0] + b,
+    lambda a, b: a - b.cumsum(axis=0),
+)
+
+
+def _random(seed: int) -> Callable[..., Any]:
+    rng = np.random.default_rng(seed)
+    chosen = [(int(rng.integers(len(STEPS))), *rng.integers(0, 9, 2)) for _ in range(7)]
+
+    def program(*given: Any) -> Any:
+        held = list(given)
+        for step, one, two in chosen:
+            made = STEPS[step](held[-1 - one % len(held)], held[two % len(held)])
+            held.append(made / 4)
+        return tuple(held[len(given) :: 2])
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed: int) -> None:
+    program = _random(seed)
+    args = [_array((6, 6), "float64", k) for k in range(2)]
+    for backend in ("cpu", "interpret", "torch"):
+        _assert_like(_run(program, backend, *args), program(*args), 1e-9)
