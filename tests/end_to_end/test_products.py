@@ -13,7 +13,11 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
+from nfuser.device.libraries import Device, Library
+from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
+from nfuser.host.products import multiplier
+from nfuser.host.program import Matmul, Operand, Part, Slot
 from tests.fuzz.backends import from_torch, to_torch
 
 if TYPE_CHECKING:
@@ -228,6 +232,24 @@ def test_libraries_without_a_product_are_refused_before_anything_runs() -> None:
     x = torch.ones((2, 2), dtype=torch.uint32)
     with pytest.raises(UnsupportedError, match="torch multiplies no matrices of u32"):
         nfuser.fuse(lambda x: x @ x)(x)
+
+
+@pytest.mark.parametrize("library", [Library.NUMBA, Library.JAX])
+def test_device_arrays_that_nobody_multiplies_are_refused(library: Library) -> None:
+    slot = Slot("x", (2, 2), (2, 1), DType.F32)
+    stmt = Matmul(Operand(Part(slot)), Operand(Part(slot)), slot)
+    with pytest.raises(UnsupportedError, match="pass arrays of PyTorch or CuPy"):
+        multiplier(stmt, library, Device("cuda"))
+
+
+def test_jaxs_arrays_on_the_cpu() -> None:
+    jax: Any = pytest.importorskip("jax")
+    x, w = _array((3, 4), "float32", 1), _array((5, 4), "float32", 2)
+    given = [jax.device_put(a, jax.devices("cpu")[0]) for a in (x, w)]
+    for function in (lambda x, w: x @ w.T, lambda x, w: np.exp(x @ w.T) * 2):
+        found = nfuser.fuse(function)(*given)
+        assert isinstance(found, jax.Array)
+        _assert_like([np.asarray(found)], function(x, w))
 
 
 # -- inside other functions ----------------------------------------------------
