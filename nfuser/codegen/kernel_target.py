@@ -13,10 +13,11 @@ first compilation of a process. Kernels are loops, arithmetic and primitives.
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from numba.core import compiler, dispatcher, types, utils
+from numba.core import compiler, dispatcher, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
@@ -47,7 +48,7 @@ class _Context(CPUContext):
 
 
 class _Target(CPUTarget):
-    @utils.threadsafe_cached_property
+    @cached_property
     def _toplevel_target_context(self) -> _Context:
         return _Context(self.typing_context, _NAME)
 

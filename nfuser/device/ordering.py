@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 Handles = tuple[int, ...]
-LANES = 2
+LANES = 3
 """Launches that may run beside each other."""
 
 
