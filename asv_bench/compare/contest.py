@@ -46,9 +46,11 @@ class Row:
         best = min((times[p] for p in peers if p in times), default=None)
         return best / times[OURS] if best and OURS in times else None
 
-    def share(self, copy: float, name: str = OURS) -> float | None:
+    def share(
+        self, copy: float, name: str = OURS, *, reused: bool = False
+    ) -> float | None:
         """Return the bandwidth reached, over a copy's."""
-        seconds = self.fresh.get(name)
+        seconds = (self.reused if reused else self.fresh).get(name)
         return self.necessary_bytes / seconds / copy if seconds else None
 
 

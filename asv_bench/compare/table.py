@@ -39,7 +39,7 @@ def print_table(
 ) -> None:
     """Write the table, its means, and a line for whatever is missing."""
     unit, name = (1e-6, "µs") if backend == "cuda" else (1e-3, "ms")
-    again = [p for p in peers if any(p in row.reused for row in rows)]
+    again = [p for p in (*ours, *peers) if any(p in row.reused for row in rows)]
     write(f"Copy: {copy / 1e9:,.0f} GB/s. Times in {name} (share of the copy).\n")
     heads = ["workload", "MB", *ours, "kernels", "compiled", "first call s", "error"]
     heads += [*peers, *(f"{p}, reused" for p in again), "best peer / nfuser"]
@@ -56,7 +56,10 @@ def print_table(
         cells += [f"{row.first_call[ours[0]]:.2f}"]
         cells += [f"{row.errors[ours[0]]:.0e}" if ours[0] in row.errors else "--"]
         cells += map(timed, peers)
-        cells += [_cell(row.reused.get(p), None, unit) for p in again]
+        cells += [
+            _cell(row.reused.get(p), row.share(copy, p, reused=True), unit)
+            for p in again
+        ]
         cells += [f"{ratio:.2f}" if ratio else "--"]
         write("| " + " | ".join(cells) + " |")
     write("")

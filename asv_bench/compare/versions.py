@@ -20,7 +20,7 @@ def versions(backend: str) -> str:
         try:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            continue
+            parts.append(f"no {package}")
     return ", ".join(parts)
 
 

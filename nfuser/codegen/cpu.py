@@ -12,9 +12,11 @@ from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
+    FindLine,
     For,
     Kernel,
     OwnStmt,
+    StoreLine,
     TakeTicket,
 )
 
@@ -49,6 +51,8 @@ class _CpuPrinter(Printer):
         rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
         lines = [f"    {self.primitive('wide_vectors')}()", *self.block(arrays, 1)]
         lines += [*self._pieces(), *self.block(rest, 2)]
+        if "store_line" in self.used:
+            lines.append(f"    {self.primitive('settle')}()")
         code = [
             "from nfuser.codegen.primitives.cpu import (",
             *(f"    {name}," for name in sorted(self.used)),
@@ -111,6 +115,14 @@ class _CpuPrinter(Printer):
                 kind = "u8" if array.dtype.is_bool else str(array.dtype)
                 stack = self.primitive(f"stack_{kind}")
                 return [f"{self.array(array)} = {stack}({array.size})"]
+            case FindLine(var, buffer, index, most):
+                place = f"{self.buffer(buffer)}, {self.plain(index)}"
+                place += f", {self.plain(most)}"
+                return [f"{self.var(var)} = {self.primitive('up_to_line')}({place})"]
+            case StoreLine(buffer, index, array):
+                place = f"{self.buffer(buffer)}, {self.plain(index)}"
+                line = f"{self.array(array)}, {array.size}"
+                return [f"{self.primitive('store_line')}({place}, {line})"]
             case TakeTicket(var, buffer, index):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 return [f"{self.var(var)} = {self.primitive('take_ticket')}({place})"]

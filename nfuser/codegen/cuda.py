@@ -8,6 +8,7 @@ from typing import assert_never
 from nfuser.codegen.printer import Printer
 from nfuser.codegen.source import Source
 from nfuser.dtypes import DType
+from nfuser.errors import VerifyError
 from nfuser.ir.scalar import (
     Binary,
     Const,
@@ -27,6 +28,7 @@ from nfuser.lower.kernel_ir import (
     AwaitCopies,
     Barrier,
     CopyPacket,
+    FindLine,
     For,
     Kernel,
     LoadPacket,
@@ -34,6 +36,7 @@ from nfuser.lower.kernel_ir import (
     OwnStmt,
     Post,
     Publish,
+    StoreLine,
     StorePacket,
     TakePacket,
     TakeTicket,
@@ -229,6 +232,9 @@ class _CudaPrinter(Printer):
                 verb = self.primitive("ticket")
                 where = f"{self.buffer(buffer)}, {self.scalar(index)}"
                 return [f"{self.var(var)} = {verb}({where})"]
+            case FindLine() | StoreLine():
+                message = f"a GPU has no {type(stmt).__name__}"
+                raise VerifyError(message)
             case _:
                 assert_never(stmt)
 

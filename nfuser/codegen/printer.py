@@ -33,6 +33,7 @@ from nfuser.lower.kernel_ir import (
     Shuffle,
     Stmt,
     Store,
+    StoreLine,
     StorePacket,
     Value,
     Var,
@@ -332,7 +333,12 @@ def _indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
     match stmt:
         case Let(_, Load(_, index)):
             return [index]
-        case Store(_, index) | LoadPacket(_, _, _, index) | StorePacket(_, index):
+        case (
+            Store(_, index)
+            | LoadPacket(_, _, _, index)
+            | StorePacket(_, index)
+            | StoreLine(_, index)
+        ):
             return [index]
         case For(_, stop, body):
             return [stop, *_inner_indices(body, guarded=guarded)]

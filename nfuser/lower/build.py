@@ -11,6 +11,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise, Reduce, ReduceOp, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
+from nfuser.lower.bounded import bounded
 from nfuser.lower.combine import Combiner
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
@@ -37,12 +38,15 @@ from nfuser.lower.prefetch import Prefetch, prefetch
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
+from nfuser.lower.streams import Folded, jammed, side_by_side
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -112,6 +116,7 @@ class _Builder:
             lower_scans(self.values, self._store)
         elif self.levels == 0:
             self._store_rows()
+            self.values.row.stmts[:] = self._in_streams(self.values.row.stmts, {})
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
@@ -255,17 +260,23 @@ class _Builder:
         values.lane = Scope() if self.nest.lane else None
         values.early = self._early_loads(level)
         after: list[Stmt] = []
+        folding = {
+            r: self._chunk_of(r, state, after)
+            for r, state in states.items()
+            if not self._folds_lanes(r)
+        }
         for reduce, state in states.items():
-            if self.nest.lane_reduces and fold.is_of_exponentials(reduce):
+            if reduce in folding:
+                self._fold_element(reduce, folding[reduce])
+            else:
                 self._fold_lanes(reduce, state, after)
-                continue
-            self._fold_element(reduce, self._chunk_of(reduce, state, after))
         for output in outputs:
             self._store(output, after)
         tile, lane = values.tile, values.lane
         values.close_tile()
         loop = values.in_lanes(lane) if lane else None
-        body: tuple[Stmt, ...] = (*tile.stmts, *((loop,) if loop else ()), *after)
+        loops = self._in_streams((loop,) if loop else (), folding)
+        body: tuple[Stmt, ...] = (*tile.stmts, *loops, *after)
         early, values.early = tuple(values.early or ()), None
         if ahead := self._prefetch(early):
             self.before.extend(self._in_steps(ahead.first))
@@ -275,6 +286,33 @@ class _Builder:
             self.shared_bytes = ahead.shared_bytes
             early = ()
         values.row.stmts.extend(self._in_steps(early, body))
+
+    def _in_streams(
+        self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]
+    ) -> list[Stmt]:
+        """Let the lane loops of a CPU go through several places of memory at once."""
+        nest, heuristic = self.nest, self.scheduled.heuristic
+        runs_along = self.levels == 0 or nest.lane_reduces
+        if nest.lane is None or not runs_along:
+            return list(body)
+        if not isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic):
+            return list(body)
+        if any(len(state) > 1 for state in folding.values()):
+            return list(body)
+        folded: dict[Var, Folded] = {}
+        for reduce, (state,) in folding.items():
+            assert isinstance(state, Var)
+            (begin,) = fold.initial(reduce)
+            join = fold.joiner(reduce, state.dtype, reassociate=True)
+            folded[state] = Folded(begin, join)
+        made: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For) and stmt.index is nest.lane.index:
+                parts = side_by_side(stmt, heuristic, folded, self.values)
+                made += bounded(stmt) if parts == (stmt,) else parts
+            else:
+                made.append(stmt)
+        return made
 
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
@@ -321,6 +359,9 @@ class _Builder:
         tile.stmts.append(Let(part, zero))
         after.append(Let(total, Call("add", (total, part), zero.dtype)))
         return [part]
+
+    def _folds_lanes(self, reduce: Reduce) -> bool:
+        return self.nest.lane_reduces and fold.is_of_exponentials(reduce)
 
     def _fold_lanes(self, reduce: Reduce, state: fold.State, after: list[Stmt]) -> None:
         """Fold the exponentials of one step: the largest of all lanes comes first."""
@@ -372,8 +413,16 @@ class _Builder:
                 continue
             if leaf.binding is not Binding.UNROLLED:
                 parts = (sum(parts, ()),)
-            parts = tuple((For(leaf.index, leaf.stop, p),) if p else () for p in parts)
+            loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
+            parts = tuple(self._jammed(leaf, loop) for loop in loops)
         return sum(parts, ())
+
+    def _jammed(self, leaf: Leaf, loop: For) -> tuple[Stmt, ...]:
+        """Let a CPU that folds columns go through several rows of them at once."""
+        heuristic = self.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        is_last = leaf is self.nest.reduced[-1] and not self.nest.lane_reduces
+        return jammed(loop, heuristic.streams if is_last else 1)
 
     # -- outputs -------------------------------------------------------------
 

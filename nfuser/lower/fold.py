@@ -127,13 +127,19 @@ def combined(
         return _two_sum(a, b, emit)
     if exp := _EXPONENTIALS.get(reduce.op):
         return _rescaled(exp, a, b, emit)
-    name = _COMBINERS[reduce.op]
     dtype = a[0].dtype
+    name = joiner(reduce, dtype, reassociate=reassociate)
+    return [Call(name, (a[0], b[0]), dtype)]
+
+
+def joiner(reduce: Reduce | Scan, dtype: DType, *, reassociate: bool) -> str:
+    """Return the primitive that makes one of two states of one value."""
+    name = _COMBINERS[reduce.op]
     if dtype.is_bool:
         name = {"maximum": "bit_or", "minimum": "bit_and"}.get(name, name)
     if reassociate and dtype.is_float:
         name = _REASSOCIATED.get(name, name)
-    return [Call(name, (a[0], b[0]), dtype)]
+    return name
 
 
 def _two_sum(a: State, b: State, emit: Emit) -> State:

@@ -203,6 +203,25 @@ class StorePacket:
 
 
 @node
+class FindLine:
+    """``var`` = how many elements from ``buffer[index]`` on end a line, or ``most``."""
+
+    var: Var
+    buffer: Buffer
+    index: Scalar
+    most: Scalar
+
+
+@node
+class StoreLine:
+    """Write a whole array to neighbours of a buffer, past the cache."""
+
+    buffer: Buffer
+    index: Scalar
+    array: Array
+
+
+@node
 class Allocate:
     """Declare an array."""
 
@@ -261,6 +280,8 @@ OwnStmt: TypeAlias = (
     | AwaitCopies
     | TakePacket
     | StorePacket
+    | FindLine
+    | StoreLine
     | Allocate
     | Barrier
     | Publish

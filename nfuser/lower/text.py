@@ -17,6 +17,7 @@ from nfuser.lower.kernel_ir import (
     Call,
     CopyPacket,
     Element,
+    FindLine,
     For,
     If,
     IndexValue,
@@ -32,6 +33,7 @@ from nfuser.lower.kernel_ir import (
     Shuffle,
     Stmt,
     Store,
+    StoreLine,
     StorePacket,
     TakePacket,
     TakeTicket,
@@ -148,6 +150,12 @@ class _Printer:
             ):
                 source = self.place(of, index)
                 return f"{self.place(to, at)} = packet({source}, {width})"
+            case FindLine(var, buffer, index, most):
+                way = f"{self.place(buffer, index)}, {self.scalar(most)}"
+                return f"{self.var(var)} = up to a line({way})"
+            case StoreLine(to, index, array):
+                line = self._name(array, array.memory.value)
+                return f"{self.place(to, index)} = line({line})"
             case CopyPacket(to, at, of, index, width):
                 source = self.place(of, index)
                 return f"{self.place(to, at)} <- packet({source}, {width})"

@@ -16,6 +16,7 @@ from nfuser.lower.kernel_ir import (
     Buffer,
     Call,
     Element,
+    FindLine,
     For,
     If,
     Kernel,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nfuser.ir.scalar import LoopIndex
+
+
+_DEFINING = (Let, TakeTicket, FindLine)
 
 
 def verify_kernel(kernel: Kernel) -> None:
@@ -88,7 +92,7 @@ class _Verifier:
             self._require(not (self.is_cpu and is_shared), "shared memory on a CPU")
             return
         self._require(not (self.is_cpu and isinstance(stmt, Barrier)), "a CPU barrier")
-        defined = stmt.var if isinstance(stmt, (Let, TakeTicket)) else None
+        defined = stmt.var if isinstance(stmt, _DEFINING) else None
         used = (getattr(stmt, field.name) for field in fields(stmt))
         self._use(tuple(x for x in used if x is not defined))
         if isinstance(stmt, SetElement):

@@ -36,14 +36,14 @@ def strides(
     return {t: strides_of(t, k, steps) for k, (t, steps) in enumerate(pairs)}
 
 
-def _elements(tensor: TensorView, facts: Facts) -> int:
+def elements(tensor: TensorView, facts: Facts) -> int:
     """Count the elements of a tensor that may lie in no memory: its index counts."""
     return math.prod(facts.size(x) for x in tensor.shape)
 
 
 def needs_wide_index(fusion: Fusion, facts: Facts) -> bool:
     """Tell whether some offset or count does not fit 32 bits."""
-    count = max((_elements(t, facts) for t in fusion.definition), default=1)
+    count = max((elements(t, facts) for t in fusion.definition), default=1)
     for tensor in memory_tensors(fusion):
         sizes = [facts.size(x) for x in tensor.shape]
         steps = facts.layouts[tensor].strides

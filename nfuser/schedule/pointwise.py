@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from nfuser.domains.space import Mismatch, Space, find_space
@@ -24,6 +25,7 @@ from nfuser.schedule.scheduled import (
     TransposeHeuristic,
 )
 from nfuser.schedule.sharing import sharing
+from nfuser.schedule.streams import PIECE, WRITING, bypasses, streams
 from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
 if TYPE_CHECKING:
@@ -84,6 +86,13 @@ class Pointwise:
         items, along = _items(fusion, facts, width), -1
         if items == 1 and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
             items, along = shared
+        is_cpu = facts.target.kind == "cpu"
+        across = _across(groups, space.kept, found) if is_cpu else -1
+        is_flat = is_cpu and across < 0
+        length = _lanes(groups, space.kept, facts) if is_flat else 0
+        past = is_flat and bypasses(fusion, length, facts)
+        # Rows that are too short for pieces are stored in lines all the same.
+        is_short = past and length < WRITING * PIECE
         return PointwiseHeuristic(
             groups,
             steps,
@@ -93,7 +102,9 @@ class Pointwise:
             together,
             items,
             along,
-            _across(groups, space.kept, found) if facts.target.kind == "cpu" else -1,
+            across,
+            streams(fusion) if is_flat and not is_short else 1,
+            past,
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -121,6 +132,12 @@ def _items(fusion: Fusion, facts: Facts, width: int) -> int:
     ):
         items //= 2
     return items
+
+
+def _lanes(groups: Groups, loops: Sequence[LoopIndex], facts: Facts) -> int:
+    """Return how many elements a CPU runs through in one piece of work."""
+    extents = (facts.size(loops[k].extent) for k in (groups[-1] if groups else ()))
+    return min(math.prod(extents), CPU_CHUNK)
 
 
 def _across(groups: Groups, loops: Sequence[LoopIndex], found: list[Access]) -> int:

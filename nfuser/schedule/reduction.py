@@ -24,12 +24,14 @@ from nfuser.schedule.scheduled import (
     Rejection,
     Scheduled,
 )
+from nfuser.schedule.streams import bypasses, streams
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.facts import Facts, Target
 
-CPU_CHUNK = 1024  # elements that vector lanes add up before their sum is added
+CPU_CHUNK = 16384  # elements that vector lanes add up before their sum is added
+CPU_CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
 CPU_SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 CPU_PARTS = 32  # of a row that threads share, whatever their number: equal bits
@@ -82,7 +84,10 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     keeps = shape.length * columns <= CPU_ROW
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
-    is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
+    in_f64 = sums_in_f64(fusion)
+    is_chunked = parts > 1 or (is_long and in_f64)
+    chunk = CPU_CHUNK_F64 if in_f64 else CPU_CHUNK
+    length = shape.count(tuple(shape.lane_group()))
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,
@@ -94,8 +99,10 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps and parts == 1 else 0,
         splits=parts,
         wide_index=True,
-        chunk=CPU_CHUNK if is_chunked else 0,
+        chunk=chunk if is_chunked else 0,
         compensated=is_chunked and not shape.inner,
+        streams=streams(fusion),
+        bypass=shape.inner and bypasses(fusion, length, shape.facts),
     )
 
 

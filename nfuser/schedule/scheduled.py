@@ -43,7 +43,9 @@ class PointwiseHeuristic:
 
     They follow each other along the group ``shared``, or anyhow where that is -1.
     A CPU runs in tiles of the last group and the one numbered ``across``, along which
-    something lies in memory; -1 where all lies along the last.
+    something lies in memory; -1 where all lies along the last. It walks through
+    ``streams`` places of memory at once, and stores past the cache if it is to
+    ``bypass`` it.
     """
 
     groups: Groups
@@ -55,6 +57,8 @@ class PointwiseHeuristic:
     items: int = 1
     shared: int = -1
     across: int = -1
+    streams: int = 1
+    bypass: bool = False
 
     @property
     def most_threads(self) -> int:
@@ -69,6 +73,8 @@ class PointwiseHeuristic:
     def __str__(self) -> str:
         items = f", items={self.items}" if self.items > 1 else ""
         items += f", across={self.across}" if self.across >= 0 else ""
+        items += f", streams={self.streams}" if self.streams > 1 else ""
+        items += ", bypass" if self.bypass else ""
         return f"pointwise(width={self.width}, threads={self.threads}{items})"
 
 
@@ -90,7 +96,9 @@ class ReductionHeuristic:
     ``fold_threads`` is 0 the numbers of threads are ``knobs``, as ``splits`` and
     ``rounds`` are where they are 0: they are given at each launch by ``geometry``,
     which is no part of the kernel: one kernel serves rows of any length. Its blocks
-    have at most ``threads`` threads.
+    have at most ``threads`` threads. A CPU walks through ``streams`` pieces of a row,
+    or rows of its columns, at once, and stores rows past the cache if it is to
+    ``bypass`` it.
     """
 
     kept: Groups
@@ -110,6 +118,8 @@ class ReductionHeuristic:
     flight: int = 1
     blocks: int = 0
     rounds: int = 1
+    streams: int = 1
+    bypass: bool = False
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
     @property
@@ -173,9 +183,11 @@ class ReductionHeuristic:
             threads = f"up to {self.threads}"
         if self.splits == 0:
             splits = "any"
+        extra = f"streams={self.streams}, " if self.streams > 1 else ""
+        extra += "bypass, " if self.bypass else ""
         return (
             f"reduction({way}, {form}, width={self.width}, threads={threads}, "
-            f"splits={splits})"
+            f"{extra}splits={splits})"
         )
 
 

@@ -22,7 +22,7 @@ from nfuser.device.ordering import by_data
 from nfuser.dtypes import DType
 from nfuser.host.evaluate import Evaluator
 from nfuser.host.native_program import NativeProgram
-from nfuser.host.program import Clear, CallProgram, Launch, Part, Slot
+from nfuser.host.program import CallProgram, Clear, Launch, Part, Slot
 from nfuser.lower.kernel_ir import Buffer
 from tests.device.recording import FIRST, RecordingDriver
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Call:
         self.fusion = concrete.fusion
         found = find_scheduler(self.fusion)
         assert not isinstance(found, tuple), found
-        self.scheduler: Scheduler = found
+        self.scheduler = cast("Scheduler", found)
         self.facts = _facts(self.fusion, arrays)
 
     def size(self, loop: int) -> int:

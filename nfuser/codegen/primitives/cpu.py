@@ -13,6 +13,7 @@ without fast-math flags: compensated sums would be optimised away.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from numba.core.types import boolean
@@ -69,6 +70,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     load_volatile,
     round_bf16,
     round_f16,
+    settle,
     stack_f32,
     stack_f64,
     stack_i8,
@@ -83,7 +85,9 @@ from nfuser.codegen.primitives.cpu_memory import (
     store_bf16,
     store_bool,
     store_f16,
+    store_line,
     take_ticket,
+    up_to_line,
 )
 from nfuser.codegen.primitives.cpu_target import wide_vectors
 
@@ -145,6 +149,9 @@ logaddexp = _float_binary("logaddexp", exponential.logaddexp)
 sin = _float_unary("sin", trigonometry.sin)
 cos = _float_unary("cos", trigonometry.cos)
 tan = _float_unary("tan", trigonometry.tan)
+sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, bounded=True))
+cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, bounded=True))
+tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, bounded=True))
 asin = _float_unary("asin", trigonometry.asin)
 acos = _float_unary("acos", trigonometry.acos)
 atan = _float_unary("atan", trigonometry.atan)
@@ -212,6 +219,7 @@ __all__ = [
     "ceil",
     "copysign",
     "cos",
+    "cos_bounded",
     "cosh",
     "divide",
     "divide_near",
@@ -264,9 +272,11 @@ __all__ = [
     "round_f16",
     "rsqrt",
     "select",
+    "settle",
     "sign",
     "signbit",
     "sin",
+    "sin_bounded",
     "sinh",
     "sqrt",
     "stack_f32",
@@ -283,10 +293,12 @@ __all__ = [
     "store_bf16",
     "store_bool",
     "store_f16",
+    "store_line",
     "subtract",
     "sum_reassoc",
     "take_ticket",
     "tan",
+    "tan_bounded",
     "tanh",
     "to_bool",
     "to_f32",
@@ -306,6 +318,7 @@ __all__ = [
     "u32",
     "u64",
     "udiv",
+    "up_to_line",
     "urem",
     "wide_vectors",
 ]

@@ -14,8 +14,10 @@ from llvmlite import ir
 from nfuser.codegen.primitives.cpu_math_exponential import INFINITY, precision_of
 from nfuser.codegen.primitives.cpu_math_tables import (
     DOUBLE,
+    HALF_PI,
     HUGE_EXPONENT,
     HUGE_LIFT,
+    PER_HALF_PI,
     TURN_PIECES,
     TWO_PI,
     turn_rows,
@@ -140,9 +142,24 @@ def _reduce_double(x: Value) -> _Angle:
     return _Angle(quadrant, radians, fma(rest, TWO_PI[1], fma(tail, TWO_PI[0], lost)))
 
 
-def _reduce(x: Value) -> _Angle:
+def _reduce_bounded(x: Value) -> _Angle:
+    """Reduce a non-negative float64 up to `BOUND` (Cody and Waite, with FMA).
+
+    The first difference is exact: a multiple of 2^-53, and below 1.
+    """
+    shifted = fma(x, PER_HALF_PI, DOUBLE.round_shift)
+    count = shifted - DOUBLE.round_shift
+    high, low = two_product(count, HALF_PI[1])
+    rest, error = two_sum(fma(count, -HALF_PI[0], x), -high)
+    tail = fma(count, -HALF_PI[2], error - low)
+    return _Angle(bits(shifted), *fast_two_sum(rest, tail))
+
+
+def _reduce(x: Value, *, bounded: bool = False) -> _Angle:
     size = absolute(x)
-    return _reduce_single(size) if x.type == FLOAT else _reduce_double(size)
+    if x.type == FLOAT:
+        return _reduce_single(size)
+    return _reduce_bounded(size) if bounded else _reduce_double(size)
 
 
 class _Sides(NamedTuple):
@@ -169,9 +186,9 @@ def _negate_where(x: Value, quadrant: Value) -> Value:
     return from_bits(bits(x) ^ ((quadrant & 2) << (width - 2)))
 
 
-def sin(x: Value) -> Value:
-    """Return the sine."""
-    angle = _reduce(x)
+def sin(x: Value, *, bounded: bool = False) -> Value:
+    """Return the sine; a `bounded` float64 is at most `BOUND` in size."""
+    angle = _reduce(x, bounded=bounded)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     result = _negate_where(select(odd, sides.cosine, sides.sine), angle.quadrant)
@@ -180,9 +197,9 @@ def sin(x: Value) -> Value:
     return select(absolute(x) < precision_of(x).tiny, x, result)
 
 
-def cos(x: Value) -> Value:
-    """Return the cosine."""
-    angle = _reduce(x)
+def cos(x: Value, *, bounded: bool = False) -> Value:
+    """Return the cosine; a `bounded` float64 is at most `BOUND` in size."""
+    angle = _reduce(x, bounded=bounded)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     result = select(odd, sides.sine, sides.cosine)
@@ -200,9 +217,9 @@ def _wide_sides(angle: _Angle) -> _Sides:
     return _Sides(fma(z * r, polynomial(z, fits.sin), r), cosine)
 
 
-def tan(x: Value) -> Value:
-    """Return the tangent."""
-    angle = _reduce(x)
+def tan(x: Value, *, bounded: bool = False) -> Value:
+    """Return the tangent; a `bounded` float64 is at most `BOUND` in size."""
+    angle = _reduce(x, bounded=bounded)
     sides = _wide_sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     above = select(odd, -sides.cosine, sides.sine)

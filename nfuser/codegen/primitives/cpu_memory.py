@@ -24,6 +24,7 @@ from nfuser.codegen.primitives.cpu_math_value import (
     HALF,
     I16,
     I32,
+    I64,
     Value,
     bits,
     from_bits,
@@ -140,6 +141,49 @@ store_f16 = _storer("store_f16", types.uint16, types.float32, _to_half)
 store_bf16 = _storer("store_bf16", types.uint16, types.float32, _to_bfloat)
 
 
+def _store_line_rule(
+    _typing: Any, pointer: Any, index: Any, line: Any, count: Any
+) -> Any:
+    """Write ``line`` to neighbours past the cache, where that is not read first.
+
+    It takes whole vectors at aligned addresses; everywhere else these are plain stores.
+    """
+    position = _index_type(index)
+    fits = isinstance(pointer, types.CPointer) and line == pointer
+    if position is None or not fits or not isinstance(count, types.IntegerLiteral):
+        return None
+
+    def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+        target, index, source, _ = arguments
+        place = _address(builder, target, index)
+        element = source.type.pointee
+        lanes = STACK_ALIGNMENT // context.get_abi_sizeof(element)
+        vector = ir.VectorType(element, lanes).as_pointer()
+        parts = range(0, count.literal_value, lanes)
+
+        def part(pointer: Any, start: int) -> Any:
+            at = builder.gep(pointer, [ir.Constant(I64, start)], inbounds=True)
+            return builder.bitcast(at, vector)
+
+        found = [builder.load(part(source, k), align=STACK_ALIGNMENT) for k in parts]
+        address = builder.ptrtoint(place, I64)
+        off = builder.and_(address, ir.Constant(I64, STACK_ALIGNMENT - 1))
+        aligned = builder.icmp_unsigned("==", off, ir.Constant(I64, 0))
+        size = context.get_abi_sizeof(element)
+        hint = builder.module.add_metadata([ir.Constant(I32, 1)])
+        with builder.if_else(aligned) as (past, through):
+            with past:
+                for k, value in zip(parts, found, strict=True):
+                    store = builder.store(value, part(place, k), STACK_ALIGNMENT)
+                    store.set_metadata("nontemporal", hint)
+            with through:
+                for k, value in zip(parts, found, strict=True):
+                    builder.store(value, part(place, k), size)
+        return context.get_dummy_value()
+
+    return signature(types.void, pointer, position, line, count), emit
+
+
 def _take_ticket_rule(_typing: Any, pointer: Any, index: Any) -> Any:
     """Count who comes; what they stored before is seen by whoever comes later."""
     position = _index_type(index)
@@ -169,6 +213,38 @@ def _load_volatile_rule(_typing: Any, pointer: Any, index: Any) -> Any:
 
 take_ticket = register("take_ticket", _take_ticket_rule)
 load_volatile = register("load_volatile", _load_volatile_rule)
+
+
+def _settle_rule(_typing: Any) -> Any:
+    """Let whoever is told of it after this find what was stored past the cache."""
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+def _up_to_line_rule(_typing: Any, pointer: Any, index: Any, most: Any) -> Any:
+    """Count the elements from here on, at most so many, that end a line."""
+    position = _index_type(index)
+    if position is None or not _points_to(pointer, None):
+        return None
+
+    def emit(context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
+        size = context.get_abi_sizeof(context.get_data_type(typed.args[0].dtype))
+        place = builder.ptrtoint(_address(builder, *arguments[:2]), I64)
+        left = builder.and_(builder.neg(place), ir.Constant(I64, STACK_ALIGNMENT - 1))
+        count = Value(builder, builder.udiv(left, ir.Constant(I64, size)))
+        most = count.make(arguments[2])
+        return select(count < most, count, most).ir
+
+    return signature(types.int64, pointer, position, types.int64), emit
+
+
+up_to_line = register("up_to_line", _up_to_line_rule)
+settle = register("settle", _settle_rule)
+store_line = register("store_line", _store_line_rule, prefer_literal=True)
 
 
 def _round_half(x: Value) -> Value:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of a CPU kernel that go through several places of memory side by side."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.ir.scalar import Scalar
+from nfuser.lower.kernel_ir import (
+    Array,
+    Buffer,
+    Call,
+    FindLine,
+    For,
+    IndexValue,
+    Let,
+    Load,
+    Number,
+    SetElement,
+    Stmt,
+    Store,
+    StoreLine,
+    Var,
+)
+from nfuser.lower.parameters import scalars_in
+from nfuser.lower.walk import PARTS, every
+from nfuser.schedule.streams import LINE, PIECE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.lower.kernel_ir import Value
+    from nfuser.lower.values import Values
+    from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+
+T = TypeVar("T")
+
+_GRAIN = 16  # pieces have a multiple of so many elements, so most loads are aligned
+_EACH, _BLOCK, _REST, _GROUP, _FIRST = range(3000, 3005)
+_SCALARS = get_args(Scalar)
+
+
+@node
+class Folded:
+    """A variable that a loop folds into: what it begins with, and how two become one.
+
+    ``join`` takes two of them in any order and grouping.
+    """
+
+    begin: Value
+    join: str
+
+
+def side_by_side(
+    loop: For,
+    heuristic: PointwiseHeuristic | ReductionHeuristic,
+    folded: Mapping[Var, Folded],
+    values: Values,
+) -> tuple[Stmt, ...]:
+    """Return ``loop`` as pieces that run side by side, and what they leave.
+
+    Each piece folds into variables of its own, and they come together at the end. What
+    goes past the cache is stored a line at a time.
+    """
+    if gathers(loop.body):
+        return (loop,)
+    lined = _lined_stores(loop) if heuristic.bypass else {}
+    reads = any(isinstance(x, Load) for x in every(loop.body))
+    count = heuristic.streams if reads else 1
+    if count == 1 and not lined:
+        return (loop,)
+    begin, first = _up_to_a_line(loop, lined)
+    grain = LINE if lined else _GRAIN
+    blocks, set_blocks = _blocks(loop.stop - first, count, grain)
+    begin += set_blocks
+    length = blocks * grain
+    own = [{var: replace(var) for var in folded} for _ in range(count - 1)]
+    begin += [Let(names[v], f.begin) for names in own for v, f in folded.items()]
+    pieces = [(first + length * k, names) for k, names in enumerate([{}, *own])]
+    if lined:
+        lines = {b: values.array(b.dtype, LINE) for b in lined}
+        block = sc.loop_index(_BLOCK, blocks)
+        starts = [(start + block * LINE, names) for start, names in pieces]
+        parts = (_block(loop, start, names, lines) for start, names in starts)
+        main = For(block, blocks, sum(parts, ()))
+    else:
+        each = sc.loop_index(_EACH, length)
+        bodies = (
+            _changed(loop.body, {loop.index: start + each}, names)
+            for start, names in pieces
+        )
+        main = For(each, length, sum(bodies, ()))
+    join = [
+        Let(v, Call(f.join, (v, names[v]), v.dtype))
+        for names in own
+        for v, f in folded.items()
+    ]
+    left = _rest(loop, first + length * count)
+    return (*begin, main, *join, left)
+
+
+def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
+    """Return ``outer`` with ``count`` turns in each turn of the loops inside it."""
+    nested = all(isinstance(s, For) for s in outer.body)
+    if count == 1 or not nested or gathers(outer.body):
+        return (outer,)
+    groups = outer.stop // count
+    group = sc.loop_index(_GROUP, groups)
+    inner: list[Stmt] = []
+    for loop in outer.body:
+        assert isinstance(loop, For)
+        turns = (
+            _changed(loop.body, {outer.index: group * count + k}, {})
+            for k in range(count)
+        )
+        inner.append(For(loop.index, loop.stop, sum(turns, ())))
+    return For(group, groups, tuple(inner)), _rest(outer, groups * count)
+
+
+def gathers(body: tuple[Stmt, ...]) -> bool:
+    """Tell whether variables of ``body`` are in indices: it has to stay one of a kind.
+
+    Indices that are computed of a variable are computed once.
+    """
+    every = scalar_walk.every(list(scalars_in(body)))
+    return any(isinstance(x, sc.Datum) for x in every)
+
+
+def _rest(loop: For, start: Scalar) -> For:
+    """Return what is left of ``loop`` from ``start`` on."""
+    rest = sc.loop_index(_REST, loop.stop - start)
+    return For(rest, rest.extent, _changed(loop.body, {loop.index: start + rest}, {}))
+
+
+def _lined_stores(loop: For) -> dict[Buffer, Scalar]:
+    """Return where neighbours are stored as they are, each with its first index."""
+    found: dict[Buffer, Scalar] = {}
+    for stmt in loop.body:
+        if isinstance(stmt, Store) and stmt.buffer.dtype.compute is stmt.buffer.dtype:
+            base = stmt.index - loop.index
+            if loop.index not in scalar_walk.loops_in(base):
+                found[stmt.buffer] = base
+    return {} if any(b.dtype.is_bool for b in found) else found
+
+
+def _up_to_a_line(
+    loop: For, lined: Mapping[Buffer, Scalar]
+) -> tuple[list[Stmt], Scalar]:
+    """Return the turns of ``loop`` before it comes to a line, and how many they are."""
+    if not lined:
+        return [], sc.const(0)
+    buffer, index = next(iter(lined.items()))
+    found = Var(DType.I64)
+    first = sc.datum(found, (), sc.const(LINE))
+    each = sc.loop_index(_FIRST, first)
+    body = _changed(loop.body, {loop.index: each}, {})
+    return [FindLine(found, buffer, index, loop.stop), For(each, first, body)], first
+
+
+def _blocks(length: Scalar, count: int, grain: int) -> tuple[Scalar, list[Stmt]]:
+    """Return how many blocks a piece has, and what sets it: none in short pieces."""
+    if count == 1:
+        return length // grain, []
+    found = Var(DType.I64)
+    most = Number(count * PIECE, DType.I64)
+    is_short = Call("less", (IndexValue(length, DType.I64), most), DType.BOOL)
+    number = IndexValue(length // (count * grain), DType.I64)
+    chosen = Call("select", (is_short, Number(0, DType.I64), number), DType.I64)
+    return sc.datum(found, (), length), [Let(found, chosen)]
+
+
+def _block(
+    loop: For, start: Scalar, names: Mapping[Var, Var], lines: Mapping[Buffer, Array]
+) -> tuple[Stmt, ...]:
+    """Return what computes a line from ``start`` on, and what stores it."""
+    each = sc.loop_index(_EACH, LINE)
+    inside: list[Stmt] = []
+    after: list[Stmt] = []
+    for stmt in _changed(loop.body, {loop.index: start + each}, names):
+        if isinstance(stmt, Store) and stmt.buffer in lines:
+            line, first = lines[stmt.buffer], stmt.index - each
+            inside.append(SetElement(line, each, stmt.value))
+            after.append(StoreLine(stmt.buffer, first, line))
+        else:
+            inside.append(stmt)
+    return (For(each, each.extent, tuple(inside)), *after)
+
+
+def _changed(item: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]) -> T:
+    """Return ``item`` with other indices and variables in it."""
+    made: Any = item
+    if isinstance(item, _SCALARS):
+        (made,) = scalar_walk.substitute([cast("Scalar", item)], indices)
+    elif isinstance(item, Var):
+        made = names.get(item, item)
+    elif isinstance(item, tuple):
+        parts = cast("tuple[Any, ...]", item)
+        made = tuple(_changed(part, indices, names) for part in parts)
+    elif isinstance(item, PARTS):
+        held = {f.name: getattr(item, f.name) for f in fields(cast("Any", item))}
+        made = replace(
+            cast("Any", item),
+            **{n: _changed(part, indices, names) for n, part in held.items()},
+        )
+    return made

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sines of small angles, and what becomes of large ones among them."""
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.lower.bounded import BOUND
+
+_ONES: Any = np.ones(9, "f4")
+FUNCTIONS = (np.sin, np.cos, np.tan)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("odd", [BOUND, BOUND * 1.5, 1e300, np.inf, -np.inf, np.nan])
+def test_one_large_angle_is_as_right_as_the_others(function: Any, odd: float) -> None:
+    x = np.random.default_rng(0).uniform(-100, 100, 20000)
+    x[9001] = odd
+    with np.errstate(invalid="ignore"):
+        wanted = function(x)
+    np.testing.assert_allclose(nfuser.fuse(function)(x), wanted, rtol=1e-15, atol=0)
+
+
+def test_angles_are_looked_at_before_anything_is_stored() -> None:
+    f = nfuser.fuse(lambda x: np.sin(x * 2))
+    x = np.random.default_rng(0).uniform(-10, 10, 5000)
+    x[::1000] = 1e200
+    wanted = np.sin(x * 2)
+    f.bind(x, out=x)()
+    np.testing.assert_allclose(x, wanted, rtol=1e-15)
+
+
+def test_sums_of_sines_choose_too() -> None:
+    f = nfuser.fuse(lambda x: np.sin(x).sum(axis=-1))
+    x = np.random.default_rng(0).uniform(0, 3, (4, 3000))
+    assert "sin_bounded" in f.kernels(x)[0].source
+    np.testing.assert_allclose(f(x), np.sin(x).sum(axis=-1), rtol=1e-13)
+    x[1, 5] = 1e20
+    np.testing.assert_allclose(f(x), np.sin(x).sum(axis=-1), rtol=1e-13)
+
+
+def test_float32_has_one_way() -> None:
+    (kernel,) = nfuser.fuse(np.sin).kernels(_ONES)
+    assert "sin_bounded" not in kernel.source
