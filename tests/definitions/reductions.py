@@ -158,6 +158,29 @@ def normal(name: str) -> Callable[[Writer], None]:
     return step
 
 
+def product(name: str) -> Callable[[Writer], None]:
+    """Return the step of a product of matrices; ``linear`` has the second turned."""
+
+    def step(w: Writer) -> None:
+        term = w.pick("if", (1, 3))
+        inner, dtype = term.array.shape[-1], term.array.dtype
+        shape = (w.dice.choice((1, 3, 5)), inner)
+        weights = np.asarray(w.data.integers(0, 5, shape), dtype)
+        operands = [term, w.define(weights if name == "linear" else weights.T)]
+        if name == "linear" and w.dice.random() < 0.5:
+            operands.append(
+                w.define(np.asarray(w.data.integers(0, 5, shape[:1]), dtype))
+            )
+        bias = operands[2].array if len(operands) > 2 else 0
+        made = getattr(w.fd.ops, name)(*(x.handle for x in operands))
+        found = in_f32(lambda x: np.matmul(x, weights.T) + bias, term.array)
+        # Each of the inner products may be off, and rounds.
+        bits = 2 * epsilon(dtype) * (1 + largest(term.array))
+        w.computed(made, found.astype(dtype), 4 * (1 + inner) * (term.slack + bits))
+
+    return step
+
+
 STEPS: dict[str, Callable[[Writer], None]] = {
     **{name: folding(name, "if") for name in ("sum", "prod", "max", "min", "mean")},
     **{name: folding(name, "if") for name in ("ptp",)},
@@ -167,4 +190,5 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     **{name: choosing(name) for name in ("argmax", "argmin")},
     **{name: spread(name) for name in ("var", "var_mean", "std")},
     **{name: normal(name) for name in NORMAL},
+    **{name: product(name) for name in ("linear", "matmul")},
 }
