@@ -71,6 +71,12 @@ def storage_name(dtype: DType) -> str:
     return "uint16" if dtype.is_half else _NAMES[dtype]
 
 
+_FENCES: dict[type, str] = {
+    Barrier: "cuda.syncthreads()",
+    Publish: "cuda.threadfence()",
+}
+
+
 class _CudaPrinter(Printer):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
@@ -221,10 +227,8 @@ class _CudaPrinter(Printer):
                 return [
                     f"{self.array(array)} = cuda.{space}.array({array.size}, {kind})"
                 ]
-            case Barrier():
-                return ["cuda.syncthreads()"]
-            case Publish():
-                return ["cuda.threadfence()"]
+            case Barrier() | Publish():
+                return [_FENCES[type(stmt)]]
             case Post(boxes, index, value):
                 place = f"{self.buffer(boxes)}, {self.scalar(index)}"
                 return [f"{self.primitive('post')}({place}, {self.value(value)})"]
