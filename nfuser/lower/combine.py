@@ -58,9 +58,7 @@ class Combiner:
         self._is_alone = values.scheduled.target.kind == "cpu"
         heuristic = values.scheduled.heuristic
         self._compensated = (
-            isinstance(heuristic, ReductionHeuristic)
-            and heuristic.chunk > 0
-            and not heuristic.inner
+            isinstance(heuristic, ReductionHeuristic) and heuristic.chunk > 0
         )
         self._is_shared = (
             isinstance(heuristic, ReductionHeuristic) and heuristic.is_shared

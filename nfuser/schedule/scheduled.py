@@ -90,8 +90,8 @@ class ReductionHeuristic:
     them, those that keep their parts exchange what they fold and go on with it. They
     wait for each other, so they all run at once, and take ``rounds`` rows each; a
     multiprocessor then holds ``blocks`` of them at least. A CPU adds up at most
-    ``chunk`` elements before it adds their sum to the row's (0: all at once); across
-    memory, where each lane adds up a column, it keeps what rounding takes away instead.
+    ``chunk`` elements before it adds their sum to the row's (0: all at once), or one
+    across memory, where each lane adds up a column; what rounding takes away is kept.
     ``packed`` accesses go in packets, all others element by element. Where
     ``fold_threads`` is 0 the numbers of threads are ``knobs``, as ``splits`` and
     ``rounds`` are where they are 0: they are given at each launch by ``geometry``,
