@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Pointwise, Reduce, ReduceOp, results, sources
+from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.bounded import bounded
@@ -344,20 +344,26 @@ class _Builder:
     ) -> fold.State:
         """Return what elements are added to: the sum of a chunk, where there are any.
 
-        It begins anew in each step along the row and is added to ``state`` after it.
+        It begins anew in each step along the row and is added to ``state`` after it,
+        which keeps what rounding takes away.
         """
-        heuristic = self.scheduled.heuristic
-        is_sum = reduce.op is ReduceOp.SUM and reduce.source.dtype.is_float
-        chunk = getattr(heuristic, "chunk", 0)
-        if not (chunk and is_sum) or len(state) == 2:
+        if not fold.is_compensated(reduce, state) or not self.nest.lane_reduces:
             return state
         tile = self.values.tile
-        (zero,), (total,) = fold.initial(reduce), state
+        (zero,) = fold.initial(reduce)
         assert tile is not None
-        assert isinstance(total, Var)
         part = Var(zero.dtype, reduce.result)
         tile.stmts.append(Let(part, zero))
-        after.append(Let(total, Call("add", (total, part), zero.dtype)))
+
+        def emit(value: Value) -> Var:
+            made = Var(value.dtype)
+            after.append(Let(made, value))
+            return made
+
+        joined = fold.combined(reduce, state, [part], emit, reassociate=False)
+        for place, value in zip(state, joined, strict=True):
+            assert isinstance(place, Var)
+            after.append(Let(place, value))
         return [part]
 
     def _folds_lanes(self, reduce: Reduce) -> bool:

@@ -100,7 +100,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         splits=parts,
         wide_index=True,
         chunk=chunk if is_chunked else 0,
-        compensated=is_chunked and not shape.inner,
+        compensated=is_chunked,
         streams=streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
     )

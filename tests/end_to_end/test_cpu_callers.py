@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import nfuser
 from nfuser.config import override
+from nfuser.device.reuse import POOL, size_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,3 +124,25 @@ def test_mapped_inputs_are_read_and_left_alone(mode: str, tmp_path: Path) -> Non
     mapped = np.load(path, mmap_mode=mode)  # pyright: ignore[reportArgumentType]
     np.testing.assert_array_equal(nfuser.fuse(softmax)(mapped), nfuser.fuse(softmax)(x))
     np.testing.assert_array_equal(np.load(path), x)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_chain_takes_its_output_and_little_else(threads: int) -> None:
+    def chain(x: Any, y: Any) -> Any:
+        for _ in range(8):
+            x = x * y + np.abs(x)
+        return np.tanh(x) - softmax(y)
+
+    x, y = (np.random.default_rng(k).random((1000, 1000)) for k in range(2))
+    with override(num_threads=threads):
+        f = nfuser.fuse(chain)
+        f(x, y)
+        POOL.clear()
+        tracemalloc.start()
+        try:
+            result = f(x, y)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    # The memory of an output is up to an eighth larger than the output.
+    assert result.nbytes <= peak <= size_class(result.nbytes) + (1 << 20) * threads

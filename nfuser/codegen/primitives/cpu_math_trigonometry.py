@@ -194,7 +194,8 @@ def sin(x: Value, *, bounded: bool = False) -> Value:
     result = _negate_where(select(odd, sides.cosine, sides.sine), angle.quadrant)
     sign = bits(x) ^ bits(absolute(x))
     result = from_bits(bits(result) ^ sign)
-    return select(absolute(x) < precision_of(x).tiny, x, result)
+    # A bounded one rounds to itself where it is tiny.
+    return result if bounded else select(absolute(x) < precision_of(x).tiny, x, result)
 
 
 def cos(x: Value, *, bounded: bool = False) -> Value:
