@@ -94,19 +94,12 @@ def _ptx(
     cc: tuple[int, int],
     launch_bounds: int | tuple[int, ...] | None,
 ) -> str:
-    from numba import cuda
-
     from nfuser.codegen.abridge_cuda import abridge
+    from nfuser.codegen.kernel_passes_cuda import compile_ptx
 
     function, keywords = load_function(source_text, entry, abridge)
-    ptx, _ = cuda.compile(
-        function,
-        _arguments(signature),
-        cc=cc,
-        device=False,
-        abi="numba",
-        launch_bounds=launch_bounds or keywords.get("launch_bounds"),
-    )
+    bounds = launch_bounds or keywords.get("launch_bounds")
+    ptx = compile_ptx(function, _arguments(signature), cc, bounds)
     mangled = _ENTRY.search(ptx)
     if mangled is None:
         raise CompileError(f"the PTX of {entry} has no entry")
