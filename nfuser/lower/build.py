@@ -31,8 +31,8 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.lower.landing import Prefetch, land_rows, prefetch
 from nfuser.lower.parameters import host_scalars
-from nfuser.lower.prefetch import Prefetch, prefetch
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
@@ -178,7 +178,9 @@ class _Builder:
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
         values = self.values
-        if heuristic.is_persistent:
+        if heuristic.as_stored:
+            self.shared_bytes = land_rows(values, self._roots_of_passes())
+        elif heuristic.is_persistent:
             for key in kept_values(values, self._roots_of_passes()):
                 size = heuristic.steps * (
                     values.lane_size if self.scheduled.target.kind == "cuda" else 1
@@ -268,6 +270,10 @@ class _Builder:
             values.emit_all(self._in_steps(ahead.taken))
             self.ahead = self._if_another_turn(self._in_steps(ahead.following))
             self.shared_bytes = ahead.shared_bytes
+            early = ()
+        if values.landed and early:
+            values.emit_all(self._in_steps(early))
+            values.emit(AwaitCopies())
             early = ()
         values.row.stmts.extend(self._in_steps(early, body))
 

@@ -83,7 +83,9 @@ class ReductionHeuristic:
     once. ``splits`` blocks share one row: a looped one leaves the end to the last of
     them, those that keep their parts exchange what they fold and go on with it. They
     wait for each other, so they all run at once, and take ``rounds`` rows each; a
-    multiprocessor then holds ``blocks`` of them at least. A CPU adds up at most
+    multiprocessor then holds ``blocks`` of them at least. Where ``as_stored``, a block
+    keeps what it reads in shared memory as it was, and computes all else again in each
+    pass: two bytes an element, and no registers. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once); across
     memory, where each lane adds up a column, it keeps what rounding takes away instead.
     ``packed`` accesses go in packets, all others element by element. Where
@@ -108,6 +110,7 @@ class ReductionHeuristic:
     threads: int = 0
     flight: int = 1
     blocks: int = 0
+    as_stored: bool = False
     rounds: int = 1
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
@@ -166,6 +169,7 @@ class ReductionHeuristic:
 
     def __str__(self) -> str:
         form = f"kept in {self.steps} steps" if self.is_persistent else "looped"
+        form += " as stored" if self.as_stored else ""
         way = "inner" if self.inner else "outer"
         threads, splits = f"{self.fold_threads}x{self.keep_threads}", str(self.splits)
         if self.is_flexible:
