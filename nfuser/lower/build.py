@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Pointwise, Reduce, ReduceOp, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
+from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
     AwaitCopies,
@@ -39,14 +41,14 @@ from nfuser.lower.stage import Stager
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.scheduled import ReductionHeuristic, Scheduled
 
 if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.nest import Leaf
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.schedule.scheduled import Schedule
 
 BOUND_NAMES = {
     Binding.BLOCK_X: "bx",
@@ -58,17 +60,24 @@ BOUND_NAMES = {
 _CLEARING = 2000  # number of a loop made here; those of nests and combiners are smaller
 
 
-def lower(scheduled: Scheduled) -> Kernel:
+def lower(scheduled: Schedule) -> Kernel:
     """Return the kernel that runs ``scheduled``."""
-    return _Builder(scheduled).kernel()
+    if isinstance(scheduled, Scheduled):
+        return _Builder(scheduled).kernel()
+    common = Common()
+    return joined(
+        scheduled, [_Builder(p, common).kernel() for p in side_by_side(scheduled)]
+    )
 
 
 class _Builder:
-    def __init__(self, scheduled: Scheduled) -> None:
+    def __init__(self, scheduled: Scheduled, common: Common | None = None) -> None:
+        self.common = common or Common()
         self.scheduled = scheduled
         self.fusion, self.space = scheduled.fusion, scheduled.space
         self.nest = scheduled.nest
         self.values = Values(scheduled)
+        self.values.integers = self.common.integers
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
@@ -85,13 +94,15 @@ class _Builder:
         for argument in self.fusion.arguments:
             tensor = argument.result
             if argument.by_value:
-                var = Var(tensor.dtype.compute, tensor)
-                self.values.parameters[tensor] = var
+                self.values.parameters[tensor] = self.common.parameter(tensor)
         for tensor in memory_tensors(self.fusion):
-            role = "in" if tensor in inputs else "out"
-            buffer = Buffer(tensor.dtype, tensor, role)
+            if tensor in inputs:
+                buffer = self.common.source(tensor)
+                self.values.buffers[tensor] = buffer
+            else:
+                buffer = Buffer(tensor.dtype, tensor, "out")
+                self.outputs[tensor] = buffer
             declared.append(buffer)
-            (self.values.buffers if role == "in" else self.outputs)[tensor] = buffer
         return declared
 
     def _depths(self) -> dict[TensorView, int]:
@@ -117,13 +128,14 @@ class _Builder:
         items = self.nest.leaf(Binding.UNROLLED) if is_flat else None
         if items is not None:
             once = items.extent is sc.const(1)
+            body = self._in_bounds(body, items, inside=True)
             body = body if once else (For(items.index, items.extent, body),)
             body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
         elif is_flat:
-            for bound in self.nest.kept_bounds:
-                body = guarded(sc.less(bound.index, bound.extent), body)
             rows = self.nest.leaf(Binding.SERIAL)
             body = body if rows is None else (For(rows.index, rows.stop, body),)
+        if is_flat:
+            body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         body = (*self.values.allocations(), *body)
@@ -151,6 +163,23 @@ class _Builder:
             launch,
             self.scheduled.is_wide,
         )
+
+    def _in_bounds(
+        self, body: tuple[Stmt, ...], items: Leaf | None, *, inside: bool
+    ) -> tuple[Stmt, ...]:
+        """Guard what runs once a thread, or ``inside`` the loop over its ``items``.
+
+        Items whose surplus repeats the last element have their stores guarded alone.
+        """
+        for bound in self.nest.kept_bounds:
+            if items is not None and bound.is_clamped:
+                continue
+            moves = items is not None and items.index in scalar_walk.loops_in(
+                bound.index
+            )
+            if moves == inside:
+                body = guarded(sc.less(bound.index, bound.extent), body)
+        return body
 
     def _launch(self) -> Launch:
         def extent(binding: Binding) -> Scalar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.schedule.beside import Beside
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
 from nfuser.schedule.scan import Scans
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.scheduled import Rejection, Scheduler
 
-SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans())
+SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())
 
 
 def find_scheduler(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:
