@@ -121,6 +121,7 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "tanh": np.tanh,
+    "tanh_near": np.tanh,
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.bounded import bounded
 from nfuser.lower.combine import Combiner
+from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
     AwaitCopies,
@@ -33,16 +35,20 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.lower.landing import Prefetch, land_rows, prefetch
 from nfuser.lower.parameters import host_scalars
-from nfuser.lower.prefetch import Prefetch, prefetch
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
-from nfuser.lower.streams import Folded, jammed, side_by_side
+from nfuser.lower.streams import Folded, in_pieces, jammed
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+from nfuser.schedule.scheduled import (
+    PointwiseHeuristic,
+    ReductionHeuristic,
+    Scheduled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +57,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.nest import Leaf
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.schedule.scheduled import Schedule
 
 BOUND_NAMES = {
     Binding.BLOCK_X: "bx",
@@ -64,17 +70,24 @@ _CLEARING = 2000  # numbers of loops made here; those of nests and combiners are
 _LANES = 2001
 
 
-def lower(scheduled: Scheduled) -> Kernel:
+def lower(scheduled: Schedule) -> Kernel:
     """Return the kernel that runs ``scheduled``."""
-    return _Builder(scheduled).kernel()
+    if isinstance(scheduled, Scheduled):
+        return _Builder(scheduled).kernel()
+    common = Common()
+    return joined(
+        scheduled, [_Builder(p, common).kernel() for p in side_by_side(scheduled)]
+    )
 
 
 class _Builder:
-    def __init__(self, scheduled: Scheduled) -> None:
+    def __init__(self, scheduled: Scheduled, common: Common | None = None) -> None:
+        self.common = common or Common()
         self.scheduled = scheduled
         self.fusion, self.space = scheduled.fusion, scheduled.space
         self.nest = scheduled.nest
         self.values = Values(scheduled)
+        self.values.integers = self.common.integers
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
@@ -91,13 +104,15 @@ class _Builder:
         for argument in self.fusion.arguments:
             tensor = argument.result
             if argument.by_value:
-                var = Var(tensor.dtype.compute, tensor)
-                self.values.parameters[tensor] = var
+                self.values.parameters[tensor] = self.common.parameter(tensor)
         for tensor in memory_tensors(self.fusion):
-            role = "in" if tensor in inputs else "out"
-            buffer = Buffer(tensor.dtype, tensor, role)
+            if tensor in inputs:
+                buffer = self.common.source(tensor)
+                self.values.buffers[tensor] = buffer
+            else:
+                buffer = Buffer(tensor.dtype, tensor, "out")
+                self.outputs[tensor] = buffer
             declared.append(buffer)
-            (self.values.buffers if role == "in" else self.outputs)[tensor] = buffer
         return declared
 
     def _depths(self) -> dict[TensorView, int]:
@@ -124,13 +139,14 @@ class _Builder:
         items = self.nest.leaf(Binding.UNROLLED) if is_flat else None
         if items is not None:
             once = items.extent is sc.const(1)
+            body = self._in_bounds(body, items, inside=True)
             body = body if once else (For(items.index, items.extent, body),)
             body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
         elif is_flat:
-            for bound in self.nest.kept_bounds:
-                body = guarded(sc.less(bound.index, bound.extent), body)
             rows = self.nest.leaf(Binding.SERIAL)
             body = body if rows is None else (For(rows.index, rows.stop, body),)
+        if is_flat:
+            body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         body = (*self.values.allocations(), *body)
@@ -159,6 +175,23 @@ class _Builder:
             self.scheduled.is_wide,
         )
 
+    def _in_bounds(
+        self, body: tuple[Stmt, ...], items: Leaf | None, *, inside: bool
+    ) -> tuple[Stmt, ...]:
+        """Guard what runs once a thread, or ``inside`` the loop over its ``items``.
+
+        Items whose surplus repeats the last element have their stores guarded alone.
+        """
+        for bound in self.nest.kept_bounds:
+            if items is not None and bound.is_clamped:
+                continue
+            moves = items is not None and items.index in scalar_walk.loops_in(
+                bound.index
+            )
+            if moves == inside:
+                body = guarded(sc.less(bound.index, bound.extent), body)
+        return body
+
     def _launch(self) -> Launch:
         def extent(binding: Binding) -> Scalar:
             leaf = self.nest.leaf(binding)
@@ -185,7 +218,9 @@ class _Builder:
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
         values = self.values
-        if heuristic.is_persistent:
+        if heuristic.as_stored:
+            self.shared_bytes = land_rows(values, self._roots_of_passes())
+        elif heuristic.is_persistent:
             for key in kept_values(values, self._roots_of_passes()):
                 size = heuristic.steps * (
                     values.lane_size if self.scheduled.target.kind == "cuda" else 1
@@ -285,6 +320,10 @@ class _Builder:
             self.ahead = self._if_another_turn(self._in_steps(ahead.following))
             self.shared_bytes = ahead.shared_bytes
             early = ()
+        if values.landed and early:
+            values.emit_all(self._in_steps(early))
+            values.emit(AwaitCopies())
+            early = ()
         values.row.stmts.extend(self._in_steps(early, body))
 
     def _in_streams(
@@ -308,7 +347,7 @@ class _Builder:
         made: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For) and stmt.index is nest.lane.index:
-                parts = side_by_side(stmt, heuristic, folded, self.values)
+                parts = in_pieces(stmt, heuristic, folded, self.values)
                 made += bounded(stmt) if parts == (stmt,) else parts
             else:
                 made.append(stmt)

@@ -364,5 +364,6 @@ class Combiner:
         if not body:
             return ()
         for bound in self.nest.kept_bounds:
-            body = guarded(sc.less(bound.index, bound.extent), body)
+            if bound.is_clamped:
+                body = guarded(sc.less(bound.index, bound.extent), body)
         return body

@@ -49,6 +49,22 @@ def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
     return [k for k in found if _is_worth_keeping(values, k)]
 
 
+def read_again(values: Values, passes: list[list[Key]]) -> list[Key]:
+    """Return the packets of rows that more than one pass reads."""
+    packed = values.scheduled.heuristic.packed
+    seen: set[Key] = set()
+    found: dict[Key, None] = {}
+    for roots in passes:
+        needed = [
+            key
+            for key in _closure(values, roots)
+            if key[0] in values.buffers and values.numbered(key) in packed
+        ]
+        found.update(dict.fromkeys(key for key in needed if key in seen))
+        seen.update(needed)
+    return list(found)
+
+
 def _closure(values: Values, roots: list[Key]) -> list[Key]:
     found = reads(values.scheduled.fusion, list(dict.fromkeys(roots)))
     return [key for key in found if values.place(key).in_tile]

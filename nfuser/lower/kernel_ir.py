@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.schedule.scheduled import Schedule
 
 
 class Memory(Enum):
@@ -320,7 +320,7 @@ class Kernel:
     """A lowered segment: one device function, or one function over a range."""
 
     name: str
-    scheduled: Scheduled
+    scheduled: Schedule
     buffers: tuple[Buffer, ...]
     values: tuple[Var, ...]  # scalars passed by value
     integers: tuple[tuple[Var, Scalar], ...]  # worked out on the host

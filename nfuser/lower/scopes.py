@@ -35,6 +35,7 @@ from nfuser.lower.kernel_ir import (
     Let,
     Memory,
     Stmt,
+    TakePacket,
     Value,
     Var,
 )
@@ -82,6 +83,7 @@ class Scopes:
         self.arrays: list[Array] = []
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
         self._inverses: dict[Key, tuple[Var, ...]] = {}  # of what divides all a row
+        self.landed: dict[Key, TakePacket] = {}  # of these, what lies there as stored
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.staged: dict[Key, Element] = {}  # what lies in a tile, and where
         self.buffers: dict[TensorView, Buffer] = {}

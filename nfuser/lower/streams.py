@@ -56,7 +56,7 @@ class Folded:
     join: str
 
 
-def side_by_side(
+def in_pieces(
     loop: For,
     heuristic: PointwiseHeuristic | ReductionHeuristic,
     folded: Mapping[Var, Folded],

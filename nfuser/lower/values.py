@@ -29,7 +29,9 @@ from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 from nfuser.lower import quotients
 from nfuser.lower.kernel_ir import (
+    AwaitCopies,
     Call,
+    CopyPacket,
     Element,
     For,
     IndexValue,
@@ -142,6 +144,8 @@ class Values(Scopes):
         tensor, point = key
         if self._is_kept(key):
             scope = self.scope_of(self.place(key))
+            if key in self.landed:
+                self.outside_lane.stmts.append(self.landed[key])
             var = Var(tensor.dtype.compute, tensor)
             scope.stmts.append(Let(var, Element(self.kept[key], self.kept_index(key))))
             scope.values[key] = var
@@ -166,6 +170,8 @@ class Values(Scopes):
     def kept_index(self, key: Key) -> Scalar:
         """Return the place of the current step and lane in a kept row."""
         lane = self.lane_index if self.place(key).in_lane else sc.const(0)
+        if key in self.landed:
+            return lane
         if self.scheduled.target.kind == "cuda":
             return self.step_index() * self._lane_extent() + lane
         place = self._row_position()
@@ -407,6 +413,8 @@ class Values(Scopes):
 
     def _load_packet(self, key: Key, point: Point, address: Scalar) -> Var:
         tensor = key[0]
+        if key in self.landed:
+            return self._land_packet(key, address)
         buffer, width = self.buffers[tensor], self.lane_size
         at: Scalar = sc.const(0)
         together = self.nest.leaf(Binding.UNROLLED)
@@ -440,6 +448,23 @@ class Values(Scopes):
         assert self.lane is not None
         var = Var(element.dtype, tensor)
         self.lane.stmts.append(Let(var, element))
+        return var
+
+    def _land_packet(self, key: Key, address: Scalar) -> Var:
+        """Copy a packet to its place in shared memory, and take it from there."""
+        tensor, taken = key[0], self.landed[key]
+        base = address - self.lane_index
+        copy = CopyPacket(
+            taken.source, taken.index, self.buffers[tensor], base, taken.width
+        )
+        if self.early is not None:
+            self.early.append(copy)
+        else:
+            self.outside_lane.stmts += [copy, AwaitCopies()]
+        self.outside_lane.stmts.append(taken)
+        assert self.lane is not None
+        var = Var(taken.array.dtype, tensor)
+        self.lane.stmts.append(Let(var, Element(taken.array, self.lane_index)))
         return var
 
     def _condition(self, c: Scalar, point: Point, is_even: bool) -> Scalar:

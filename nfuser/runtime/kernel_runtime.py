@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.scheduled import Heuristic, Scheduled, Scheduler
+    from nfuser.schedule.scheduled import Heuristic, Schedule, Scheduler
     from nfuser.segment import Segment, Segmented
 
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Lowered:
     """A schedule with its printed kernel."""
 
-    scheduled: Scheduled
+    scheduled: Schedule
     source: Source
 
 
@@ -45,7 +45,7 @@ class CompiledSegment:
     """A segment with its schedule and its kernel."""
 
     segment: Segment
-    scheduled: Scheduled
+    scheduled: Schedule
     source: Source
     executable: object
 

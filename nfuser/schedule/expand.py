@@ -16,6 +16,7 @@ from nfuser.ir.expr import (
     Reduce,
     ReduceOp,
     Slice,
+    Squeeze,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import CAST, POINT_OPS
@@ -30,7 +31,7 @@ def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
     """Write mean and squared deviations as sums.
 
     In two dependent passes where rows are kept or small; else in one: the sums of
-    d and d * d in f64, where d is the distance from the row's first element, which
+    x and d * d in f64, where d is the distance from the row's first element, which
     takes the place of the mean well enough for f32 data.
     """
 
@@ -159,6 +160,13 @@ class _Maker:
         self.exprs.append(ExpandDims(source, made, axes))
         return made
 
+    def squeeze(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
+        """Return ``source`` without ``axes``, which have extent 1."""
+        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
+        made = replace(source, axes=kept)
+        self.exprs.append(Squeeze(source, made, axes))
+        return made
+
     def first(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
         """Read ``source`` at index 0 along ``axes``, which stay with extent 1."""
         one = sc.const(1)
@@ -193,14 +201,14 @@ def _one_pass(expr: Reduce) -> Replacement:
     wide = make.cast(source, DType.F64)
     pilot = make.first(wide, axes)
     distance = make.point("subtract", wide, pilot)
-    total = make.reduce(ReduceOp.SUM, distance, axes)
     squares = make.reduce(
         ReduceOp.SUM, make.point("multiply", distance, distance), axes
     )
+    total = make.reduce(ReduceOp.SUM, wide, axes)
     count = make.count(source, axes, DType.F64)
-    share = make.point("divide", total, count)
-    excess = make.point("multiply", share, total)
+    mean = make.point("divide", total, count)
+    # How far off the pilot was. In f64 even data that differ little have digits left.
+    gap = make.point("subtract", mean, make.squeeze(pilot, axes))
+    excess = make.point("multiply", make.point("multiply", gap, gap), count)
     m2 = make.point("subtract", squares, excess)
-    # Not from the pilot: where that is infinite, so is the mean, and not NaN.
-    mean = make.point("divide", make.reduce(ReduceOp.SUM, wide, axes), count)
     return make.replacement(make.cast(mean, DType.F32), make.cast(m2, DType.F32))

@@ -106,10 +106,14 @@ class Leaf:
 
 @node
 class Bound:
-    """A condition ``index < extent`` that the transforms do not ensure."""
+    """A condition ``index < extent`` that the transforms do not ensure.
+
+    Where the tail is clamped, what lies beyond repeats the last element.
+    """
 
     index: Scalar
     extent: Scalar
+    is_clamped: bool = False
 
 
 @node
@@ -202,7 +206,8 @@ class NestBuilder:
                 case Split(source, outer, inner, factor, tail):
                     at = index[outer] * factor + index[inner]
                     if tail in (Tail.GUARD, Tail.CLAMP):
-                        bounds[source] = Bound(at, source.extent)
+                        is_clamped = tail is Tail.CLAMP
+                        bounds[source] = Bound(at, source.extent, is_clamped)
                     if tail is Tail.CLAMP:
                         at = sc.minimum(at, source.extent - 1)
                     if tail is Tail.SHRINK:

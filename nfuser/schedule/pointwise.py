@@ -29,10 +29,11 @@ from nfuser.schedule.streams import PIECE, WRITING, bypasses, streams
 from nfuser.schedule.weight import PACKET_LIMIT, limited, weight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Access, Facts, Target
     from nfuser.schedule.layout import Groups
     from nfuser.schedule.nest import LoopAxis, Nest
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 CUDA_THREADS = 256
 IN_FLIGHT = 16  # bytes of an output that a thread has under way
 MOST_ITEMS = 8
+LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
+NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
 CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 CPU_TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
 CACHE_LINE = 64  # bytes
@@ -62,7 +65,7 @@ class Pointwise:
         return None
 
     def heuristic(
-        self, fusion: Fusion, facts: Facts
+        self, fusion: Fusion, facts: Facts, *, may_tile: bool = True
     ) -> PointwiseHeuristic | TransposeHeuristic:
         """Group loops that run as one, and widen packets as far as all accesses go."""
         space = _space(fusion)
@@ -71,7 +74,7 @@ class Pointwise:
         loops = ordered(space.kept, found, facts)
         groups = grouped(loops, found, facts)
         wide = needs_wide_index(fusion, facts)
-        if facts.target.kind == "cuda":
+        if facts.target.kind == "cuda" and may_tile:
             tiled = transpose.choose(
                 fusion, space.kept, groups, steps, found, wide, facts
             )
@@ -86,6 +89,8 @@ class Pointwise:
         items, along = _items(fusion, facts, width), -1
         if items == 1 and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
             items, along = shared
+        inside = [space.kept[k].extent for group in groups[along + 1 :] for k in group]
+        blocks = -(-math.prod(map(facts.size, inside)) // (width * CUDA_THREADS))
         is_cpu = facts.target.kind == "cpu"
         across = _across(groups, space.kept, found) if is_cpu else -1
         is_flat = is_cpu and across < 0
@@ -102,22 +107,34 @@ class Pointwise:
             together,
             items,
             along,
-            across,
-            streams(fusion) if is_flat and not is_short else 1,
-            past,
+            in_turn=along >= 0 and blocks >= LEAST_IN_TURN,
+            across=across,
+            streams=streams(fusion) if is_flat and not is_short else 1,
+            bypass=past,
+            near=_near(blocks),
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
-        space = _space(fusion)
+        assert isinstance(heuristic, PointwiseHeuristic | TransposeHeuristic)
         found = strides(fusion, heuristic.patterns)
-        if isinstance(heuristic, TransposeHeuristic):
-            nest, tile = transpose.build(space.kept, heuristic)
-            return Scheduled(fusion, space, nest, found, heuristic, target, tile)
-        assert isinstance(heuristic, PointwiseHeuristic)
-        build = _cuda_nest if target.kind == "cuda" else _cpu_nest
-        nest = build(space.kept, heuristic)
-        return Scheduled(fusion, space, nest, found, heuristic, target)
+        return scheduled(fusion, heuristic, target, found)
+
+
+def scheduled(
+    fusion: Fusion,
+    heuristic: PointwiseHeuristic | TransposeHeuristic,
+    target: Target,
+    strides: Mapping[TensorView, tuple[Scalar, ...]],
+) -> Scheduled:
+    """Build the schedule of ``fusion``, whose tensors lie in memory as given."""
+    space = _space(fusion)
+    if isinstance(heuristic, TransposeHeuristic):
+        nest, tile = transpose.build(space.kept, heuristic)
+        return Scheduled(fusion, space, nest, strides, heuristic, target, tile)
+    build = _cuda_nest if target.kind == "cuda" else _cpu_nest
+    nest = build(space.kept, heuristic)
+    return Scheduled(fusion, space, nest, strides, heuristic, target)
 
 
 def _items(fusion: Fusion, facts: Facts, width: int) -> int:
@@ -138,6 +155,15 @@ def _lanes(groups: Groups, loops: Sequence[LoopIndex], facts: Facts) -> int:
     """Return how many elements a CPU runs through in one piece of work."""
     extents = (facts.size(loops[k].extent) for k in (groups[-1] if groups else ()))
     return min(math.prod(extents), CPU_CHUNK)
+
+
+def _near(blocks: int) -> int:
+    """Return how many neighbours of ``blocks`` run before those they share with.
+
+    Pieces come out even, so that the last of them has hardly a block too many.
+    """
+    pieces = -(-blocks // NEAR_BLOCKS)
+    return -(-blocks // max(pieces, 1))
 
 
 def _across(groups: Groups, loops: Sequence[LoopIndex], found: list[Access]) -> int:
@@ -184,8 +210,15 @@ def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> N
     if heuristic.shared >= 0:
         group = heuristic.shared
         axes[group], item = builder.split(axes[group], heuristic.items, Tail.EXACT)
-        flat = builder.merge(axes)
-        block, thread = builder.split(flat, heuristic.threads, Tail.CLAMP)
+        if heuristic.in_turn:
+            inside = builder.merge(axes[group + 1 :])
+            share = heuristic.near_knob * heuristic.threads
+            piece, part = builder.split(inside, share, Tail.GUARD)
+            near, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+            block = builder.merge([*axes[:group], piece, axes[group], near])
+        else:
+            flat = builder.merge(axes)
+            block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
         builder.bind(block, Binding.BLOCK_X)
         builder.bind(item, Binding.UNROLLED)
     elif heuristic.items == 1:

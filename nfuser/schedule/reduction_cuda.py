@@ -40,6 +40,11 @@ SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers e
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
 SHARE_SPARE = 28  # registers that long unrolled rows take besides
+STORED_LEAST = MAX_THREADS  # that a row would take in registers
+STORED_THREADS = 512  # of a block that keeps a row in shared memory
+STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
+STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
+LIGHT = 4  # weight of what is rather computed in each pass than kept
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
@@ -47,7 +52,7 @@ BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     """Keep rows in a block, else share them, else read them once a pass."""
     width = limited(shape.width(), fusion)
-    if kept := _kept(fusion, shape, width):
+    if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
     shared = None if is_single else _shared(fusion, shape, width)
@@ -90,6 +95,7 @@ def _heuristic(
     flight: int = 1,
     blocks: int = 0,
     is_shared: bool = False,
+    as_stored: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
@@ -112,6 +118,7 @@ def _heuristic(
         threads=threads,
         flight=flight,
         blocks=blocks,
+        as_stored=as_stored,
         rounds=0 if is_shared else 1,
         geometry=geometry,
     )
@@ -212,6 +219,41 @@ def _register_budget(fusion: Fusion, threads: int) -> int:
     # For addresses and what is being computed; quotients are products in f64.
     spare = 44 if is_wide else 36 if "divide" in names else 28
     return min(65536 // max(threads, 256), 192) - spare
+
+
+# -- rows that one block keeps as they are stored --------------------------------------
+
+
+def _kept_as_stored(
+    fusion: Fusion, shape: RowShape, width: int
+) -> ReductionHeuristic | None:
+    """Let a block keep a row of 16-bit floats in shared memory, where one is long.
+
+    Two bytes an element instead of four: a multiprocessor then holds several rows that
+    would fill its registers one by one, and has something to do while one is read.
+    """
+    if not shape.inner or weight(fusion) > LIGHT or is_single_pass(fusion):
+        return None
+    geometry, _ = _geometry(fusion, shape, width, MAX_THREADS)
+    stored = shape.stored_bytes(width)
+    if geometry.fold < STORED_LEAST or stored is None:
+        return None
+    threads = STORED_THREADS
+    steps = shape.steps(threads, width)
+    taken = steps * threads * width * stored + STATES_BYTES
+    blocks = min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+    if blocks < 2:
+        return None
+    return _heuristic(
+        fusion,
+        shape,
+        width,
+        steps=steps,
+        threads=threads,
+        geometry=Geometry(threads, 1, 1),
+        blocks=blocks,
+        as_stored=True,
+    )
 
 
 # -- rows that several blocks keep -----------------------------------------------------

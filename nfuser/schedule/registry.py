@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.schedule.beside import Beside
 from nfuser.schedule.library import Product
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.scheduled import Rejection, Scheduler
     from nfuser.segment import Scheduler as Finder
 
-SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans())
+SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())
 PRODUCT = Product()
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
+from nfuser.schedule.layout import (
+    grouped,
+    is_packed,
+    is_unit,
+    ordered,
+    packed,
+    packet_width,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +70,25 @@ class RowShape:
         ]
         words = sum(max(size, 4) // 4 for size in full) or 1
         return steps * width * words
+
+    def stored_bytes(self, width: int) -> int | None:
+        """Return the bytes of one element of all that rows are read of.
+
+        None where that is not of 16-bit floats, in packets all of it.
+        """
+        lane = self.lane_group()
+        total = 0
+        for access in self.found[len(self.outputs) :]:
+            if not any(access.steps.get(loop, 0) for loop in self.space.kept):
+                continue
+            if not any(access.steps.get(loop, 0) for loop in self.space.reduced):
+                continue
+            if not (access.tensor.dtype.is_half and not access.guards):
+                return None
+            if not is_packed(access, lane, width, self.facts):
+                return None
+            total += access.tensor.dtype.itemsize
+        return total if total and width > 1 else None
 
     def width(self) -> int:
         """Return the packet width along the lane."""

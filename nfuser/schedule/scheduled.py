@@ -41,7 +41,9 @@ class Geometry:
 class PointwiseHeuristic:
     """How a fusion without reductions runs: each thread takes ``items`` packets.
 
-    They follow each other along the group ``shared``, or anyhow where that is -1.
+    They follow each other along the group ``shared``, or anyhow where that is -1. Where
+    ``in_turn``, ``near`` neighbouring blocks along the groups inside it are followed by
+    those that share operands with them; ``near`` is given at the launch.
     A CPU runs in tiles of the last group and the one numbered ``across``, along which
     something lies in memory; -1 where all lies along the last. It walks through
     ``streams`` places of memory at once, and stores past the cache if it is to
@@ -56,9 +58,12 @@ class PointwiseHeuristic:
     packed: Packed = frozenset()
     items: int = 1
     shared: int = -1
+    in_turn: bool = False
     across: int = -1
     streams: int = 1
     bypass: bool = False
+    part: int = 0  # which of several that share a kernel
+    near: int = field(default=1, compare=False)
 
     @property
     def most_threads(self) -> int:
@@ -68,10 +73,16 @@ class PointwiseHeuristic:
     @property
     def knobs(self) -> dict[Scalar, int]:
         """The numbers that are given at the launch."""
-        return {}
+        return {self.near_knob: self.near} if self.in_turn else {}
+
+    @property
+    def near_knob(self) -> Scalar:
+        """The number of near blocks, as kernels know it."""
+        return sc.knob(f"near{self.part}" if self.part else "near")
 
     def __str__(self) -> str:
         items = f", items={self.items}" if self.items > 1 else ""
+        items += " in turn" if self.in_turn else ""
         items += f", across={self.across}" if self.across >= 0 else ""
         items += f", streams={self.streams}" if self.streams > 1 else ""
         items += ", bypass" if self.bypass else ""
@@ -89,7 +100,9 @@ class ReductionHeuristic:
     once. ``splits`` blocks share one row: a looped one leaves the end to the last of
     them, those that keep their parts exchange what they fold and go on with it. They
     wait for each other, so they all run at once, and take ``rounds`` rows each; a
-    multiprocessor then holds ``blocks`` of them at least. A CPU adds up at most
+    multiprocessor then holds ``blocks`` of them at least. Where ``as_stored``, a block
+    keeps what it reads in shared memory as it was, and computes all else again in each
+    pass: two bytes an element, and no registers. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once). Long
     chains of one accumulator are ``compensated``: they keep what rounding takes away.
     ``packed`` accesses go in packets, all others element by element. Where
@@ -117,6 +130,7 @@ class ReductionHeuristic:
     threads: int = 0
     flight: int = 1
     blocks: int = 0
+    as_stored: bool = False
     rounds: int = 1
     streams: int = 1
     bypass: bool = False
@@ -177,6 +191,7 @@ class ReductionHeuristic:
 
     def __str__(self) -> str:
         form = f"kept in {self.steps} steps" if self.is_persistent else "looped"
+        form += " as stored" if self.as_stored else ""
         way = "inner" if self.inner else "outer"
         threads, splits = f"{self.fold_threads}x{self.keep_threads}", str(self.splits)
         if self.is_flexible:
@@ -273,9 +288,35 @@ class TransposeHeuristic:
         )
 
 
-Heuristic: TypeAlias = (
+@value
+class BesideHeuristic:
+    """How computations alike share a launch: each part as if it were alone."""
+
+    parts: tuple[PointwiseHeuristic | TransposeHeuristic, ...]
+
+    @property
+    def wide_index(self) -> bool:
+        """Whether indices need 64 bits; they do in all parts or in none."""
+        return self.parts[0].wide_index
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.parts[0].most_threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {knob: n for part in self.parts for knob, n in part.knobs.items()}
+
+    def __str__(self) -> str:
+        return f"beside({', '.join(map(str, self.parts))})"
+
+
+PartHeuristic: TypeAlias = (
     PointwiseHeuristic | ReductionHeuristic | ScanHeuristic | TransposeHeuristic
 )
+Heuristic: TypeAlias = PartHeuristic | BesideHeuristic
 
 
 @node
@@ -300,7 +341,7 @@ class Scheduled:
     space: Space
     nest: Nest
     strides: Mapping[TensorView, tuple[Scalar, ...]]
-    heuristic: Heuristic
+    heuristic: PartHeuristic
     target: Target
     tile: Tile | None = None
 
@@ -308,6 +349,24 @@ class Scheduled:
     def is_wide(self) -> bool:
         """Whether indices have 64 bits."""
         return self.heuristic.wide_index or self.target.kind == "cpu"
+
+
+@node
+class Joined:
+    """A fusion whose parts run beside each other, each on blocks of its own."""
+
+    fusion: Fusion
+    parts: tuple[Scheduled, ...]
+    heuristic: BesideHeuristic
+    target: Target
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether indices have 64 bits."""
+        return self.parts[0].is_wide
+
+
+Schedule: TypeAlias = Scheduled | Joined
 
 
 class Scheduler(Protocol):
@@ -323,17 +382,20 @@ class Scheduler(Protocol):
         """Choose, from the numbers of one call, what the schedule depends on."""
         ...
 
-    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Schedule:
         """Build the schedule; it depends on nothing but its arguments."""
         ...
 
 
 __all__ = [
+    "BesideHeuristic",
     "Heuristic",
+    "Joined",
     "PointwiseHeuristic",
     "ReductionHeuristic",
     "Rejection",
     "ScanHeuristic",
+    "Schedule",
     "Scheduled",
     "Scheduler",
     "Tile",

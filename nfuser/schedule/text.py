@@ -6,19 +6,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir.text import Names, fusion_lines
+from nfuser.schedule.scheduled import Joined
 
 if TYPE_CHECKING:
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.schedule.nest import Nest
+    from nfuser.schedule.scheduled import Schedule
 
 
-def text(scheduled: Scheduled, names: Names | None = None) -> str:
+def text(scheduled: Schedule, names: Names | None = None) -> str:
     """Render the fusion and the loops it runs in."""
     names = names or Names()
     lines = fusion_lines(scheduled.fusion, names)
-    leaves = [
-        f"{names.scalar(leaf.extent)} @{leaf.binding.value}"
-        for leaf in scheduled.nest.leaves
-    ]
+    parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
     lines.append(f"schedule {scheduled.heuristic}")
-    lines.append(f"  loops [{', '.join(leaves)}]")
+    lines += [f"  loops [{_leaves(part.nest, names)}]" for part in parts]
     return "\n".join(lines) + "\n"
+
+
+def _leaves(nest: Nest, names: Names) -> str:
+    return ", ".join(
+        f"{names.scalar(leaf.extent)} @{leaf.binding.value}" for leaf in nest.leaves
+    )

@@ -63,7 +63,7 @@ NUMBER_BINARY = [
     "multiply",
 ]
 FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
-NEAR = ["divide_near", "reciprocal_near", "exp_near"]
+NEAR = ["divide_near", "reciprocal_near", "exp_near", "tanh_near"]
 INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [
     "to_bool",
@@ -124,8 +124,8 @@ def test_elementwise_primitives_compile_without_spills(kind: str) -> None:
 
 
 def test_near_functions_of_f32_call_nothing() -> None:
-    calls = ["divide_near(x, y)", "reciprocal_near(x)", "exp_near(x)"]
-    lines = stored("float32", calls)
+    calls = [f"{name}(x)" for name in NEAR if name != "divide_near"]
+    lines = stored("float32", ["divide_near(x, y)", *calls])
     p = pointer("float32")
     ptx = build(lines, p, p, p).ptx
     assert "div.full.f32" in ptx

@@ -284,6 +284,18 @@ def test_functions_stay_within_their_error_bounds(dtype: str, arity: int) -> Non
     assert not errors
 
 
+def test_near_tangents_serve_16_bit_floats() -> None:
+    x = tricky("float32")
+    (device,), _ = apply(["tanh_near(x)"], "float32", x, x)
+    wide = np.tanh(x.astype(np.float64))
+    error = np.abs(device - wide)
+    assert (np.isnan(device) == np.isnan(x)).all()
+    number = ~np.isnan(x)
+    assert (error <= np.abs(wide) * 2.0**-14)[number].all()
+    assert (error <= 2.0**-20)[number].all()
+    assert (np.signbit(device) == np.signbit(x))[number].all()
+
+
 @pytest.mark.parametrize(
     ("suffix", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)]
 )

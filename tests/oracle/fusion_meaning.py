@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "exp_near": "exp",
+    "tanh_near": "tanh",
     "divide_near": "divide",
     "reciprocal_near": "reciprocal",
     "atan2": "arctan2",

@@ -19,6 +19,7 @@ from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
 from nfuser.schedule.facts import Facts, Layout, Target
 from nfuser.schedule.registry import find_scheduler
+from nfuser.schedule.scheduled import BesideHeuristic, Scheduled
 from nfuser.segment.segmented import Segment, Segmented
 from tests.hand_built import settle, sizes_of, traced
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.scheduled import Heuristic, Scheduled, Scheduler
+    from nfuser.schedule.scheduled import Heuristic, PartHeuristic, Scheduler
 
 Array = np.ndarray[Any, Any]
 CUDA = Target("cuda")
@@ -57,13 +58,16 @@ class Call:
         assert isinstance(space, Space)
         return self.facts.size(space.loops[loop].extent)
 
-    def heuristic(self) -> Heuristic:
+    def heuristic(self) -> PartHeuristic:
         """Return what the scheduler would choose."""
-        return self.scheduler.heuristic(self.fusion, self.facts)
+        chosen = self.scheduler.heuristic(self.fusion, self.facts)
+        assert not isinstance(chosen, BesideHeuristic)
+        return chosen
 
     def apply(self, heuristic: Heuristic) -> Scheduled:
         """Return the schedule for ``heuristic``."""
         scheduled = self.scheduler.apply(self.fusion, heuristic, CUDA)
+        assert isinstance(scheduled, Scheduled)
         verify_fusion(scheduled.fusion)
         return scheduled
 

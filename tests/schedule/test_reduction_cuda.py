@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nfuser
+from nfuser.host.evaluate import REPORTS
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
 from nfuser.schedule.scheduled import ReductionHeuristic
@@ -56,6 +59,60 @@ def test_a_row_that_a_block_keeps_has_no_other() -> None:
     _, heuristic = _chosen(_softmax, 16384, 4096)
     assert heuristic.is_persistent
     assert not heuristic.is_split
+
+
+HALF_ROW = (8192, 32768)
+
+
+def _chosen_for_halves(function: Callable[..., Any], *shape: int) -> Any:
+    x = np.empty(shape, ml_dtypes.bfloat16)
+    return Call(function, x, computes=False).heuristic()
+
+
+def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
+    heuristic = _chosen_for_halves(_softmax, *HALF_ROW)
+    assert heuristic.as_stored
+    assert heuristic.blocks > 1  # one computes while another reads
+    row = 2 * heuristic.steps * heuristic.most_threads * heuristic.width
+    assert row * heuristic.blocks < CUDA.shared_bytes
+    for function, shape in (
+        (_softmax, (16384, 4096)),  # in registers
+        (_softmax, (8192, 32769)),  # in no packets
+        (lambda x: _softmax(np.tan(np.sin(np.tan(x)))), HALF_ROW),  # dear
+        (lambda x: x.max(axis=1), HALF_ROW),  # read once
+    ):
+        assert not _chosen_for_halves(function, *shape).as_stored, shape
+    assert not _chosen(_softmax, 8192, 32768)[1].as_stored
+
+
+@pytest.mark.parametrize("length", [32768, 24584])
+def test_rows_kept_as_stored_are_read_once(length: int) -> None:
+    x = np.random.default_rng(0).standard_normal((3, length))
+    x = x.astype(ml_dtypes.bfloat16)
+    fused = nfuser.fuse(_softmax, backend="interpret")
+    wanted = _softmax(x.astype(np.float64))
+    np.testing.assert_allclose(fused(x).astype(np.float64), wanted, rtol=2**-8)
+    access = REPORTS[-1].accesses
+    assert access["T0"].elements_read == x.size
+    (kernel,) = fused.kernels(x)
+    assert "as stored" in kernel.schedule
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])
+def test_moments_of_one_pass_bear_an_offset(offset: float) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 3, 4096), np.float32)
+    x += np.float32(offset)
+    x[0, 1, 0] += 100  # a first element that is like no other
+    fused = nfuser.fuse(
+        lambda x: (x.mean(axis=(0, 2)), x.var(axis=(0, 2))), backend="interpret"
+    )
+    wide = x.astype(np.float64)
+    for found, wanted in zip(
+        fused(x), (wide.mean(axis=(0, 2)), wide.var(axis=(0, 2))), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=2e-7, atol=0)
+    (kernel,) = fused.kernels(x)
+    assert "looped" in kernel.schedule
 
 
 def test_a_row_that_no_block_keeps_is_shared() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.schedule import pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,23 @@ def test_rows_share_a_large_operand(heads: int, length: int, items: str) -> None
     schedule = _schedule(_scaled, x, scale)
     assert items in schedule
     assert items or "items" not in schedule
+
+
+@pytest.mark.parametrize("near", [1, 4, 64])
+def test_blocks_take_turns_along_long_rows(
+    near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pointwise, "NEAR_BLOCKS", near)
+    rng = np.random.default_rng(1)
+    for shape in ((4, 520, 32), (2, 2, 1100, 32)):
+        x, scale = rng.random(shape, np.float32), rng.random(shape[-2:], np.float32)
+        fused = nfuser.fuse(_scaled, backend="interpret")
+        np.testing.assert_array_equal(fused(x, scale), x * scale)
+        (kernel,) = fused.kernels(x, scale)
+        assert "items=2 in turn" in kernel.schedule
+        blocks = -(-x.size // (4 * 2 * 256))
+        surplus = x.size // scale.size // 2 * -(-scale.size // (4 * 256 * near))
+        assert blocks <= kernel.grid[0] <= blocks + surplus
 
 
 def test_rows_of_much_computing_share_a_small_operand() -> None:

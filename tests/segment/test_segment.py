@@ -136,7 +136,12 @@ def test_the_reasons_for_a_cut_are_data() -> None:
     (cut,) = segmented.cuts
     assert isinstance(segmented.fusion.definition[cut.producer], Reduce)
     assert {type(r) for r in cut.reasons} == {Rejection}
-    assert [r.scheduler for r in cut.reasons] == ["pointwise", "reduction", "scan"]
+    assert [r.scheduler for r in cut.reasons] == [
+        "pointwise",
+        "reduction",
+        "scan",
+        "beside",
+    ]
     assert "it reduces other axes than the rest" in {r.reason for r in cut.reasons}
     assert str(cut.reasons[0]) == "pointwise: it reduces"
 

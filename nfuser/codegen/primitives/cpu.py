@@ -142,6 +142,7 @@ log1p = _float_unary("log1p", exponential.log1p)
 sinh = _float_unary("sinh", exponential.sinh)
 cosh = _float_unary("cosh", exponential.cosh)
 tanh = _float_unary("tanh", exponential.tanh)
+tanh_near = _float_unary("tanh_near", exponential.tanh)
 asinh = _float_unary("asinh", exponential.asinh)
 acosh = _float_unary("acosh", exponential.acosh)
 atanh = _float_unary("atanh", exponential.atanh)
@@ -300,6 +301,7 @@ __all__ = [
     "tan",
     "tan_bounded",
     "tanh",
+    "tanh_near",
     "to_bool",
     "to_f32",
     "to_f32_odd",

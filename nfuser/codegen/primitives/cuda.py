@@ -117,6 +117,7 @@ from nfuser.codegen.primitives.cuda_math import (
     sqrt,
     tan,
     tanh,
+    tanh_near,
     trunc,
 )
 from nfuser.codegen.primitives.cuda_memory import (
@@ -314,6 +315,7 @@ __all__ = [
     "take_packet_16_bool",
     "tan",
     "tanh",
+    "tanh_near",
     "ticket",
     "to_bool",
     "to_f32",

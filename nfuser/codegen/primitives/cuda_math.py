@@ -112,6 +112,19 @@ def _exp_near(site: Site, x: Value) -> Value:
     return b.fmul(root, root)
 
 
+def _tanh_near(site: Site, x: Value) -> Value:
+    # 1 - 2 / (exp(2x) + 1) is wrong by an ulp of 1: it serves where the result is not
+    # much smaller. Where it is, x differs from it by its cube only.
+    b = site.builder
+    twice = b.fmul(x, ir.Constant(F32, 2 * LOG2_E))
+    grown = site.assembly("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32, [twice])
+    grown = b.fadd(grown, ir.Constant(F32, 1.0))
+    part = site.assembly("rcp.approx.ftz.f32 $0, $1;", "=f,f", F32, [grown])
+    large = b.fma(part, ir.Constant(F32, -2.0), ir.Constant(F32, 1.0))
+    is_small = b.fcmp_ordered("<", magnitude(site, x), ir.Constant(F32, 2.0**-7))
+    return b.select(is_small, x, large)
+
+
 def _logaddexp(site: Site, x: Value, y: Value) -> Value:
     b = site.builder
     kind = site.result
@@ -163,6 +176,7 @@ _SINGLE = frozenset({types.float32})
 divide_near = primitive("divide_near", same(_SINGLE), _divide_near)
 exp_near = primitive("exp_near", same(_SINGLE), _exp_near)
 reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
+tanh_near = primitive("tanh_near", same(_SINGLE), _tanh_near)
 logaddexp = primitive("logaddexp", same(FLOAT), _logaddexp)
 isnan = primitive("isnan", same(FLOAT, types.boolean), _isnan)
 isinf = primitive("isinf", same(FLOAT, types.boolean), _isinf)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copy the next row's packets to shared memory while a block works on this row's.
+"""Copy packets of rows to shared memory as they are stored.
 
+A block copies the next row's while it works on this row's, or keeps a row that is long.
 Every packet has a place of its own for each thread and step, from which the thread that
 copied it takes it: no barrier is needed.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.lower.keep import read_again
 from nfuser.lower.kernel_ir import (
     Array,
     CopyPacket,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
+    from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
 
@@ -76,6 +79,24 @@ def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | No
     if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
         return None
     return Prefetch(tuple(first), tuple(following), tuple(taken), size)
+
+
+def land_rows(values: Values, passes: list[list[Key]]) -> int:
+    """Keep what several ``passes`` read in shared memory; return the bytes it takes."""
+    width = values.lane_size
+    slots = values.scheduled.heuristic.most_threads * _steps(values)
+    landings: dict[DType, Array] = {}
+    size = 0
+    for key in read_again(values, passes):
+        dtype = key[0].dtype
+        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
+        landings[dtype] = landing
+        at = _slot(values) * width + size // dtype.itemsize
+        array = values.array(dtype.compute, width)
+        values.kept[key] = array
+        values.landed[key] = TakePacket(array, sc.const(0), landing, at, width)
+        size += slots * width * dtype.itemsize
+    return size
 
 
 def _steps(values: Values) -> int:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computations alike share a launch, each on blocks of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import nfuser
+from asv_bench.compare.workloads.rope import rope_pair
+from nfuser.codegen.compile_cuda import compile_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+BACKENDS = ("interpret", "cpu")
+
+
+def _scaled(x: Array, y: Array, scale: Array) -> tuple[Array, Array]:
+    return x * scale, y * scale
+
+
+def _turned(x: Array, y: Array, scale: Array) -> tuple[Array, Array]:
+    return x.swapaxes(1, 2) + scale, y.swapaxes(1, 2) + scale
+
+
+def _by_number(x: Array, y: Array, number: float) -> tuple[Array, Array]:
+    return x * number, y * number
+
+
+def _random(*shape: int) -> Array:
+    return np.random.default_rng(len(shape)).random(shape, np.float32)
+
+
+def _assert_one_kernel(
+    function: Callable[..., Any], backend: str, *given: Any, kernels: int = 1
+) -> str:
+    fused = nfuser.fuse(function, backend=backend)
+    for found, wanted in zip(fused(*given), function(*given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    made = fused.kernels(*given)
+    assert len(made) == kernels
+    return made[0].schedule
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("heads", [(4, 2), (2, 4), (3, 2), (1, 5)])
+def test_arrays_of_different_extents(backend: str, heads: tuple[int, int]) -> None:
+    x, y = _random(2, heads[0], 300, 32), _random(1, heads[1], 300, 32)
+    schedule = _assert_one_kernel(_scaled, backend, x, y, _random(300, 32))
+    assert schedule.startswith("beside(")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_each_part_lies_in_memory_its_own_way(backend: str) -> None:
+    x, y = _random(2, 64, 96), _random(3, 64, 96)
+    turned = y.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+    for pair in ((x, y), (x, turned), (turned, x)):
+        _assert_one_kernel(_turned, backend, *pair, _random(96, 64))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_parts_share_a_number_of_the_call(backend: str) -> None:
+    _assert_one_kernel(_by_number, backend, _random(5, 40), _random(7, 40), 2.5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_kernel_serves_all_extents(backend: str) -> None:
+    fused = nfuser.fuse(_scaled, backend=backend)
+    for rows, others in ((3, 5), (70, 2), (8, 8), (2, 3000)):
+        x, y, scale = _random(rows, 8, 64), _random(others, 8, 64), _random(8, 64)
+        for found, wanted in zip(fused(x, y, scale), _scaled(x, y, scale), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert fused.cache_info().runtimes <= 2  # an odd number of rows has one of its own
+
+
+def _added(x: Array, y: Array, scale: Array) -> tuple[Array, Array]:
+    return x * scale, y + scale
+
+
+def _scaled_twice(x: Array, y: Array, scale: Array) -> tuple[Array, Array]:
+    return x * scale, y * scale * scale
+
+
+def _summed(x: Array, y: Array, scale: Array) -> tuple[Array, Array]:
+    return x * scale, (y * scale).sum(0)
+
+
+@pytest.mark.parametrize("function", [_added, _scaled_twice, _summed])
+def test_what_is_not_alike_stays_apart(function: Callable[..., Any]) -> None:
+    fused = nfuser.fuse(function, backend="interpret")
+    given = _random(3, 40), _random(5, 40), _random(40)
+    for found, wanted in zip(fused(*given), function(*given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert len(fused.kernels(*given)) == 2
+
+
+def test_queries_and_keys_are_turned_in_one_launch_without_spills() -> None:
+    q, k, table = (
+        np.empty(shape, ml_dtypes.bfloat16)
+        for shape in ((1, 32, 2048, 128), (1, 8, 2048, 128), (2048, 128))
+    )
+    fused = nfuser.fuse(rope_pair, backend="interpret")
+    (kernel,) = fused.kernels(q, k, table, table)
+    made = compile_cuda(kernel.source, kernel.name, kernel.signature)
+    assert (made.spills, made.local_bytes) == (0, 0)
+    assert made.registers <= 64
