@@ -331,8 +331,9 @@ class _Builder:
     ) -> list[Stmt]:
         """Let the lane loops of a CPU go through several places of memory at once."""
         nest, heuristic = self.nest, self.scheduled.heuristic
+        is_cpu = self.scheduled.target.kind == "cpu"
         runs_along = self.levels == 0 or nest.lane_reduces
-        if nest.lane is None or not runs_along:
+        if nest.lane is None or not (is_cpu and runs_along):
             return list(body)
         if not isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic):
             return list(body)

@@ -162,7 +162,7 @@ def product(name: str) -> Callable[[Writer], None]:
     """Return the step of a product of matrices; ``linear`` has the second turned."""
 
     def step(w: Writer) -> None:
-        term = w.pick("if", (1, 3))
+        term = w.pick("f", (1, 3))  # torch multiplies no integers on a GPU
         inner, dtype = term.array.shape[-1], term.array.dtype
         shape = (w.dice.choice((1, 3, 5)), inner)
         weights = np.asarray(w.data.integers(0, 5, shape), dtype)
