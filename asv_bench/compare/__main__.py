@@ -39,6 +39,7 @@ def pin(threads: int | None) -> None:
     os.sched_setaffinity(0, cores)
     for name in THREADS:
         os.environ[f"{name}_NUM_THREADS"] = str(len(cores))
+    os.environ["JAX_PLATFORMS"] = "cpu"
     # Threads that spin after a call would slow down whoever has the next turn.
     os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
