@@ -17,6 +17,7 @@ from nfuser.lower.combine import Combiner
 from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import kept_values
 from nfuser.lower.kernel_ir import (
+    BOUND_NAMES,
     AwaitCopies,
     Buffer,
     Call,
@@ -59,13 +60,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Schedule
 
-BOUND_NAMES = {
-    Binding.BLOCK_X: "bx",
-    Binding.BLOCK_Y: "by",
-    Binding.THREAD_X: "tx",
-    Binding.THREAD_Y: "ty",
-    Binding.PARALLEL: "row",
-}
 _CLEARING = 2000  # numbers of loops made here; those of nests and combiners are smaller
 _LANES = 2001
 

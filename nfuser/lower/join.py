@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.lower.kernel_ir import Buffer, Kernel, Launch, Stmt, Var, guarded
+from nfuser.lower.kernel_ir import (
+    BOUND_NAMES,
+    Buffer,
+    Kernel,
+    Launch,
+    Stmt,
+    Var,
+    guarded,
+)
 from nfuser.lower.parameters import host_scalars
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding, Leaf, Nest
@@ -75,7 +83,7 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel]) -> Kernel:
         begin = end
     first = kernels[0]
     is_cuda = scheduled.target.kind == "cuda"
-    launch = first.launch
+    launch, name = first.launch, BOUND_NAMES[_blocks(scheduled.parts[0].nest).binding]
     return Kernel(
         first.name,
         scheduled,
@@ -83,7 +91,7 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel]) -> Kernel:
         tuple(dict.fromkeys(v for k in kernels for v in k.values)),
         tuple(dict.fromkeys(x for k in kernels for x in k.integers)),
         host_scalars(body, prepare_divisions=is_cuda and not scheduled.is_wide),
-        ((block, first.bound[0][1]), *first.bound[1:]),
+        ((block, name), *(b for b in first.bound if b[1] != name)),
         tuple(body),
         (),
         Launch(
@@ -97,11 +105,17 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel]) -> Kernel:
 
 
 def _buffers(scheduled: Joined, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
-    """Return the buffers of all parts in the order of the whole fusion's tensors."""
+    """Return the buffers of all parts in the order of the whole fusion's tensors.
+
+    An argument that no part reads has a buffer all the same.
+    """
     found: dict[TensorView | None, list[Buffer]] = {}
     for buffer in dict.fromkeys(b for k in kernels for b in k.buffers):
         found.setdefault(buffer.tensor, []).append(buffer)
-    return tuple(found[t].pop(0) for t in memory_tensors(scheduled.fusion))
+    return tuple(
+        found[t].pop(0) if t in found else Buffer(t.dtype, t, "in")
+        for t in memory_tensors(scheduled.fusion)
+    )
 
 
 def _all_blocks(scheduled: Joined) -> sc.LoopIndex:

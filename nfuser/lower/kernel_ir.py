@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.base import node
 from nfuser.ir.scalar import Const
+from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
@@ -297,6 +298,15 @@ class Scratch:
 
     buffer: Buffer
     size: Scalar
+
+
+BOUND_NAMES = {
+    Binding.BLOCK_X: "bx",
+    Binding.BLOCK_Y: "by",
+    Binding.THREAD_X: "tx",
+    Binding.THREAD_Y: "ty",
+    Binding.PARALLEL: "row",
+}
 
 
 @node

@@ -68,7 +68,7 @@ class FusionKernelRuntime:
     >>> cache = nfuser.FusionExecutorCache(fd.fusion)
     >>> runtime = cache.kernel_runtime_for([np.ones(3, np.float32)])
     >>> [str(h) for h in runtime.heuristics]
-    ['pointwise(width=1, threads=256)']
+    ['pointwise(width=1, threads=256, streams=2)']
     >>> runtime is cache.kernel_runtime_for([np.ones(999, np.float32)])
     True
     """

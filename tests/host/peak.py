@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from nfuser.host.program import Allocate, CallProgram, Free, Launch, Part
+from nfuser.host.program import Allocate, CallProgram, Free, Launch, Matmul, Part
 
 if TYPE_CHECKING:
     from nfuser.host.program import Slot
@@ -29,15 +29,13 @@ def measured(program: CallProgram) -> int:
 
 
 def reference(program: CallProgram) -> int:
-    """Return the most bytes alive at once, from first to last use by a kernel.
+    """Return the most bytes alive at once, from first to last use.
 
-    It looks at launches only; outputs live on, and those without a launch are empty.
+    It looks at launches and products only; outputs live on, and those that none of them
+    writes are empty.
     """
-    launches = [s for s in program.body if isinstance(s, Launch)]
-    used = [
-        {a.slot for a in s.arguments if isinstance(a, Part)} - {*program.inputs}
-        for s in launches
-    ]
+    uses = [_slots(s) for s in program.body if isinstance(s, Launch | Matmul)]
+    used = [slots - {*program.inputs} for slots in uses]
     first: dict[Slot, int] = {}
     last: dict[Slot, int] = {}
     for k, slots in enumerate(used):
@@ -52,3 +50,9 @@ def reference(program: CallProgram) -> int:
         ),
         default=0,
     )
+
+
+def _slots(stmt: Launch | Matmul) -> set[Slot]:
+    if isinstance(stmt, Matmul):
+        return {stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result}
+    return {a.slot for a in stmt.arguments if isinstance(a, Part)}
