@@ -191,6 +191,7 @@ class FreshProcess:
     param_names = ("function", "arrays", "cache")
     number = 1
     warmup_time = 0.0
+    folder = ""  # of a set-up that went on
 
     def setup(self, function: str, arrays: str, cache: str) -> None:
         if arrays == "cuda":
@@ -201,7 +202,7 @@ class FreshProcess:
         fresh_process.measure("nfuser", function, arrays, self.folder)
 
     def teardown(self, function: str, arrays: str, cache: str) -> None:
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def track_seconds_beyond_library(
         self, function: str, arrays: str, cache: str
