@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.device.libraries import Device, Library, module
+from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from nfuser.dtypes import DType
 
 
 _SIDES: dict[tuple[Library, Device, int], Any] = {}  # streams of the process
@@ -63,10 +62,15 @@ class Arrays:
         return self.module.asarray(made) if out is None else out
 
     def matmul(self, lhs: Any, rhs: Any, dtype: DType, out: Any) -> Any:
-        """Multiply matrices; NumPy is slow with 16-bit floats, and adds in 32 bits."""
-        if self.library is Library.NUMPY and dtype.is_half:
-            made = np.matmul(lhs.astype(np.float32), rhs.astype(np.float32))
-            made = np.asarray(made).astype(dtype.numpy)
+        """Multiply matrices; NumPy is slow with 16-bit floats, and adds in 32 bits.
+
+        CuPy multiplies stacks of matrices of all dtypes but bfloat16.
+        """
+        is_stack = max(lhs.ndim, rhs.ndim) > 2
+        is_refused = self.library is Library.CUPY and dtype is DType.BF16 and is_stack
+        if is_refused or (self.library is Library.NUMPY and dtype.is_half):
+            made = self.module.matmul(lhs.astype(np.float32), rhs.astype(np.float32))
+            made = self.module.asarray(made).astype(dtype.numpy)
             return made if out is None else self.copy(made, out)
         made = self.module.matmul(lhs, rhs, **({} if out is None else {"out": out}))
         return self.module.asarray(made) if out is None else out

@@ -511,6 +511,8 @@ def less(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
         return const(int(gap.value < 0))
     if lies_below(as_scalar(lhs), as_scalar(rhs)):
         return const(1)
+    if is_natural(gap):
+        return const(0)
     return _binary(Op.LT, as_scalar(lhs), as_scalar(rhs))
 
 

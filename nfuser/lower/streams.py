@@ -17,6 +17,7 @@ from nfuser.lower.kernel_ir import (
     Call,
     FindLine,
     For,
+    If,
     IndexValue,
     Let,
     Load,
@@ -111,6 +112,7 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
         return (outer,)
     groups = outer.stop // count
     group = sc.loop_index(_GROUP, groups)
+    left = _rest(outer, groups * count)
     inner: list[Stmt] = []
     for loop in outer.body:
         assert isinstance(loop, For)
@@ -119,7 +121,8 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
             for k in range(count)
         )
         inner.append(For(loop.index, loop.stop, sum(turns, ())))
-    return For(group, groups, tuple(inner)), _rest(outer, groups * count)
+    every_group = For(group, groups, tuple(inner))
+    return (every_group,) if left.stop is sc.const(0) else (every_group, left)
 
 
 def gathers(body: tuple[Stmt, ...]) -> bool:
@@ -200,7 +203,8 @@ def _changed(item: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]
         made = names.get(item, item)
     elif isinstance(item, tuple):
         parts = cast("tuple[Any, ...]", item)
-        made = tuple(_changed(part, indices, names) for part in parts)
+        changed = (_changed(part, indices, names) for part in parts)
+        made = tuple(x for part in changed for x in _settled(part))
     elif isinstance(item, PARTS):
         held = {f.name: getattr(item, f.name) for f in fields(cast("Any", item))}
         made = replace(
@@ -208,3 +212,14 @@ def _changed(item: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]
             **{n: _changed(part, indices, names) for n, part in held.items()},
         )
     return made
+
+
+def _settled(item: Any) -> tuple[Any, ...]:
+    """Return what stands for ``item``, whose condition the new indices may decide."""
+    match item:
+        case If(sc.Const() as known, body):
+            return body if known.value else ()
+        case IndexValue(sc.Const() as known, dtype) if dtype.is_bool:
+            return (Number(bool(known.value), dtype),)
+        case _:
+            return (item,)

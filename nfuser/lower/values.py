@@ -294,14 +294,8 @@ class Values(Scopes):
 
         A quotient of what is negative has none; the guard says where nobody reads it.
         """
-        divided = (
-            isinstance(x, sc.Binary)
-            and x.op in (sc.Op.FLOORDIV, sc.Op.MOD)
-            and not sc.is_natural(x.lhs)
-            for x in scalar_walk.every(scalars)
-        )
         let = Let(var, value)
-        if not (point.guard and any(divided)):
+        if not (point.guard and _risky(scalars)):
             return (let,)
         return (Let(var, Number(0, var.dtype)), *self._guarded(point, (let,)))
 
@@ -365,7 +359,8 @@ class Values(Scopes):
     def _made_elsewhere(self, key: Key, is_packet: bool) -> Key | None:
         """Return the read that is made exactly where that of ``key`` is not.
 
-        A CPU's vectors would have to be gathered from an address that is chosen.
+        A CPU's vectors would have to be gathered from an address that is chosen, and a
+        quotient that has a meaning for one of the two only cannot be a part of both.
         """
         other = self.exclusive.get(key)
         if other is None or self.scheduled.target.kind != "cuda":
@@ -376,8 +371,10 @@ class Values(Scopes):
             or self.place(other) != self.place(key)
         ):
             return None
-        agrees = self._goes_in_packets(other, self.address(*other)) == is_packet
-        return other if agrees else None
+        elsewhere = self.address(*other)
+        if _risky([self.address(*key)]) != _risky([elsewhere]):
+            return None
+        return other if self._goes_in_packets(other, elsewhere) == is_packet else None
 
     def _joined(
         self, key: Key, other: Key, address: Scalar, is_packet: bool
@@ -490,6 +487,17 @@ class Values(Scopes):
         self.row.stmts.append(loop)
         self.tile, self.lane = outer
         self.row.values[key] = Element(array, self.lane_index)
+
+
+def _risky(scalars: list[Scalar]) -> set[Scalar]:
+    """Return what is divided in ``scalars`` and may be negative."""
+    return {
+        x.lhs
+        for x in scalar_walk.every(scalars)
+        if isinstance(x, sc.Binary)
+        and x.op in (sc.Op.FLOORDIV, sc.Op.MOD)
+        and not sc.is_natural(x.lhs)
+    }
 
 
 def _both(a: Value, b: Value) -> Value:

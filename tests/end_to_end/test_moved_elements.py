@@ -60,6 +60,16 @@ def _each_lane_at_its_own_place(x: Array) -> Array:
     return np.take_along_axis(x, (x % n) - n, axis=0)
 
 
+def _fold_over_parts_of_one(x: Array) -> Array:
+    return np.concatenate([-x, x], axis=-1).prod(axis=1)
+
+
+def _halves_of_a_turned_matrix(x: Array) -> Array:
+    flat = np.reshape(x[::-1], -1)
+    third = flat.shape[0] // 3
+    return flat * 0.5 + np.concatenate([-flat[third:], flat[:third]]) * 2
+
+
 CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_to_literal_sizes, np.arange(2.0)),
     (_to_quotients, np.arange(27.0).reshape(1, 3, 9)),
@@ -71,6 +81,8 @@ CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_complex_parts, np.arange(3) * (1 - 2j)),
     (_each_lane_at_its_own_place, np.arange(6).reshape(3, 2) * 5),
     (_fold_of_nothing, np.ones((0, 2))),
+    (_fold_over_parts_of_one, np.array([[3.0], [-2.0]])),
+    (_halves_of_a_turned_matrix, np.arange(32.0).reshape(16, 2)),
 ]
 
 
