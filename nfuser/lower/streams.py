@@ -219,6 +219,8 @@ def _settled(item: Any) -> tuple[Any, ...]:
     match item:
         case If(sc.Const() as known, body):
             return body if known.value else ()
+        case If(body=()) | For(body=()):
+            return ()
         case IndexValue(sc.Const() as known, dtype) if dtype.is_bool:
             return (Number(bool(known.value), dtype),)
         case _:

@@ -7,6 +7,7 @@ through a third.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -251,10 +252,9 @@ class _Cutter:
         segments: list[Segment] = []
         # Backwards: whether a group must store something depends on later ones.
         for group in reversed(groups):
-            piece = self._piece(group, wanted)
-            if piece is not None:
-                segments.append(piece)
-                wanted.update(piece.inputs)
+            pieces = self._pieces(group, wanted)
+            segments.extend(reversed(pieces))
+            wanted.update(t for piece in pieces for t in piece.inputs)
         segments.reverse()
         stored = {t for s in segments for t in s.inputs}
         cuts = tuple(Cut(t, r) for t, r in self.cuts.items() if t in stored)
@@ -278,26 +278,36 @@ class _Cutter:
             raise AssertionError(message)
         return done
 
-    def _piece(self, group: _Group, wanted: set[TensorView]) -> Segment | None:
+    def _pieces(self, group: _Group, wanted: set[TensorView]) -> tuple[Segment, ...]:
         """Return the segment of ``group``, storing only what is ``wanted``.
 
-        What is cheap to compute again from arguments is computed again.
+        What is cheap to compute again from arguments is computed again. What is left of
+        a group when others do so may have no scheduler: it is cut like a program.
         """
         outputs = [t for e in group.exprs for t in results(e) if t in wanted]
         if not outputs:
-            return None
+            return ()
         exprs = [
             e for e in live_exprs(outputs, self._definitions(group)) if not _is_free(e)
         ]
         cloned = self._with_cheap_producers(exprs)
+        made: Fusion | None = None
         for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
             made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))
             made = Fusion(made.name, made.exprs, outputs)
             found = self.find(made)
             if not isinstance(found, tuple):
-                return Segment(made, tuple(a.result for a in made.arguments), found)
-        message = "a group of a segmentation has no scheduler"
-        raise AssertionError(message)
+                inputs = tuple(a.result for a in made.arguments)
+                return (Segment(made, inputs, found),)
+        assert made is not None
+        if len(exprs) == len(self.group_of):
+            message = "a group of a segmentation has no scheduler"
+            raise AssertionError(message)
+        cut = _Cutter(made, self.find, self.should_merge).run()
+        self.cuts.update((c.producer, c.reasons) for c in cut.cuts)
+        return tuple(
+            replace(s, fusion=_named(s.fusion, made.name)) for s in cut.segments
+        )
 
     def _definitions(self, group: _Group) -> dict[TensorView, Expr]:
         own = set(group.exprs)
@@ -358,10 +368,10 @@ def _numbered(segments: list[Segment]) -> list[Segment]:
     if len(segments) == 1:
         return segments
     return [
-        Segment(
-            Fusion(f"{s.fusion.name}_{k}", s.fusion.exprs, s.fusion.outputs),
-            s.inputs,
-            s.scheduler,
-        )
+        replace(s, fusion=_named(s.fusion, f"{s.fusion.name}_{k}"))
         for k, s in enumerate(segments)
     ]
+
+
+def _named(fusion: Fusion, name: str) -> Fusion:
+    return Fusion(name, fusion.exprs, fusion.outputs)

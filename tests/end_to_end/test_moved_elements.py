@@ -64,6 +64,11 @@ def _fold_over_parts_of_one(x: Array) -> Array:
     return np.concatenate([-x, x], axis=-1).prod(axis=1)
 
 
+def _fold_over_turned_parts_of_one(x: Array) -> Array:
+    turned = x[2::-1]
+    return np.concatenate([turned, turned, turned], axis=0).sum(axis=(0, -1))
+
+
 def _halves_of_a_turned_matrix(x: Array) -> Array:
     flat = np.reshape(x[::-1], -1)
     third = flat.shape[0] // 3
@@ -82,6 +87,7 @@ CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_each_lane_at_its_own_place, np.arange(6).reshape(3, 2) * 5),
     (_fold_of_nothing, np.ones((0, 2))),
     (_fold_over_parts_of_one, np.array([[3.0], [-2.0]])),
+    (_fold_over_turned_parts_of_one, np.array([[[1.5], [-4.0]]])),
     (_halves_of_a_turned_matrix, np.arange(32.0).reshape(16, 2)),
 ]
 
@@ -95,4 +101,19 @@ def test_elements_are_where_numpy_has_them(
     for _ in range(2):
         found, expected = fused(x), function(x)
         assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_what_is_left_of_a_kernel_may_be_cut_again(backend: str) -> None:
+    """The last kernel computes the product again, and the roll runs over other axes."""
+
+    def program(x: Array, y: Array, n: int) -> tuple[Array, ...]:
+        taken = np.take(x, (y.astype(np.int64) % x.shape[0]) - x.shape[0])
+        rolled = np.roll(y, n)
+        return taken, (rolled * y)[:, -2], rolled
+
+    x, y = np.arange(4.0), np.arange(8, dtype=np.uint64).reshape(4, 2)
+    fused = nfuser.fuse(program, backend=backend)
+    for found, expected in zip(fused(x, y, 2), program(x, y, 2), strict=True):
         np.testing.assert_array_equal(found, expected)
