@@ -28,8 +28,12 @@ from numba.cuda.flags import CUDAFlags
 from numba.cuda.types import void
 from numba.cuda.utils import numba_target_override
 
+from nfuser.codegen.call_types import CallTypes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_CALL_TYPES = CallTypes()
 
 
 class _Compiler(compiler.CUDACompiler):
@@ -62,10 +66,11 @@ def compile_ptx(
     flags.error_model = "numpy"
     flags.nvvm_options = {"fastmath": False, "opt": 3 if config.OPT else 0}
     flags.compute_capability = cc
-    target = cuda_target.target_context
-    with global_compiler_lock, numba_target_override():
+    target, context = cuda_target.target_context, cuda_target.typing_context
+    known = _CALL_TYPES.known_to(context)
+    with global_compiler_lock, numba_target_override(), known:
         made = compiler.compile_extra(
-            cuda_target.typing_context,
+            context,
             target,
             function,
             arguments,

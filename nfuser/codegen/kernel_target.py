@@ -32,10 +32,13 @@ from numba.core.target_extension import (
     target_registry,
 )
 
+from nfuser.codegen.call_types import CallTypes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NAME = "nfuser"
+_CALL_TYPES = CallTypes()
 
 
 class _Context(CPUContext):
@@ -97,9 +100,10 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
     flags.noalias = True
     flags.nrt = False
     target = _Dispatcher.targetdescr
-    with global_compiler_lock, target_override(_NAME):
+    context = target.typing_context
+    with global_compiler_lock, target_override(_NAME), _CALL_TYPES.known_to(context):
         made = compiler.compile_extra(
-            target.typing_context,
+            context,
             target.target_context,
             function,
             arguments,

@@ -127,6 +127,10 @@ def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Sca
         if x in by:
             done[x] = by[x]
             continue
+        parts = children(x)
+        if parts and all(done[part] is part for part in parts):
+            done[x] = x
+            continue
         match x:
             case Poly(terms):
                 total: Scalar = sc.const(0)

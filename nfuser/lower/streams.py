@@ -194,24 +194,23 @@ def _block(
     return (For(each, each.extent, tuple(inside)), *after)
 
 
-def _changed(item: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]) -> T:
-    """Return ``item`` with other indices and variables in it."""
-    made: Any = item
-    if isinstance(item, _SCALARS):
-        (made,) = scalar_walk.substitute([cast("Scalar", item)], indices)
-    elif isinstance(item, Var):
-        made = names.get(item, item)
-    elif isinstance(item, tuple):
-        parts = cast("tuple[Any, ...]", item)
-        changed = (_changed(part, indices, names) for part in parts)
-        made = tuple(x for part in changed for x in _settled(part))
-    elif isinstance(item, PARTS):
-        held = {f.name: getattr(item, f.name) for f in fields(cast("Any", item))}
-        made = replace(
-            cast("Any", item),
-            **{n: _changed(part, indices, names) for n, part in held.items()},
-        )
-    return made
+def _changed(body: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]) -> T:
+    """Return ``body`` with other indices and variables in it."""
+    every_one = list(dict.fromkeys(scalars_in((body,))))
+    new = scalar_walk.substitute(every_one, indices)
+    return _rebuilt(body, {**dict(zip(every_one, new, strict=True)), **names})
+
+
+def _rebuilt(item: Any, by: Mapping[Any, Any]) -> Any:
+    if isinstance(item, (*_SCALARS, Var)):
+        return by.get(item, item)
+    if isinstance(item, tuple):
+        parts = (_rebuilt(part, by) for part in cast("tuple[Any, ...]", item))
+        return tuple(x for part in parts for x in _settled(part))
+    if isinstance(item, PARTS):
+        held = {f.name: getattr(item, f.name) for f in fields(item)}
+        return replace(item, **{n: _rebuilt(part, by) for n, part in held.items()})
+    return item
 
 
 def _settled(item: Any) -> tuple[Any, ...]:

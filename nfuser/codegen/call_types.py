@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How Numba typed a call: kernels make few kinds of calls, each very many times."""
+
+# Numba carries few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from numba.core import types
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_MOST = 10_000  # numbers that a source spells out are types, so there is no end of them
+
+
+class CallTypes:
+    """Signatures by function and types of arguments.
+
+    To find one Numba tries the rules that a function has one by one: half the time of a
+    compilation.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    @contextmanager
+    def known_to(self, context: Any) -> Generator[None]:
+        """Let ``context`` of typing ask here first; under Numba's lock only."""
+        find, lookup = context._resolve_user_function_type, context._lookup_global
+
+        def resolve(func: Any, args: Any, kws: Any, *rest: Any) -> Any:
+            function = func if isinstance(func, types.Type) else lookup(func)
+            if kws or not isinstance(function, types.Function):
+                return find(func, args, kws, *rest)
+            key = (function, args)
+            found = self._known.get(key)
+            if found is None:
+                signature = find(func, args, kws, *rest)
+                if signature is None:
+                    return None
+                if len(self._known) >= _MOST:
+                    self._known.clear()
+                found = signature, function.get_impl_key(signature)
+                self._known[key] = found
+            signature, implementation = found
+            # Another context of this process may have put its own there.
+            function._impl_keys[signature.args] = implementation
+            return signature
+
+        context._resolve_user_function_type = resolve
+        try:
+            yield
+        finally:
+            del context._resolve_user_function_type
