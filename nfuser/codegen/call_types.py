@@ -32,18 +32,15 @@ class CallTypes:
     @contextmanager
     def known_to(self, context: Any) -> Generator[None]:
         """Let ``context`` of typing ask here first; under Numba's lock only."""
-        find, lookup = context._resolve_user_function_type, context._lookup_global
+        find = types.Function.get_call_type
 
-        def resolve(func: Any, args: Any, kws: Any, *rest: Any) -> Any:
-            function = func if isinstance(func, types.Type) else lookup(func)
-            if kws or not isinstance(function, types.Function):
-                return find(func, args, kws, *rest)
+        def get_call_type(function: Any, asking: Any, args: Any, kws: Any) -> Any:
+            if kws or asking is not context:
+                return find(function, asking, args, kws)
             key = (function, args)
             found = self._known.get(key)
             if found is None:
-                signature = find(func, args, kws, *rest)
-                if signature is None:
-                    return None
+                signature: Any = find(function, asking, args, kws)
                 if len(self._known) >= _MOST:
                     self._known.clear()
                 found = signature, function.get_impl_key(signature)
@@ -53,8 +50,9 @@ class CallTypes:
             function._impl_keys[signature.args] = implementation
             return signature
 
-        context._resolve_user_function_type = resolve
+        # Lowering asks functions for what typing has found, so their class has to know.
+        types.Function.get_call_type = get_call_type
         try:
             yield
         finally:
-            del context._resolve_user_function_type
+            types.Function.get_call_type = find
