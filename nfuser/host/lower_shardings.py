@@ -168,7 +168,7 @@ class _Lowering:
             message = f"what is written twice has no sharding{st.line_of(stmt)}"
             raise UnsupportedError(message)
         given = [self.lies[t] for t in st.reads(stmt)]
-        chosen = plan(stmt, given, self.wanted.get(result))
+        chosen = plan(stmt, given, self.wanted.get(result), self.ranks)
         new = [
             self._as(t, sharding, stmt)
             for t, sharding in zip(st.reads(stmt), chosen.sources, strict=True)

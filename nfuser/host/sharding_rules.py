@@ -33,7 +33,10 @@ class Plan:
 
 
 def plan(
-    stmt: st.Statement, given: Sequence[Sharding], wanted: Sharding | None
+    stmt: st.Statement,
+    given: Sequence[Sharding],
+    wanted: Sharding | None,
+    ranks: int,
 ) -> Plan:
     """Return how ``stmt`` runs where what it reads lies as ``given``.
 
@@ -46,21 +49,24 @@ def plan(
     given = [REPLICATED if s.owner is not None else s for s in given]
     if wanted is not None and wanted.owner is not None:
         wanted = None
-    return _spread(stmt, given, wanted)
+    return _spread(stmt, given, wanted, ranks)
 
 
 def _spread(
-    stmt: st.Statement, given: Sequence[Sharding], wanted: Sharding | None
+    stmt: st.Statement,
+    given: Sequence[Sharding],
+    wanted: Sharding | None,
+    ranks: int,
 ) -> Plan:
     match stmt:
         case st.Set() | st.Unary() | st.Binary():
             return _pointwise(stmt, given, wanted)
         case st.Launch():
-            return _launch(stmt, given, wanted)
+            return _launch(stmt, given, wanted, ranks)
         case st.Reduce(name, source, axes):
             return _reduce(name, source, axes, given[0])
         case st.Matmul():
-            return _matmul(stmt, given, wanted)
+            return _matmul(stmt, given, wanted, ranks)
         case st.Communicate():
             return _exchanged(stmt, given[0])
         case st.Permute() | st.Reshape() | st.Select() | st.Slice():
@@ -130,7 +136,10 @@ def _pointwise(
 
 
 def _launch(
-    stmt: st.Launch, given: Sequence[Sharding], wanted: Sharding | None
+    stmt: st.Launch,
+    given: Sequence[Sharding],
+    wanted: Sharding | None,
+    ranks: int,
 ) -> Plan:
     """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
     replicated = Plan((REPLICATED,) * len(given), REPLICATED)
@@ -150,7 +159,8 @@ def _launch(
             for slot, x in enumerate(stmt.operands)
             if isinstance(x, TensorView)
         ]
-        ways.append(Plan(tuple(needs), Sharding(axis)))
+        if _have_parts(st.reads(stmt), needs, ranks):
+            ways.append(Plan(tuple(needs), Sharding(axis)))
     has_parts = any(s.axis is not None for s in given)
 
     def cost(way: Plan) -> tuple[int, bool]:
@@ -159,6 +169,18 @@ def _launch(
         return exchanges, (way.result == REPLICATED) is has_parts
 
     return min(ways, key=cost)
+
+
+def _have_parts(
+    tensors: Sequence[TensorView], needs: Sequence[Sharding], ranks: int
+) -> bool:
+    """Tell whether axes may have as many equal parts as there are ranks."""
+    axes = [
+        t.shape[s.axis]
+        for t, s in zip(tensors, needs, strict=True)
+        if s.axis is not None
+    ]
+    return not any(isinstance(x, Const) and x.value % ranks for x in axes)
 
 
 def _part(tensor: TensorView, axis: int | None) -> Sharding:
@@ -215,7 +237,10 @@ def _gathered() -> Plan:
 
 
 def _matmul(
-    stmt: st.Matmul, given: Sequence[Sharding], wanted: Sharding | None
+    stmt: st.Matmul,
+    given: Sequence[Sharding],
+    wanted: Sharding | None,
+    ranks: int,
 ) -> Plan:
     lhs, rhs, result = stmt.lhs, stmt.rhs, stmt.result
     left, right = given
@@ -232,6 +257,7 @@ def _matmul(
     for axis in range(max(0, result.ndim - 2)):
         needs = (_batch(lhs, result, axis), _batch(rhs, result, axis))
         ways.append((needs, Sharding(axis)))
+    ways = [w for w in ways if _have_parts((lhs, rhs), w[0], ranks)]
     ways.append(((REPLICATED, REPLICATED), REPLICATED))
 
     def cost(way: tuple[tuple[Sharding, Sharding], Sharding]) -> int:

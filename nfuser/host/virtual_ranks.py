@@ -153,7 +153,7 @@ class Rank:
         if kind in ("allgather", "gather"):
             return np.concatenate(given, axes[0])
         if kind in ("broadcast", "scatter"):
-            return given[ends[0]]
+            return given[ends[0]].copy()  # each rank may let go of its own
         if not (fold := fold_of(kind)):
             message = f"{kind} is no exchange between ranks"
             raise ArgumentError(message)

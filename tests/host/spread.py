@@ -15,6 +15,7 @@ import numpy as np
 
 import nfuser
 import nfuser.host.statements as st
+from nfuser.host.insert_frees import insert_frees
 from nfuser.host.lower_shardings import lower_shardings
 from nfuser.host.sharding import REPLICATED, Sharding
 from nfuser.host.virtual_ranks import VirtualRanks, spread, whole
@@ -74,7 +75,7 @@ class Case:
             spread(x, self.shardings.get(_tensor(given), default), self.mesh)
             for given, x in zip(self.program.inputs, self.arrays, strict=True)
         ]
-        evaluator = nfuser.HostIrEvaluator(self.lowered)
+        evaluator = nfuser.HostIrEvaluator(insert_frees(self.lowered))
         ranks = VirtualRanks(prod(self.mesh))
         with np.errstate(invalid="ignore"):
             made = ranks.run(
@@ -233,7 +234,7 @@ def _numbers(x: TensorView) -> list[Any]:
 
 def _meet(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     try:
-        return np.broadcast_shapes(a, b) if len(a) + len(b) < 7 else None
+        return np.broadcast_shapes(a, b) if a == b or len(a) + len(b) < 7 else None
     except ValueError:
         return None
 

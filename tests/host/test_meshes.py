@@ -200,6 +200,15 @@ def test_gathers_in_another_order_stay_two() -> None:
     assert both == (first, second)
 
 
+def test_an_axis_without_equal_parts_is_not_split() -> None:
+    hc = nfuser.HostIrContainer()
+    x, w = hc.define_tensor([1, 8]), hc.define_tensor([8, 8])
+    hc.add_output(hc.matmul(x, w))
+    case = Case(hc, {x: Sharding(partial="sum")}, [array(1, 8), array(8, 8)])
+    assert case.collectives() == ["allreduce_sum"]
+    case.check()
+
+
 def test_data_and_model_are_split_at_once() -> None:
     hc = nfuser.HostIrContainer("mlp")
     x, w, v = (hc.define_tensor(shape) for shape in ([-1, 8], [8, 16], [16, 8]))
@@ -312,4 +321,6 @@ def test_a_broadcast_by_hand() -> None:
     )
     for made in found:
         np.testing.assert_array_equal(made, np.ones(2, "f4"))
+    # A rank that lets go of its array leaves the others theirs.
+    assert not np.may_share_memory(found[0], found[2])
     assert "T1: f32[n0] = broadcast(T0, rank=1)" in text(hc.program())
