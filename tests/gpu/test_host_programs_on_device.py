@@ -16,6 +16,7 @@ from nfuser.errors import HostError
 from nfuser.host.assign_streams import assign_streams
 from nfuser.host.frame import Frame
 from nfuser.host.lower_streams import lower_streams
+from nfuser.host.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,3 +253,17 @@ def test_a_fusion_bound_to_streams_gives_the_same_bits() -> None:
             torch.testing.assert_close(
                 evaluator.run([given])[0].cpu(), want, rtol=0, atol=0
             )
+
+
+@LIBRARIES
+def test_a_timeline_has_the_times_of_the_device(library: str) -> None:
+    timeline = Timeline()
+    given = _array(library, np.ones((4, 1_000_000), np.float32))
+    nfuser.HostIrEvaluator(_chain(0)).run([given], timeline=timeline)
+    rows = range(5)  # the caller's stream, and four of the loop
+    assert {e["tid"] for e in timeline.events} > set(rows)
+    on_device = [e for e in timeline.events if e["tid"] in rows]
+    assert sum("set" in e["name"] for e in on_device) == 4
+    assert all(0 < e["dur"] < 1e5 for e in on_device)
+    host = [e for e in timeline.events if e["tid"] not in rows]
+    assert min(e["ts"] for e in on_device) > min(e["ts"] for e in host) - 1e3

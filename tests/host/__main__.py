@@ -17,6 +17,7 @@ def _parsed() -> argparse.Namespace:
     choices = ["interpret", "cpu"]
     parser.add_argument("--backend", choices=choices, default="interpret")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    parser.add_argument("--ranks", action="store_true", help="programs over meshes")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -31,9 +32,10 @@ def main() -> int:
     given = _parsed()
     if given.worker:
         start, stop = map(int, given.worker.split(":"))
-        work(Task(given.backend, start, stop))
+        work(Task(given.backend, start, stop, given.ranks))
         return 0
-    task = Task(given.backend, given.seed, given.seed + given.programs)
+    stop = given.seed + given.programs
+    task = Task(given.backend, given.seed, stop, given.ranks)
     if given.programs == 1:
         results = iter([run_one(task, given.seed)])
     else:

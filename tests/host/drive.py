@@ -9,17 +9,19 @@ import traceback
 from dataclasses import asdict, dataclass, replace
 
 from tests.host.programs import check
+from tests.host.spread import TOLERANCE, random_case
 
 CHUNK = 25  # programs a process: on the CPU one may take seconds to compile
 
 
 @dataclass(frozen=True)
 class Task:
-    """The programs ``start`` up to ``stop`` on a backend."""
+    """The programs ``start`` up to ``stop`` on a backend, or on virtual ranks."""
 
     backend: str
     start: int
     stop: int
+    ranks: bool = False
 
     def part(self, start: int, stop: int) -> Task:
         """Return the task of some of the programs."""
@@ -28,7 +30,8 @@ class Task:
     def command(self) -> list[str]:
         """Return what to give Python for a worker."""
         spelled = f"{self.start}:{self.stop}"
-        return ["-m", "tests.host", "--backend", self.backend, "--worker", spelled]
+        command = ["-m", "tests.host", "--backend", self.backend, "--worker", spelled]
+        return command + ["--ranks"] * self.ranks
 
     def parsed(self, line: str) -> Result:
         """Return what a worker printed."""
@@ -41,6 +44,7 @@ class Task:
     def described(self, index: int, what: str) -> str:
         """Say what is wrong with a program, and how to see it again."""
         again = f"--seed {index} --programs 1 --backend {self.backend}"
+        again += " --ranks" * self.ranks
         return f"program {index} (python -m tests.host {again}):\n{what}"
 
 
@@ -56,6 +60,9 @@ class Result:
 def run_one(task: Task, index: int) -> Result:
     """Check a program."""
     try:
+        if task.ranks:
+            random_case(index).check(TOLERANCE)
+            return Result(index)
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))

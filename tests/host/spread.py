@@ -105,6 +105,7 @@ def _guessed(part: Any, want: Any) -> Sharding:
 
 # -- random programs ---------------------------------------------------------
 
+TOLERANCE = 1e-9  # for f64
 _MESHES = ((4,), (2, 2), (2, 3), (3, 1, 2))
 _SIZES = (12, 24)  # each has equal parts on all of these meshes
 

@@ -22,7 +22,7 @@ from nfuser.host.sharding import REPLICATED, Sharding
 from nfuser.host.verify import verify
 from nfuser.host.virtual_ranks import VirtualRanks
 from nfuser.ir.tensor import tensor
-from tests.host.spread import Case, array, random_case, text
+from tests.host.spread import TOLERANCE, Case, array, random_case, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,7 +242,7 @@ def test_an_owner_along_one_dimension() -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_give_what_one_rank_gives(seed: int) -> None:
-    random_case(seed).check(1e-9)
+    random_case(seed).check(TOLERANCE)
 
 
 # -- what is refused ---------------------------------------------------------
