@@ -46,6 +46,11 @@ def lower_shardings(
     A program for one dimension is spread over the next one: there its exchanges are
     operations like others.
     """
+    for stmt in program.body:
+        if isinstance(stmt, st.Communicate):
+            line = st.line_of(stmt)
+            message = f"{stmt.kind}: an exchange is not spread over ranks{line}"
+            raise UnsupportedError(message)
     mesh = (ranks,) if isinstance(ranks, int) else tuple(ranks)
     layouts = {t: _layout(s, mesh) for t, s in shardings.items()}
     guards: Guards = {}

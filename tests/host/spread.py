@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from math import prod
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from nfuser.ir.scalar import Const
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
 
     Layout = Sharding | Sequence[Sharding]
@@ -110,6 +112,19 @@ _MESHES = ((4,), (2, 2), (2, 3), (3, 1, 2))
 _SIZES = (12, 24)  # each has equal parts on all of these meshes
 
 
+@cache
+def _fusions() -> list[Fusion]:
+    """Return what needs rows, columns, or one element for one of its results."""
+    made: list[Fusion] = []
+    for axis in (0, 1, None):
+        with nfuser.FusionDefinition() as fd:
+            x = fd.define_tensor(shape=[-1, -1], dtype=nfuser.DataType.Double)
+            y = fd.ops.sin(x)
+            fd.add_output(y if axis is None else fd.ops.cumsum(y, axis))
+        made.append(fd.fusion)
+    return made
+
+
 class _Writer:
     """Writes a program of which some tensors shall lie in random ways."""
 
@@ -171,6 +186,7 @@ class _Writer:
         shape = self.extents[x]
         kinds = [self._unary, self._unary, self._binary, self._binary, self._matmul]
         kinds += [self._reduce, self._move, self._move] if shape else []
+        kinds += [self._launch] if len(shape) == 2 else []
         self.dice.choice(kinds)(x, shape)
 
     def _unary(self, x: TensorView, shape: tuple[int, ...]) -> None:
@@ -188,6 +204,10 @@ class _Writer:
         met = _meet(shape, self.extents[y])
         assert met is not None
         self._add(self.hc.binary(name, x, y), met)
+
+    def _launch(self, x: TensorView, shape: tuple[int, ...]) -> None:
+        fusion = self.dice.choice(_fusions())
+        self._add(self.hc.launch(fusion, x), shape)
 
     def _matmul(self, x: TensorView, shape: tuple[int, ...]) -> None:
         for y in self.dice.sample(self.pool, len(self.pool)):

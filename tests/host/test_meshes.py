@@ -260,6 +260,8 @@ def test_layouts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="not made partial sum"):
         lower_shardings(program, {x: ROWS, made: Sharding(partial="sum")}, 2)
     case = Case(hc, {x: (ROWS, ROWS), made: (REPLICATED,) * 2}, [array(8, 8)], (2, 2))
+    with pytest.raises(UnsupportedError, match="an exchange is not spread"):
+        lower_shardings(case.lowered, {}, (2, 2))
     evaluator = nfuser.HostIrEvaluator(case.lowered)
     with pytest.raises(HostError, match="a program for 2x2 ranks was run by 3"):
         VirtualRanks(3).run(
