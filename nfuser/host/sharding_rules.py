@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import nfuser.host.statements as st
 from nfuser.errors import UnsupportedError
 from nfuser.host.callee import fusion_of
-from nfuser.host.fusion_axes import input_axes
+from nfuser.host.fusion_axes import folded_axes, input_axes
 from nfuser.host.rules import fold_of
 from nfuser.host.sharding import REPLICATED, Sharding
 from nfuser.ir.base import value
@@ -142,31 +142,41 @@ def _launch(
     ranks: int,
 ) -> Plan:
     """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
-    replicated = Plan((REPLICATED,) * len(given), REPLICATED)
+    ways = [Plan((REPLICATED,) * len(given), REPLICATED)]
     fusion = fusion_of(stmt.function)
-    wanted_axis = 0 if wanted is None else wanted.axis
-    if fusion is None or wanted_axis is None:
-        return replicated
-    axes = range(stmt.results[0].ndim) if wanted is None else (wanted_axis,)
-    ways = [replicated]
+    if fusion is None:
+        return ways[0]
+    axes = [*range(stmt.results[0].ndim)] if wanted is None else [wanted.axis]
+    found = list(folded_axes(fusion))
+    ends = [Sharding(partial=fold) for fold, _ in found]
+    parts = [slots for _, slots in found]
     for axis in axes:
+        if axis is None:
+            continue
         try:
-            found = input_axes(fusion, [axis])
+            parts.append(input_axes(fusion, [axis]))
+            ends.append(Sharding(axis))
         except UnsupportedError:
             continue
-        needs = [
-            _part(x, found.get(slot))
+    for slots, end in zip(parts, ends, strict=True):
+        needs = tuple(
+            _part(x, slots.get(slot))
             for slot, x in enumerate(stmt.operands)
             if isinstance(x, TensorView)
-        ]
+        )
         if _have_parts(st.reads(stmt), needs, ranks):
-            ways.append(Plan(tuple(needs), Sharding(axis)))
+            ways.append(Plan(needs, end))
     has_parts = any(s.axis is not None for s in given)
 
-    def cost(way: Plan) -> tuple[int, bool]:
+    def cost(way: Plan) -> tuple[int, bool, bool]:
         pairs = zip(given, way.sources, strict=True)
-        exchanges = sum(lies not in (need, REPLICATED) for lies, need in pairs)
-        return exchanges, (way.result == REPLICATED) is has_parts
+        before = sum(lies not in (need, REPLICATED) for lies, need in pairs)
+        after = way.result not in (wanted, REPLICATED)
+        if wanted is None:
+            after = bool(way.result.partial)
+        # What is exchanged after a fold is smaller than what went into it.
+        is_folded = bool(way.result.partial)
+        return before + after, not is_folded, (way.result == REPLICATED) is has_parts
 
     return min(ways, key=cost)
 
@@ -208,7 +218,7 @@ def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
         case st.Binary("add" | "subtract") if len(sums) == 2:
             return Plan(tuple(given), given[0])
         case st.Binary("multiply") if len(sums) == 1:
-            rest = all(s.partial or s == REPLICATED for s in given)
+            rest = all(s in (sums[0], REPLICATED) for s in given)
             return Plan(tuple(given), sums[0]) if rest else None
         case st.Binary("divide" | "true_divide", lhs) if len(sums) == 1:
             numerator = isinstance(lhs, TensorView) and given[0].partial

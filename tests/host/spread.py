@@ -122,7 +122,10 @@ def _fusions() -> list[Fusion]:
             y = fd.ops.sin(x)
             fd.add_output(y if axis is None else fd.ops.cumsum(y, axis))
         made.append(fd.fusion)
-    return made
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], dtype=nfuser.DataType.Double)
+        fd.add_output(fd.ops.sum(fd.ops.sin(x), 0))
+    return [*made, fd.fusion]
 
 
 class _Writer:
@@ -207,7 +210,8 @@ class _Writer:
 
     def _launch(self, x: TensorView, shape: tuple[int, ...]) -> None:
         fusion = self.dice.choice(_fusions())
-        self._add(self.hc.launch(fusion, x), shape)
+        made = self.hc.launch(fusion, x)
+        self._add(made, shape if made.ndim == 2 else shape[1:])
 
     def _matmul(self, x: TensorView, shape: tuple[int, ...]) -> None:
         for y in self.dice.sample(self.pool, len(self.pool)):

@@ -177,7 +177,9 @@ def _shares(x: Any) -> Any:
         (_shares, COLUMNS, ["all_to_all"]),
         (lambda x: x.T.cumsum(axis=0) + 1, ROWS, []),
         (lambda x: x.sum(axis=0), COLUMNS, []),
-        (lambda x: x.sum(axis=0), ROWS, ["all_to_all"]),
+        (lambda x: x.sum(axis=0), ROWS, ["allreduce_sum"]),
+        (lambda x: np.exp(x).max(axis=1, keepdims=True), COLUMNS, ["allreduce_max"]),
+        (lambda x: x.mean(axis=0), ROWS, ["all_to_all"]),
         (lambda x: x / x.shape[0], ROWS, ["all_to_all"]),
         (lambda x: (x - x.mean()).sum(axis=1), ROWS, ["allgather"]),
     ],
@@ -188,6 +190,20 @@ def test_launches_run_on_parts_where_they_may(
     made = _launched(function, lies, array(8, 12))
     assert made.collectives() == kinds
     made.check()
+
+
+def test_parts_of_different_folds_are_not_multiplied() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([3]), hc.define_tensor([3])
+    hc.add_output(hc.binary("multiply", x, y))
+    lies = {x: Sharding(partial="sum"), y: Sharding(partial="max")}
+    lowered = lower_shardings(hc.program(), lies, 2)
+    a, b = ([array(3), array(3)] for _ in range(2))
+    evaluator = nfuser.HostIrEvaluator(lowered)
+    for (made,) in VirtualRanks(2).run(
+        lambda r: evaluator.run([a[r.rank], b[r.rank]], communicator=r)
+    ):
+        np.testing.assert_array_equal(made, (a[0] + a[1]) * np.maximum(*b))
 
 
 def test_what_cannot_be_spread_is_refused() -> None:
