@@ -38,7 +38,7 @@ def _host(array: Any) -> Any:
 
 def _chain(*axes: int | None) -> nfuser.HostProgram:
     hc = nfuser.HostIrContainer("chain")
-    last = hc.define_tensor([-1, -1])
+    last = hc.define_tensor([-1, -1, -1])
     bindings: dict[Any, int] = {}
     for axis in axes:
         last = hc.unary("exp", hc.binary("multiply", last, -0.5))
@@ -52,7 +52,7 @@ def _chain(*axes: int | None) -> nfuser.HostProgram:
 @LIBRARIES
 @pytest.mark.parametrize("axes", [(0,), (0, 0), (0, None, 0), (0, 1, 0)])
 def test_streams_change_no_bit(library: str, axes: tuple[int | None, ...]) -> None:
-    x = np.random.default_rng(0).normal(size=(37, 100_000)).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=(37, 41, 2500)).astype(np.float32)
     given = _array(library, x)
     (want,) = nfuser.HostIrEvaluator(_chain(*[None] * len(axes))).run([given])
     for streams in (1, 4):
@@ -204,7 +204,7 @@ def test_a_fault_leaves_the_stream_of_the_caller() -> None:
     mine = torch.cuda.Stream()
     with torch.cuda.stream(mine):
         before = torch.cuda.memory_allocated()
-        with pytest.raises(HostError, match="OutOfMemoryError"):
+        with pytest.raises(HostError, match=r"(?i)out.?of.?memory"):
             evaluator.run([given])
         assert torch.cuda.current_stream() == mine
         assert torch.cuda.memory_allocated() == before
@@ -258,7 +258,7 @@ def test_a_fusion_bound_to_streams_gives_the_same_bits() -> None:
 @LIBRARIES
 def test_a_timeline_has_the_times_of_the_device(library: str) -> None:
     timeline = Timeline()
-    given = _array(library, np.ones((4, 1_000_000), np.float32))
+    given = _array(library, np.ones((4, 1000, 1000), np.float32))
     nfuser.HostIrEvaluator(_chain(0)).run([given], timeline=timeline)
     rows = range(5)  # the caller's stream, and four of the loop
     assert {e["tid"] for e in timeline.events} > set(rows)
