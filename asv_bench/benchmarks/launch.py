@@ -102,6 +102,33 @@ class HotCallCuda:
         _add(self.x, self.y)
 
 
+class HostProgramCuda:
+    """Ten kernels, each after the one before; the queue is never waited for."""
+
+    def setup(self) -> None:
+        torch = require_torch_cuda()
+        self.x, self.y = (torch.randn(1024, device="cuda") for _ in range(2))
+        with nfuser.FusionDefinition() as add:
+            left, right = (add.define_tensor(shape=[-1]) for _ in range(2))
+            add.add_output(add.ops.add(left, right))
+        hc = nfuser.HostIrContainer("ten")
+        x, last = hc.define_tensor([-1]), hc.define_tensor([-1])
+        for _ in range(10):
+            last = hc.launch(add.fusion, x, last)
+        hc.add_output(last)
+        self.evaluator = nfuser.HostIrEvaluator(hc.program())
+        for _ in range(3):
+            self.evaluator.run([self.x, self.y])
+
+    def time_program(self) -> None:
+        self.evaluator.run([self.x, self.y])
+
+    def time_torch_eager(self) -> None:
+        last = self.y
+        for _ in range(10):
+            last = self.x + last
+
+
 class HotCallCupy:
     """Arrays of CuPy, beside its own fusion."""
 

@@ -113,6 +113,19 @@ class Arrays:
     def wait(self, event: Any) -> None:
         """Let the current stream wait for ``event``."""
 
+    def mark(self) -> Any:
+        """Return an event whose time is kept; None where nothing runs later."""
+        return None
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Wait for ``end``; return the microseconds since ``begin``."""
+        del begin, end
+        return 0.0
+
+    def stream_number(self) -> int:
+        """Return what tells the current stream from others."""
+        return 0
+
 
 class CupyArrays(Arrays):
     """CuPy's arrays, on CUDA streams."""
@@ -143,6 +156,19 @@ class CupyArrays(Arrays):
     def wait(self, event: Any) -> None:
         """Wait for an event on the device."""
         self.current().wait_event(event)
+
+    def mark(self) -> Any:
+        """Record an event, with its time."""
+        return self.current().record()
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Return the time between two events."""
+        end.synchronize()
+        return 1e3 * self.module.cuda.get_elapsed_time(begin, end)
+
+    def stream_number(self) -> int:
+        """Return the stream's address."""
+        return self.current().ptr
 
 
 _TORCH_NAMES = {
@@ -264,6 +290,21 @@ class TorchArrays(Arrays):
         """Wait for an event on the device."""
         if event is not None:
             self.current().wait_event(event)
+
+    def mark(self) -> Any:
+        """Record an event, with its time."""
+        if not self.device.is_cuda:
+            return None
+        return self.current().record_event(self.module.cuda.Event(enable_timing=True))
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Return the time between two events."""
+        end.synchronize()
+        return 1e3 * begin.elapsed_time(end)
+
+    def stream_number(self) -> int:
+        """Return the stream's address."""
+        return self.current().cuda_stream
 
 
 _KINDS = {

@@ -356,11 +356,17 @@ class HostIrContainer:
         source: TensorView,
         axes: Sequence[int],
         shape: Sequence[Scalar | int],
+        ends: Sequence[int] = (),
     ) -> TensorView:
-        """Exchange ``source`` with the other ranks; each gets ``shape``."""
+        """Exchange ``source`` with the other ranks; each gets ``shape``.
+
+        ``ends`` are the ranks that have all, or get it: of a broadcast, the first.
+        """
         line = current_line()
         made = tensor(shape, source.dtype, line)
-        return self._add(st.Communicate(kind, source, tuple(axes), made, line))
+        return self._add(
+            st.Communicate(kind, source, tuple(axes), made, line, tuple(ends))
+        )
 
     def _add(self, stmt: Statement) -> Any:
         self._blocks[-1].append(stmt)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nfuser.host.arrays import Arrays
     from nfuser.host.communicator import Communicator
+    from nfuser.host.timeline import Tracer
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
@@ -39,6 +40,7 @@ class Frame:
         "pending",
         "size",
         "streams",
+        "tracer",
         "used",
         "values",
     )
@@ -58,6 +60,7 @@ class Frame:
         self.begin: tuple[Any, Any] | None = None  # of a parallel loop: stream, event
         self.joined: list[Any] = []  # streams that this loop gave work to
         self.size = self.peak = 0
+        self.tracer: Tracer | None = None
 
     # -- memory --------------------------------------------------------------
 

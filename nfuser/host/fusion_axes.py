@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.errors import UnsupportedError
+from nfuser.host.rules import FOLDS
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
@@ -24,9 +25,37 @@ def input_axes(fusion: Fusion, axes: Sequence[int]) -> dict[int, int | None]:
     ``axes`` are those of the outputs along which a slice is wanted. A fusion that needs
     more than the slice with the same number is refused.
     """
+    return _found(fusion, dict(zip(fusion.outputs, axes, strict=True)))
+
+
+def folded_axes(fusion: Fusion) -> Iterator[tuple[str, dict[int, int | None]]]:
+    """Yield the ways in which parts of the inputs give parts of a fold.
+
+    Each is the fold that completes the parts of the only output, with the axis of each
+    input along which it has parts.
+    """
+    (output,) = fusion.outputs
+    last = fusion.definition[output]
+    while isinstance(last, ex.ExpandDims) or _is_copy(last):
+        last = fusion.definition[ex.sources(last)[0]]
+    if not isinstance(last, ex.Reduce) or last.op.value not in FOLDS:
+        return
+    for axis in last.axes:
+        try:
+            yield last.op.value, _found(fusion, {last.source: axis})
+        except UnsupportedError:
+            continue
+
+
+def _is_copy(expr: ex.Expr) -> bool:
+    return isinstance(expr, ex.Pointwise) and expr.op.name == "copy"
+
+
+def _found(fusion: Fusion, wanted: Mapping[TensorView, int]) -> dict[int, int | None]:
+    """Return the axes of the inputs for slices of some tensors."""
     finder = _Finder(fusion)
-    for output, axis in zip(fusion.outputs, axes, strict=True):
-        finder.need(output, axis)
+    for tensor, axis in wanted.items():
+        finder.need(tensor, axis)
     for expr in reversed(fusion.exprs):
         for result in ex.results(expr):
             if result in finder.needs:

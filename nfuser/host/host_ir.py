@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import ArgumentError
 from nfuser.host.statement_text import Printer
+from nfuser.host.statements import walk
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ class HostProgram:
         lines = printer.block(self.body, "  ")
         first = f"program {self.name}({head}) -> {outputs}:"
         return "\n".join([first, *shared, *lines]) + "\n"
+
+    def lines(self) -> dict[Statement, str]:
+        """Return the line of each statement in the text of the program."""
+        printer = Printer(self.inputs)
+        for output in self.outputs:
+            printer.tensor(output)
+        return {stmt: printer.statement(stmt) for stmt in walk(self.body)}
 
     def __repr__(self) -> str:
         return f"<HostProgram {self.name}: {len(self.body)} statements>"

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import perf_counter_ns
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from nfuser.host.arrays import arrays_of
 from nfuser.host.bind import bind_inputs, bind_outputs, common_home
 from nfuser.host.frame import Frame
 from nfuser.host.memory import Memory
-from nfuser.host.statement_text import Printer
 from nfuser.host.statements import line_of
 from nfuser.host.steps import Steps
+from nfuser.host.timeline import Tracer
 from nfuser.host.verify import verify
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ class Interpreter:
         bind_inputs(frame, self.program, listed, self.streams)
         staged = bind_outputs(frame, self.program, self._outputs, outputs)
         try:
-            if timeline is None:
-                self._run(self._steps, frame)
-            else:
-                self._timed(self._steps, frame, timeline)
-                timeline.peak_bytes = max(timeline.peak_bytes, frame.peak)
+            if timeline is not None:
+                frame.tracer = Tracer(timeline, self.program.lines(), frame.library)
+            self._run(self._steps, frame)
             frame.leave()
+            if frame.tracer is not None:
+                frame.tracer.finish(frame.peak)
             results = [frame.arrays[key] for key in self._outputs]
             for number, given in staged.items():
                 results[number] = frame.library.copy(results[number], given)
@@ -104,28 +104,20 @@ class Interpreter:
     # -- running -------------------------------------------------------------
 
     def _run(self, steps: Sequence[tuple[Statement, Step]], frame: Frame) -> None:
+        tracer = frame.tracer
         for stmt, step in steps:
             try:
-                step(frame)
+                if tracer is None:
+                    step(frame)
+                else:
+                    tracer.run(stmt, partial(step, frame))
             except HostError:
                 raise
             except Exception as error:
                 raise self._fault(stmt, error) from error
 
-    def _timed(
-        self,
-        steps: Sequence[tuple[Statement, Step]],
-        frame: Frame,
-        timeline: Timeline,
-    ) -> None:
-        printer = Printer(self.program.inputs)
-        for pair in steps:
-            begin = perf_counter_ns()
-            self._run([pair], frame)
-            timeline.add(printer.statement(pair[0]), begin, perf_counter_ns())
-
     def _fault(self, stmt: Statement, error: Exception) -> HostError:
-        text = Printer(self.program.inputs).statement(stmt)
+        text = self.program.lines()[stmt]
         kind = "" if isinstance(error, NfuserError) else f"{type(error).__name__}: "
         message = f"{self.program.name}: `{text}` failed: {kind}{error}{line_of(stmt)}"
         return HostError(message)

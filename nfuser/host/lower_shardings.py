@@ -6,11 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import nfuser.host.rules as rules
 import nfuser.host.statements as st
-from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.errors import ArgumentError, UnsupportedError
+from nfuser.host.guard_owners import guard_owners
 from nfuser.host.host_ir import HostProgram
-from nfuser.host.rules import RANK
-from nfuser.host.sharding import REPLICATED, Sharding, exchange, plan
+from nfuser.host.merge_exchanges import merge_exchanges
+from nfuser.host.mesh import coordinate
+from nfuser.host.sharding import REPLICATED, Sharding, exchange
+from nfuser.host.sharding_rules import plan
 from nfuser.host.verify import verify
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -18,37 +22,81 @@ from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from nfuser.host.guard_owners import Guard, Guards
     from nfuser.host.statements import Input, Operand, Statement
     from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
 
 
 def lower_shardings(
-    program: HostProgram, shardings: Mapping[TensorView, Sharding], ranks: int
+    program: HostProgram,
+    shardings: Mapping[TensorView, Sharding | Sequence[Sharding]],
+    ranks: int | Sequence[int],
 ) -> HostProgram:
-    """Return the program of one of ``ranks`` ranks.
+    """Return the program of one of ``ranks`` ranks, or of a mesh of them.
 
-    ``shardings`` says how inputs lie, and how other tensors shall; where it is silent
-    inputs are replicated, and results lie as is cheapest. A collective stands only
-    where an operation, or an output, needs a tensor to lie otherwise; each tensor is
-    exchanged once for each way in which it is needed.
+    ``shardings`` says how inputs lie, and how other tensors shall, for each dimension
+    of the mesh; where it is silent inputs are replicated, and results lie as is
+    cheapest. An exchange stands only where an operation, or an output, needs a tensor
+    to lie otherwise; each tensor is exchanged once for each way in which it is needed.
+    What one rank owns, that rank alone computes.
+
+    A program for one dimension is spread over the next one: there its exchanges are
+    operations like others.
     """
-    lowered = _Lowering(program, shardings, ranks).run()
+    for stmt in program.body:
+        if isinstance(stmt, st.Communicate):
+            line = st.line_of(stmt)
+            message = f"{stmt.kind}: an exchange is not spread over ranks{line}"
+            raise UnsupportedError(message)
+    mesh = (ranks,) if isinstance(ranks, int) else tuple(ranks)
+    layouts = {t: _layout(s, mesh) for t, s in shardings.items()}
+    guards: Guards = {}
+    for dim in range(len(mesh)):
+        wanted = {t: layout[dim] for t, layout in layouts.items()}
+        lowering = _Lowering(program, wanted, mesh, dim, guards)
+        program, guards = lowering.run(), lowering.new_guards
+        layouts = {lowering.local[t, wanted[t]]: s for t, s in layouts.items()}
+    body = guard_owners(merge_exchanges(program.body, program.outputs), guards)
+    lowered = replace(program, body=body)
     verify(lowered)
     return lowered
 
 
+def _layout(
+    given: Sharding | Sequence[Sharding], mesh: tuple[int, ...]
+) -> tuple[Sharding, ...]:
+    layout = (given,) if isinstance(given, Sharding) else tuple(given)
+    if len(layout) != len(mesh):
+        message = f"expected a sharding for each of {len(mesh)} dimensions: {layout}"
+        raise ArgumentError(message)
+    for sharding, size in zip(layout, mesh, strict=True):
+        if sharding.owner is not None and not 0 <= sharding.owner < size:
+            message = f"there is no {sharding} among {size}"
+            raise ArgumentError(message)
+    return layout
+
+
 class _Lowering:
+    """Spreads a program over one dimension of a mesh."""
+
     def __init__(
         self,
         program: HostProgram,
         shardings: Mapping[TensorView, Sharding],
-        ranks: int,
+        mesh: tuple[int, ...],
+        dim: int,
+        guards: Guards,
     ) -> None:
         self.program = program
         self.wanted = shardings
-        self.ranks = ranks
+        self.mesh = mesh
+        self.dim = dim
+        self.ranks = mesh[dim]
+        self.guards = guards
+        self.new_guards: Guards = {}
         self.whole: dict[Scalar, Scalar] = {}  # sizes of all ranks, by one rank's
         self.lies: dict[TensorView, Sharding] = {}
         self.local: dict[tuple[TensorView, Sharding], TensorView] = {}
@@ -58,6 +106,7 @@ class _Lowering:
             raise UnsupportedError(message)
 
     def run(self) -> HostProgram:
+        """Return the program of one rank along this dimension."""
         inputs = [x for x in self.program.inputs if isinstance(x.value, TensorView)]
         for given in inputs:
             self._measure(given)
@@ -108,12 +157,7 @@ class _Lowering:
         shape = [self._scalar(x) for x in whole.shape]
         if sharding.axis is not None:
             extent = shape[sharding.axis]
-            if isinstance(extent, Const) and extent.value % self.ranks:
-                message = (
-                    f"an axis of size {extent.value} has no {self.ranks} equal parts"
-                )
-                raise ShapeError(message)
-            shape[sharding.axis] = extent // self.ranks
+            shape[sharding.axis] = rules.parts(extent, self.ranks, "an axis")
         return shape
 
     # -- statements ----------------------------------------------------------
@@ -129,7 +173,7 @@ class _Lowering:
             message = f"what is written twice has no sharding{st.line_of(stmt)}"
             raise UnsupportedError(message)
         given = [self.lies[t] for t in st.reads(stmt)]
-        chosen = plan(stmt, given, self.wanted.get(result))
+        chosen = plan(stmt, given, self.wanted.get(result), self.ranks)
         new = [
             self._as(t, sharding, stmt)
             for t, sharding in zip(st.reads(stmt), chosen.sources, strict=True)
@@ -137,11 +181,20 @@ class _Lowering:
         made = tensor(self._shape(result, chosen.result), result.dtype, result.source)
         self.lies[result] = chosen.result
         self.local[result, chosen.result] = made
+        self._guard(made, self.guards.get(result, ()), chosen.result)
         self.body.append(self._with(stmt, new, made))
         wanted = self.wanted.get(result)
         if wanted is not None and wanted != chosen.result:
             self._as(result, wanted, stmt)
             self.lies[result] = wanted
+
+    def _guard(self, made: TensorView, before: Guard, sharding: Sharding) -> None:
+        """Note which ranks compute ``made``, if not all."""
+        if sharding.owner is not None:
+            place = coordinate(self.mesh, self.dim)
+            before = (*before, sc.equal(place, sharding.owner))
+        if before:
+            self.new_guards[made] = before
 
     def _with(
         self, stmt: Statement, new: list[TensorView], made: TensorView
@@ -167,7 +220,11 @@ class _Lowering:
                 return replace(stmt, source=new[0], index=index, result=made)
             case st.Slice():
                 starts = tuple(self._scalar(x) for x in stmt.starts)
-                stops = tuple(self._scalar(x) for x in stmt.stops)
+                pairs = zip(stmt.stops, stmt.source.shape, new[0].shape, strict=True)
+                stops = tuple(
+                    part if stop is extent else self._scalar(stop)
+                    for stop, extent, part in pairs
+                )
                 return replace(
                     stmt, source=new[0], starts=starts, stops=stops, result=made
                 )
@@ -186,22 +243,35 @@ class _Lowering:
         if (whole, REPLICATED) in self.local:
             lies = REPLICATED
         source = self.local[whole, lies]
+        if lies == REPLICATED and wanted.owner is not None:
+            return self.local.setdefault((whole, wanted), source)
         line = stmt.line if stmt is not None else whole.source
+        if wanted.partial:
+            note = line.note if line else ""
+            message = f"what lies as {lies} is not made {wanted}{note}"
+            raise UnsupportedError(message)
         made = tensor(self._shape(whole, wanted), whole.dtype, line)
         if lies == REPLICATED and wanted.axis is not None:
-            starts: list[Scalar] = [sc.const(0)] * whole.ndim
-            stops = list(source.shape)
-            length = made.shape[wanted.axis]
-            starts[wanted.axis] = RANK * length
-            stops[wanted.axis] = RANK * length + length
-            steps = (1,) * whole.ndim
-            part = st.Slice(source, tuple(starts), tuple(stops), steps, made, line)
-            self.body.append(part)
+            self.body.append(self._own_part(source, made, wanted.axis, line))
         else:
-            kind, axes = exchange(lies, wanted)
-            self.body.append(st.Communicate(kind, source, axes, made, line))
+            kind, axes, ends = exchange(lies, wanted)
+            where = ends, self.mesh, (self.dim,)
+            self.body.append(st.Communicate(kind, source, axes, made, line, *where))
+        if whole in self.guards:
+            self.new_guards[made] = self.guards[whole]
         self.local[whole, wanted] = made
         return made
+
+    def _own_part(
+        self, source: TensorView, made: TensorView, axis: int, line: SourceLine | None
+    ) -> Statement:
+        starts: list[Scalar] = [sc.const(0)] * source.ndim
+        stops = list(source.shape)
+        length = made.shape[axis]
+        starts[axis] = coordinate(self.mesh, self.dim) * length
+        stops[axis] = starts[axis] + length
+        steps = (1,) * source.ndim
+        return st.Slice(source, tuple(starts), tuple(stops), steps, made, line)
 
 
 _KINDS = (
@@ -215,4 +285,5 @@ _KINDS = (
     st.Slice,
     st.Permute,
     st.Reshape,
+    st.Communicate,
 )

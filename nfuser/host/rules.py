@@ -174,6 +174,67 @@ def permute(source: TensorView, order: Sequence[int]) -> Form:
     return tuple(source.shape[k] for k in order), source.dtype
 
 
+# What an exchange may be: how many axes it names, and how many ends it has.
+_EXCHANGES = {
+    "allgather": (1, 0),
+    "all_to_all": (2, 0),
+    "gather": (1, 1),
+    "scatter": (1, 1),
+    "broadcast": (0, 1),
+    "send_receive": (0, 2),
+}
+_COMPLETED = {"allreduce": (0, 0), "reduce_scatter": (1, 0), "reduce": (0, 1)}
+
+
+def fold_of(kind: str) -> str:
+    """Return the reduction that an exchange completes, or nothing.
+
+    >>> fold_of("reduce_scatter_max"), fold_of("allgather")
+    ('max', '')
+    """
+    verb, _, fold = kind.rpartition("_")
+    return fold if verb in _COMPLETED and fold in FOLDS else ""
+
+
+def exchange(
+    kind: str,
+    source: TensorView,
+    axes: Sequence[int],
+    ends: Sequence[int],
+    ranks: int | None,
+) -> Form:
+    """Return what each of ``ranks`` ranks gets; axes of unknown extent are kept."""
+    fold = fold_of(kind)
+    wanted = _COMPLETED[kind[: -len(fold) - 1]] if fold else _EXCHANGES.get(kind)
+    if wanted is None:
+        message = f"{kind} is no exchange between ranks"
+        raise ArgumentError(message)
+    if (len(axes), len(ends)) != wanted or len(set(axes)) < len(axes):
+        message = f"{kind}: names {wanted[0]} axes and {wanted[1]} ranks"
+        raise ArgumentError(message)
+    if any(not 0 <= end < (ranks or end + 1) for end in ends):
+        message = f"{kind}: no rank {max(ends)} among {ranks}"
+        raise ArgumentError(message)
+    if any(not 0 <= axis < source.ndim for axis in axes):
+        message = f"{kind}: axes {tuple(axes)} of an array of {source.ndim} axes"
+        raise AxisError(message)
+    shape = list(source.shape)
+    if ranks is not None and axes:
+        if kind in ("allgather", "gather", "all_to_all"):
+            shape[axes[-1]] *= ranks
+        if kind not in ("allgather", "gather"):
+            shape[axes[0]] = parts(shape[axes[0]], ranks, kind)
+    return tuple(shape), source.dtype
+
+
+def parts(extent: Scalar, ranks: int, name: str) -> Scalar:
+    """Return the extent of one of ``ranks`` equal parts."""
+    if isinstance(extent, Const) and extent.value % ranks:
+        message = f"{name}: size {extent.value} has no {ranks} equal parts"
+        raise ShapeError(message)
+    return floor_divide(extent, ranks)
+
+
 def fits(shape: Sequence[Scalar], other: Sequence[Scalar]) -> bool:
     """Tell whether two shapes may be the same."""
     pairs = zip(shape, other, strict=False)

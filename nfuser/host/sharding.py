@@ -1,39 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a tensor lies over ranks, and how operations carry that on."""
+"""How a tensor lies over ranks, and what changes that."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import nfuser.host.statements as st
 from nfuser.errors import UnsupportedError
-from nfuser.host.callee import fusion_of
-from nfuser.host.fusion_axes import input_axes
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const
-from nfuser.ir.tensor import TensorView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nfuser.ir.scalar import Scalar
-
-MERGED = ("sum", "prod", "max", "min", "any", "all")  # folds that ranks can complete
-_LINEAR = ("negative", "positive")
 
 
 @value
 class Sharding:
-    """Each rank has an equal part along ``axis``, or its own part of a fold, or all.
+    """How a tensor lies over the ranks along one dimension of a mesh.
 
-    >>> Sharding(axis=1), Sharding(partial="sum"), Sharding()
-    (axis 1, partial sum, replicated)
+    Each has an equal part along ``axis``, or its own part of a fold, or all; or
+    ``owner`` alone has it, and the others memory of that shape.
+
+    >>> Sharding(axis=1), Sharding(partial="sum"), Sharding(owner=2), Sharding()
+    (axis 1, partial sum, rank 2, replicated)
     """
 
     axis: int | None = None
     partial: str = ""
+    owner: int | None = None
 
     def __repr__(self) -> str:
+        if self.owner is not None:
+            return f"rank {self.owner}"
         if self.partial:
             return f"partial {self.partial}"
         return "replicated" if self.axis is None else f"axis {self.axis}"
@@ -42,226 +33,29 @@ class Sharding:
 REPLICATED = Sharding()
 
 
-@value
-class Plan:
-    """What an operation needs of the tensors that it reads, and then gives."""
-
-    sources: tuple[Sharding, ...]
-    result: Sharding
-
-
-def plan(
-    stmt: st.Statement, given: Sequence[Sharding], wanted: Sharding | None
-) -> Plan:
-    """Return how ``stmt`` runs where what it reads lies as ``given``.
-
-    A replicated operand can be had in any other way without an exchange. ``wanted`` is
-    how the result should lie, if anybody said so.
-    """
-    match stmt:
-        case st.Set() | st.Unary() | st.Binary():
-            return _pointwise(stmt, given, wanted)
-        case st.Launch():
-            return _launch(stmt, given, wanted)
-        case st.Reduce(name, source, axes):
-            return _reduce(name, source, axes, given[0])
-        case st.Matmul():
-            return _matmul(stmt, given, wanted)
-        case st.Permute(_, order):
-            if given[0].axis is None:
-                return Plan((given[0],), given[0])
-            return Plan((given[0],), Sharding(order.index(given[0].axis)))
-        case st.Reshape(source, result):
-            return _reshape(source.shape, result.shape, given[0])
-        case st.Select(_, axis):
-            return _select(axis, given[0])
-        case _:
-            return Plan((REPLICATED,) * len(given), REPLICATED)
-
-
-def _pointwise(
-    stmt: st.Set | st.Unary | st.Binary,
-    given: Sequence[Sharding],
-    wanted: Sharding | None,
-) -> Plan:
-    """Keep a sum that is complete on no rank as long as the operation is linear."""
-    tensors, result = st.reads(stmt), st.writes(stmt)[0]
-    if wanted is None or wanted.partial:
-        if partial := _partial(stmt, given):
-            return partial
-        backs = [
-            t.ndim - s.axis
-            for t, s in zip(tensors, given, strict=True)
-            if s.axis is not None
-        ]
-        wanted = Sharding(result.ndim - backs[0]) if backs else REPLICATED
-    return Plan(tuple(_met(t, result, wanted) for t in tensors), wanted)
-
-
-def _launch(
-    stmt: st.Launch, given: Sequence[Sharding], wanted: Sharding | None
-) -> Plan:
-    """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
-    replicated = Plan((REPLICATED,) * len(given), REPLICATED)
-    fusion = fusion_of(stmt.function)
-    wanted_axis = 0 if wanted is None else wanted.axis
-    if fusion is None or wanted_axis is None:
-        return replicated
-    axes = range(stmt.results[0].ndim) if wanted is None else (wanted_axis,)
-    ways = [replicated]
-    for axis in axes:
-        try:
-            found = input_axes(fusion, [axis])
-        except UnsupportedError:
-            continue
-        needs = [
-            _part(x, found.get(slot))
-            for slot, x in enumerate(stmt.operands)
-            if isinstance(x, TensorView)
-        ]
-        ways.append(Plan(tuple(needs), Sharding(axis)))
-    has_parts = any(s.axis is not None for s in given)
-
-    def cost(way: Plan) -> tuple[int, bool]:
-        pairs = zip(given, way.sources, strict=True)
-        exchanges = sum(lies not in (need, REPLICATED) for lies, need in pairs)
-        return exchanges, (way.result == REPLICATED) is has_parts
-
-    return min(ways, key=cost)
-
-
-def _part(tensor: TensorView, axis: int | None) -> Sharding:
-    if axis is None or _is_one(tensor.shape[axis]):
-        return REPLICATED
-    return Sharding(axis)
-
-
-def _met(tensor: TensorView, result: TensorView, wanted: Sharding) -> Sharding:
-    """Return how an operand lies that meets a result that lies as ``wanted``."""
-    if wanted.axis is None:
-        return REPLICATED
-    axis = tensor.ndim - (result.ndim - wanted.axis)
-    return _part(tensor, axis if axis >= 0 else None)
-
-
-def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
-    sums = [s for s in given if s.partial == "sum"]
-    any_partial = [s for s in given if s.partial]
-    match stmt:
-        case st.Set() if any_partial:
-            return Plan(tuple(given), given[0])
-        case st.Unary(name) if name in _LINEAR and sums:
-            return Plan(tuple(given), given[0])
-        case st.Binary("add" | "subtract") if len(sums) == 2:
-            return Plan(tuple(given), given[0])
-        case st.Binary("multiply") if len(sums) == 1:
-            rest = all(s.partial or s == REPLICATED for s in given)
-            return Plan(tuple(given), sums[0]) if rest else None
-        case st.Binary("divide" | "true_divide", lhs) if len(sums) == 1:
-            numerator = isinstance(lhs, TensorView) and given[0].partial
-            rest = all(s == REPLICATED for s in given[1:])
-            return Plan(tuple(given), sums[0]) if numerator and rest else None
-        case _:
-            return None
-
-
-def _reduce(
-    name: str, source: TensorView, axes: Sequence[int], given: Sharding
-) -> Plan:
-    if given.partial and given.partial != name:
-        given = REPLICATED
-    if given.axis is None:
-        return Plan((given,), given)
-    if given.axis in axes:
-        whole = name in MERGED
-        return Plan((given,), Sharding(partial=name)) if whole else _gathered()
-    kept = [k for k in range(source.ndim) if k not in axes]
-    return Plan((given,), Sharding(kept.index(given.axis)))
-
-
-def _gathered() -> Plan:
-    return Plan((REPLICATED,), REPLICATED)
-
-
-def _matmul(
-    stmt: st.Matmul, given: Sequence[Sharding], wanted: Sharding | None
-) -> Plan:
-    lhs, rhs, result = stmt.lhs, stmt.rhs, stmt.result
-    left, right = given
-    inner = Sharding(lhs.ndim - 1), Sharding(max(rhs.ndim - 2, 0))
-    rows = (Sharding(lhs.ndim - 2), REPLICATED) if lhs.ndim > 1 else None
-    columns = (REPLICATED, Sharding(rhs.ndim - 1)) if rhs.ndim > 1 else None
-    by_rows = result.ndim - 1 - (rhs.ndim > 1)
-    # Among equals the first: with a sum of parts, one exchange ends all.
-    ways = [(inner, Sharding(partial="sum"))]
-    if rows:
-        ways.append((rows, Sharding(by_rows)))
-    if columns:
-        ways.append((columns, Sharding(result.ndim - 1)))
-    for axis in range(max(0, result.ndim - 2)):
-        needs = (_batch(lhs, result, axis), _batch(rhs, result, axis))
-        ways.append((needs, Sharding(axis)))
-    ways.append(((REPLICATED, REPLICATED), REPLICATED))
-
-    def cost(way: tuple[tuple[Sharding, Sharding], Sharding]) -> int:
-        """Count exchanges, those of the result included."""
-        needs, gives = way
-        before = (left not in (needs[0], REPLICATED)) + (
-            right not in (needs[1], REPLICATED)
-        )
-        after = wanted is not None and wanted != gives and gives != REPLICATED
-        open_end = wanted is None and bool(gives.partial)
-        return 4 * (before + after + open_end) + (gives == REPLICATED)
-
-    needs, gives = min(ways, key=cost)
-    if left == right == REPLICATED and wanted is None:
-        needs, gives = ways[-1]
-    return Plan(needs, gives)
-
-
-def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
-    place = tensor.ndim - (result.ndim - axis)
-    return _part(tensor, place if place >= 0 else None)
-
-
-def _reshape(
-    source: Sequence[Scalar], result: Sequence[Scalar], given: Sharding
-) -> Plan:
-    """Keep an axis up to which, or from which on, nothing changes."""
-    axis = given.axis
-    if axis is None:
-        return Plan((given,), given)
-    back = len(source) - axis
-    if tuple(source[: axis + 1]) == tuple(result[: axis + 1]):
-        return Plan((given,), given)
-    if tuple(source[-back:]) == tuple(result[-back:]):
-        return Plan((given,), Sharding(len(result) - back))
-    return _gathered()
-
-
-def _select(axis: int, given: Sharding) -> Plan:
-    if given.axis is None:
-        return Plan((given,), given)
-    if given.axis == axis:
-        return _gathered()
-    return Plan((given,), Sharding(given.axis - (axis < given.axis)))
-
-
-def exchange(before: Sharding, after: Sharding) -> tuple[str, tuple[int, ...]]:
-    """Return the collective, with its axes, that changes how a tensor lies."""
+def exchange(
+    before: Sharding, after: Sharding
+) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """Return the exchange that changes how a tensor lies, with its axes and ends."""
     match before, after:
-        case Sharding(partial=str(fold)), Sharding(axis=None) if fold:
-            return f"allreduce_{fold}", ()
+        case Sharding(owner=int(old)), Sharding(owner=int(new)):
+            return "send_receive", (), (old, new)
+        case Sharding(owner=int(root)), Sharding(axis=int(axis)):
+            return "scatter", (axis,), (root,)
+        case Sharding(owner=int(root)), Sharding(axis=None, partial=""):
+            return "broadcast", (), (root,)
+        case Sharding(partial=str(fold)), Sharding(owner=int(root)) if fold:
+            return f"reduce_{fold}", (), (root,)
+        case Sharding(axis=int(axis)), Sharding(owner=int(root)):
+            return "gather", (axis,), (root,)
+        case Sharding(partial=str(fold)), Sharding(axis=None, partial="") if fold:
+            return f"allreduce_{fold}", (), ()
         case Sharding(partial=str(fold)), Sharding(axis=int(axis)) if fold:
-            return f"reduce_scatter_{fold}", (axis,)
+            return f"reduce_scatter_{fold}", (axis,), ()
         case Sharding(axis=int(old)), Sharding(axis=int(new)):
-            return "all_to_all", (new, old)
+            return "all_to_all", (new, old), ()
         case Sharding(axis=int(old)), Sharding(axis=None, partial=""):
-            return "allgather", (old,)
+            return "allgather", (old,), ()
         case _:
-            message = f"{before} cannot become {after}"
-            raise AssertionError(message)
-
-
-def _is_one(x: Scalar) -> bool:
-    return isinstance(x, Const) and x.value == 1
+            message = f"what lies as {before} cannot become {after}"
+            raise UnsupportedError(message)

@@ -118,10 +118,21 @@ class Printer:
                 return f"{name}({self.tensor(source)}, axes={axes})"
             case st.Matmul(lhs, rhs):
                 return f"matmul({self.tensor(lhs)}, {self.tensor(rhs)})"
-            case st.Communicate(kind, source, axes):
-                return f"{kind}({self.tensor(source)}, axes={axes})"
+            case st.Communicate():
+                return self._exchange(stmt)
             case _:
                 return self._view(stmt)
+
+    def _exchange(self, stmt: st.Communicate) -> str:
+        words = [self.tensor(stmt.source)]
+        words += [f"axes={stmt.axes}"] if stmt.axes or not stmt.ends else []
+        if len(stmt.ends) > 1:
+            words.append(f"ranks={stmt.ends}")
+        elif stmt.ends:
+            words.append(f"rank={stmt.ends[0]}")
+        if len(stmt.along) < len(stmt.mesh):
+            words.append(f"along={stmt.along} of {'x'.join(map(str, stmt.mesh))}")
+        return f"{stmt.kind}({', '.join(words)})"
 
     def _view(self, stmt: st.View) -> str:
         source = self.tensor(stmt.source)

@@ -241,9 +241,11 @@ class Wait:
 
 @node
 class Communicate:
-    """Exchange ``source`` with the other ranks by the collective ``kind``.
+    """Exchange ``source`` with other ranks by the collective ``kind``.
 
-    ``axes`` are those that the collective gathers or scatters along.
+    ``axes`` are those that are gathered or scattered. The ranks of ``mesh`` that differ
+    only ``along`` some of its dimensions do it among them; without a mesh all do.
+    ``ends`` are the places among them that have all, or that get it.
     """
 
     kind: str
@@ -251,6 +253,9 @@ class Communicate:
     axes: tuple[int, ...]
     result: TensorView
     line: SourceLine | None = None
+    ends: tuple[int, ...] = ()
+    mesh: tuple[int, ...] = ()
+    along: tuple[int, ...] = ()
 
 
 View: TypeAlias = Select | AliasSelect | Slice | Permute | Reshape

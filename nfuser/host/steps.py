@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import nfuser.host.statements as st
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.host.frame import reader, shape_reader
+from nfuser.host.mesh import peers
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -171,8 +173,8 @@ class Steps:
                 return lambda f, out: f.library.reduce(
                     name, f.arrays[source], axes, result.dtype, out
                 )
-            case st.Communicate(kind, _, axes):
-                return lambda f, out: _exchange(f, kind, f.arrays[source], axes, out)
+            case st.Communicate():
+                return lambda f, out: _exchange(f, stmt, f.arrays[source], out)
 
     def _operand(self, x: Operand) -> Callable[[Frame], Any]:
         if isinstance(x, TensorView):
@@ -285,13 +287,17 @@ def _stream_finder(stream: Stream) -> Callable[[Frame], Any]:
     return lambda frame: frame.library.side(index(frame))
 
 
-def _exchange(
-    frame: Frame, kind: str, array: Any, axes: tuple[int, ...], out: Any
-) -> Any:
-    if frame.communicator is None:
-        message = f"{kind}: the program exchanges data, and was run without ranks"
+def _exchange(frame: Frame, stmt: st.Communicate, array: Any, out: Any) -> Any:
+    ours = frame.communicator
+    if ours is None:
+        message = f"{stmt.kind}: the program exchanges data, and was run without ranks"
         raise ArgumentError(message)
-    made = frame.communicator.communicate(kind, array, axes)
+    if stmt.mesh and prod(stmt.mesh) != ours.size:
+        shape = "x".join(map(str, stmt.mesh))
+        message = f"{stmt.kind}: a program for {shape} ranks was run by {ours.size}"
+        raise ArgumentError(message)
+    ranks = peers(stmt.mesh, stmt.along, ours.rank) if stmt.mesh else None
+    made = ours.communicate(stmt.kind, array, stmt.axes, stmt.ends, ranks)
     return made if out is None else frame.library.copy(made, out)
 
 

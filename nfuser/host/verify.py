@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.rules as rules
 import nfuser.host.statements as st
-from nfuser.errors import NfuserError, VerifyError
+from nfuser.errors import ArgumentError, NfuserError, VerifyError
 from nfuser.host.callee import fusion_of, result_forms
 from nfuser.host.host_ir import owners
 from nfuser.host.statement_text import Printer
@@ -202,5 +203,21 @@ def _forms(stmt: Statement) -> list[Form]:
             return [rules.slices(source, starts, stops, steps)]
         case st.Permute(source, order):
             return [rules.permute(source, order)]
+        case st.Communicate():
+            return [_exchanged(stmt)]
         case _:
             return []
+
+
+def _exchanged(stmt: st.Communicate) -> Form:
+    """Return what an exchange gives; without a mesh, the result says its extents."""
+    mesh, along = stmt.mesh, stmt.along
+    if not all(0 <= dim < len(mesh) for dim in along) or bool(mesh) != bool(along):
+        message = f"{stmt.kind}: dimensions {along} of a mesh of {len(mesh)}"
+        raise ArgumentError(message)
+    ranks = prod(mesh[dim] for dim in along) if mesh else None
+    shape, dtype = rules.exchange(stmt.kind, stmt.source, stmt.axes, stmt.ends, ranks)
+    if ranks is None and len(shape) == stmt.result.ndim:
+        given = stmt.result.shape
+        shape = tuple(given[k] if k in stmt.axes else x for k, x in enumerate(shape))
+    return shape, dtype

@@ -6,17 +6,18 @@
 
 from __future__ import annotations
 
-from threading import Barrier, BrokenBarrierError, Thread
+from math import prod
+from threading import Barrier, BrokenBarrierError, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.errors import ArgumentError
+from nfuser.host.rules import fold_of
+from nfuser.host.sharding import Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from nfuser.host.sharding import Sharding
 
 FOLDS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -42,8 +43,9 @@ class VirtualRanks:
             raise ArgumentError(message)
         self.size = size
         self.counts: list[dict[str, int]] = [{} for _ in range(size)]
-        self._given: list[Any] = [None] * size
-        self._barrier = Barrier(size)
+        self._meetings: dict[tuple[int, ...], _Meeting] = {}
+        self._lock = Lock()
+        self._failed = False
 
     def run(self, body: Callable[[Rank], Any]) -> list[Any]:
         """Return what ``body`` gives for each rank; the first error that a rank met."""
@@ -55,26 +57,55 @@ class VirtualRanks:
                 results[rank] = body(Rank(self, rank))
             except BaseException as error:  # noqa: BLE001 (raised below)
                 errors.append(error)
-                self._barrier.abort()
+                self._stop()
 
         threads = [Thread(target=work, args=(k,)) for k in range(self.size)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self._barrier.reset()
+        self._meetings.clear()
+        self._failed = False
         if errors:
             own = [e for e in errors if not _is_echo(e)]
             raise (own or errors)[0]
         return results
 
-    def exchange(self, rank: int, array: Any) -> list[Any]:
-        """Return what all ranks gave."""
-        self._given[rank] = array.copy()  # its owner may write it at once
-        self._barrier.wait()
-        found = list(self._given)
-        self._barrier.wait()
-        return found
+    def meeting(self, ranks: tuple[int, ...]) -> _Meeting:
+        """Return where ``ranks`` meet."""
+        with self._lock:
+            if self._failed:
+                raise BrokenBarrierError
+            if ranks not in self._meetings:
+                self._meetings[ranks] = _Meeting(ranks)
+            return self._meetings[ranks]
+
+    def _stop(self) -> None:
+        """Wake all that wait for a rank that has failed."""
+        with self._lock:
+            self._failed = True
+            for meeting in self._meetings.values():
+                meeting.barrier.abort()
+
+
+class _Meeting:
+    """Where some ranks exchange arrays, and nobody waits for others."""
+
+    def __init__(self, ranks: tuple[int, ...]) -> None:
+        self.barrier = Barrier(len(ranks))
+        self.ranks = ranks
+        self.given: dict[int, tuple[Any, Any]] = {}
+
+    def exchange(self, rank: int, what: tuple[Any, ...], array: Any) -> list[Any]:
+        """Return what all ranks gave, in their order."""
+        self.given[rank] = what, array.copy()  # its owner may write it at once
+        self.barrier.wait()
+        found = [self.given[k] for k in self.ranks]
+        self.barrier.wait()
+        if any(other != what for other, _ in found):
+            message = f"ranks disagree: {sorted({str(w) for w, _ in found})}"
+            raise ArgumentError(message)
+        return [array for _, array in found]
 
 
 class Rank:
@@ -85,39 +116,122 @@ class Rank:
         self.size = ranks.size
         self._ranks = ranks
 
-    def communicate(self, kind: str, array: Any, axes: tuple[int, ...]) -> Any:
-        """Return this rank's result of the collective ``kind``."""
+    def communicate(
+        self,
+        kind: str,
+        array: Any,
+        axes: tuple[int, ...] = (),
+        ends: tuple[int, ...] = (),
+        ranks: tuple[int, ...] | None = None,
+    ) -> Any:
+        """Return this rank's result of the exchange ``kind``."""
         counts = self._ranks.counts[self.rank]
         counts[kind] = counts.get(kind, 0) + 1
-        given = self._ranks.exchange(self.rank, array)
-        if kind == "allgather":
-            return np.concatenate(given, axes[0])
+        group = tuple(range(self.size)) if ranks is None else ranks
+        place = group.index(self.rank)
+        if kind == "send_receive":
+            return self._sent(array, ends, group, place)
+        what = kind, axes, ends
+        given = self._ranks.meeting(group).exchange(self.rank, what, array)
         if kind == "all_to_all":
             new, old = axes
-            return np.concatenate([self._part(x, new) for x in given], old)
-        verb, _, fold = kind.rpartition("_")
-        if fold not in FOLDS or verb not in ("allreduce", "reduce_scatter"):
-            message = f"{kind} is no collective"
+            return np.concatenate([_part(x, new, group, place) for x in given], old)
+        whole = self._whole(kind, axes, ends, given)
+        if kind == "scatter" or kind.startswith("reduce_scatter_"):
+            return _part(whole, axes[0], group, place)
+        is_for_me = kind in ("broadcast", "scatter") or not ends or ends[0] == place
+        return whole if is_for_me else _nothing(whole)
+
+    def _whole(
+        self,
+        kind: str,
+        axes: tuple[int, ...],
+        ends: tuple[int, ...],
+        given: list[Any],
+    ) -> Any:
+        """Return the array that there is before it is handed out."""
+        if kind in ("allgather", "gather"):
+            return np.concatenate(given, axes[0])
+        if kind in ("broadcast", "scatter"):
+            return given[ends[0]].copy()  # each rank may let go of its own
+        if not (fold := fold_of(kind)):
+            message = f"{kind} is no exchange between ranks"
             raise ArgumentError(message)
-        whole = FOLDS[fold].reduce(np.stack(given), axis=0, dtype=array.dtype)
-        return self._part(whole, axes[0]) if axes else whole
+        return FOLDS[fold].reduce(np.stack(given), axis=0, dtype=given[0].dtype)
 
-    def _part(self, whole: Any, axis: int) -> Any:
-        return np.split(whole, self.size, axis)[self.rank].copy()
+    def _sent(
+        self, array: Any, ends: tuple[int, ...], group: tuple[int, ...], place: int
+    ) -> Any:
+        """Let two ranks meet; no other one waits for them."""
+        if place not in ends or ends[0] == ends[1]:
+            return _nothing(array) if place not in ends else array.copy()
+        two = group[ends[0]], group[ends[1]]
+        meeting = self._ranks.meeting(two)
+        given = meeting.exchange(self.rank, ("send_receive", ends), array)
+        return given[0] if place == ends[1] else _nothing(array)
 
 
-def spread(array: Any, sharding: Sharding, ranks: int) -> list[Any]:
+def _part(whole: Any, axis: int, group: tuple[int, ...], place: int) -> Any:
+    return np.split(whole, len(group), axis)[place].copy()
+
+
+def _nothing(like: Any) -> Any:
+    """Return what a rank has that gets nothing; where it is read, results show it."""
+    made = np.zeros_like(like)
+    if made.dtype.kind in "fc":
+        made.fill(np.nan)
+    return made
+
+
+def spread(
+    array: Any, layout: Sharding | Sequence[Sharding], mesh: int | Sequence[int]
+) -> list[Any]:
     """Return the part of each rank of a whole array."""
+    sizes, layouts = _sized(mesh, layout)
+    parts = [array]
+    for size, sharding in zip(sizes, layouts, strict=True):
+        parts = [x for part in parts for x in _split(part, sharding, size)]
+    return parts
+
+
+def _split(array: Any, sharding: Sharding, size: int) -> list[Any]:
+    if sharding.owner is not None:
+        return [array if k == sharding.owner else _nothing(array) for k in range(size)]
+    if sharding.partial in ("sum", "prod"):  # the first rank has all, others nothing
+        nothing = np.full_like(array, FOLDS[sharding.partial].identity)
+        return [array, *[nothing] * (size - 1)]
     if sharding.axis is None:
-        return [array] * ranks
-    return np.split(array, ranks, sharding.axis)
+        return [array] * size
+    return np.split(array, size, sharding.axis)
 
 
-def whole(parts: Sequence[Any], sharding: Sharding) -> Any:
+def whole(
+    parts: Sequence[Any],
+    layout: Sharding | Sequence[Sharding],
+    mesh: int | Sequence[int] | None = None,
+) -> Any:
     """Return the array that ranks have parts of."""
+    sizes, layouts = _sized(len(parts) if mesh is None else mesh, layout)
+    if not sizes:
+        return parts[0]
+    inner = prod(sizes[1:])
+    rest = [
+        whole(parts[k * inner : (k + 1) * inner], layouts[1:], sizes[1:])
+        for k in range(sizes[0])
+    ]
+    sharding = layouts[0]
     if sharding.partial:
-        return FOLDS[sharding.partial].reduce(np.stack(parts), axis=0)
-    return parts[0] if sharding.axis is None else np.concatenate(parts, sharding.axis)
+        return FOLDS[sharding.partial].reduce(np.stack(rest), axis=0)
+    if sharding.axis is not None:
+        return np.concatenate(rest, sharding.axis)
+    return rest[sharding.owner or 0]
+
+
+def _sized(
+    mesh: int | Sequence[int], layout: Sharding | Sequence[Sharding]
+) -> tuple[tuple[int, ...], tuple[Sharding, ...]]:
+    sizes = (mesh,) if isinstance(mesh, int) else tuple(mesh)
+    return sizes, (layout,) if isinstance(layout, Sharding) else tuple(layout)
 
 
 def _is_echo(error: BaseException) -> bool:

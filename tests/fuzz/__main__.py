@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.fuzz.backends import BACKENDS
-from tests.fuzz.drive import Result, Task, run_all, run_one, work
+from tests.fuzz.drive import Result, Task, run_one, work
+from tests.workers import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``python -m tests.host --programs 2000``."""
+"""The command line: ``python -m tests.host --programs 2000 --jobs 2``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import traceback
 
-from tests.host.programs import check
+from tests.host.drive import CHUNK, Task, run_one, work
+from tests.workers import run_all
 
 
 def _parsed() -> argparse.Namespace:
@@ -16,6 +16,9 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     choices = ["interpret", "cpu"]
     parser.add_argument("--backend", choices=choices, default="interpret")
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    parser.add_argument("--ranks", action="store_true", help="programs over meshes")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -27,15 +30,25 @@ def _say(text: str) -> None:
 def main() -> int:
     """Check the programs asked for; return whether any is wrong."""
     given = _parsed()
-    wrong = kernels = 0
-    for seed in range(given.seed, given.seed + given.programs):
-        try:
-            kernels += check(seed, given.backend)
-        except Exception:  # noqa: BLE001 (any of them is a finding)
+    if given.worker:
+        start, stop = map(int, given.worker.split(":"))
+        work(Task(given.backend, start, stop, given.ranks))
+        return 0
+    stop = given.seed + given.programs
+    task = Task(given.backend, given.seed, stop, given.ranks)
+    if given.programs == 1:
+        results = iter([run_one(task, given.seed)])
+    else:
+        results = run_all(task, given.jobs, CHUNK)
+    count = wrong = kernels = 0
+    for result in results:
+        count += 1
+        kernels += result.kernels
+        if result.report is not None:
             wrong += 1
-            _say(f"program {seed}:\n{traceback.format_exc()}")
-    _say(f"host: {given.programs} programs, {kernels} kernels, {wrong} wrong")
-    return int(wrong > 0)
+            _say(result.report)
+    _say(f"host: {count} programs, {kernels} kernels, {wrong} wrong")
+    return int(wrong > 0 or count != given.programs)
 
 
 if __name__ == "__main__":

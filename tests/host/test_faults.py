@@ -37,7 +37,7 @@ def test_the_statement_and_the_line_are_named() -> None:
     with pytest.raises(HostError) as caught:
         evaluator.run([X])
     message = str(caught.value)
-    assert message.startswith("faulty: `T2: f32[n0, 4] = launch fail(T1)` failed:")
+    assert message.startswith("faulty: `T1: f32[n0, 4] = launch fail(T2)` failed:")
     assert "MemoryError: no more" in message
     assert "test_faults.py" in message
     assert "made = hc.launch(fail, work" in message
@@ -45,6 +45,21 @@ def test_the_statement_and_the_line_are_named() -> None:
     del caught
     gc.collect()
     assert [ref() for ref in seen] == [None]
+
+
+def test_memory_that_is_not_there_is_named() -> None:
+    hc = nfuser.HostIrContainer("large")
+    x = hc.define_tensor([-1, 4])
+    first = hc.binary("add", x, 1.0)
+    hc.add_output(first)
+    hc.add_output(hc.allocate((1 << 30, 1 << 30), np.float32))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    with pytest.raises(HostError, match=r"large: `T2: .* = allocate` failed: .*Memory"):
+        evaluator.run([X])
+    timeline = Timeline()
+    with pytest.raises(HostError, match="allocate"):
+        evaluator.run([X], timeline=timeline)
+    assert [e["name"] for e in timeline.events] == ["T1: f32[n0, 4] = add(T0, 1.0)"]
 
 
 def test_what_a_function_gives_is_checked() -> None:

@@ -245,7 +245,7 @@ def test_a_fault_names_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     assert linked is not None
     monkeypatch.setattr(linked, "run", fail)
     monkeypatch.setattr(FusionExecutorCache, "run", fail)
-    with pytest.raises(HostError, match=r"`T1: .*` failed: MemoryError: no memory"):
+    with pytest.raises(HostError, match=r"`T3: .*` failed: MemoryError: no memory"):
         evaluator.run([X])
 
 

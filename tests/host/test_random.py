@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from tests import workers
 from tests.definitions.check import written
+from tests.host.drive import Result, Task
 from tests.host.peak import measured, reference
 from tests.host.programs import check, cutter
 
@@ -42,3 +44,23 @@ def test_a_cut_anywhere_changes_no_result() -> None:
         np.testing.assert_allclose(total, want.sum(1), rtol=1e-5)
         np.testing.assert_allclose(moved, want + 1, rtol=1e-5)
     assert len(counts) > 1
+
+
+class _Ending(Task):
+    """Programs of which number 3 ends the process."""
+
+    def part(self, start: int, stop: int) -> _Ending:
+        return _Ending(self.backend, start, stop)
+
+    def command(self) -> list[str]:
+        each = "k == 3 and os._exit(7) or print('{\"index\": %d}' % k, flush=True)"
+        return ["-c", f"import os\nfor k in range({self.start}, {self.stop}): {each}"]
+
+
+def test_a_program_that_ends_its_process_is_a_finding() -> None:
+    found = list(workers.run_all(_Ending("cpu", 0, 7), jobs=2, chunk=5))
+    assert sorted(r.index for r in found) == list(range(7))
+    (wrong,) = (r for r in found if r != Result(r.index))
+    assert wrong.index == 3
+    assert "--seed 3 --programs 1 --backend cpu):\n" in str(wrong.report)
+    assert "the process ended with code 7" in str(wrong.report)

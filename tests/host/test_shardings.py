@@ -6,111 +6,49 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.statements as st
 from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
 from nfuser.host.lower_shardings import lower_shardings
 from nfuser.host.sharding import REPLICATED, Sharding
-from nfuser.host.virtual_ranks import VirtualRanks, spread, whole
+from nfuser.host.virtual_ranks import VirtualRanks
 from tests.hand_built import traced
+from tests.host.spread import RANKS, Case, array, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from nfuser.ir.tensor import TensorView
-
-RANKS = 4
 ROWS, COLUMNS = Sharding(axis=0), Sharding(axis=1)
-DATA = np.random.default_rng(0)
-
-
-def _array(*shape: int) -> Any:
-    return DATA.integers(-3, 4, shape).astype(np.float32) / 4
-
-
-class _Case:
-    """A program, how its tensors lie, and its inputs as one rank would have them."""
-
-    def __init__(
-        self,
-        hc: nfuser.HostIrContainer,
-        shardings: Mapping[TensorView, Sharding],
-        arrays: list[Any],
-    ) -> None:
-        self.program = hc.program()
-        self.shardings = shardings
-        self.arrays = arrays
-        self.lowered = lower_shardings(self.program, shardings, RANKS)
-
-    def collectives(self) -> list[str]:
-        body = self.lowered.body
-        return [s.kind for s in body if isinstance(s, st.Communicate)]
-
-    def check(self) -> None:
-        """Run on one rank and on all; compare."""
-        single = nfuser.HostIrEvaluator(self.program).run(self.arrays)
-        parts = [
-            spread(array, self.shardings.get(_tensor(x), REPLICATED), RANKS)
-            for x, array in zip(self.program.inputs, self.arrays, strict=True)
-        ]
-        evaluator = nfuser.HostIrEvaluator(self.lowered)
-        ranks = VirtualRanks(RANKS)
-        made = ranks.run(
-            lambda r: evaluator.run([p[r.rank] for p in parts], communicator=r)
-        )
-        for number, want in enumerate(single):
-            got = [outputs[number] for outputs in made]
-            lies = self.shardings.get(self.program.outputs[number])
-            if lies is None:
-                lies = _guessed(got[0], want)
-            np.testing.assert_allclose(whole(got, lies), want, rtol=1e-5, atol=1e-5)
-        counts = {kind: self.collectives().count(kind) for kind in self.collectives()}
-        assert ranks.counts == [counts] * RANKS
-
-
-def _tensor(given: Any) -> Any:
-    return given.value
-
-
-def _guessed(part: Any, want: Any) -> Sharding:
-    smaller = [k for k, n in enumerate(part.shape) if n != want.shape[k]]
-    return Sharding(axis=smaller[0]) if smaller else REPLICATED
-
-
-def _text(program: nfuser.HostProgram) -> str:
-    return re.sub(r"  # \S+:\d+$", "", str(program), flags=re.MULTILINE)
 
 
 def _gelu_program(
     x_lies: Sharding, w_lies: Sharding, bias: bool = True
-) -> tuple[_Case, Any]:
+) -> tuple[Case, Any]:
     with nfuser.FusionDefinition() as gelu:
         t = gelu.define_tensor(shape=[-1, -1])
         gelu.add_output(gelu.ops.gelu(t))
     hc = nfuser.HostIrContainer("mlp")
     x, w, b = hc.define_tensor([-1, 8]), hc.define_tensor([8, 12]), None
     made = hc.matmul(x, w)
-    arrays = [_array(16, 8), _array(8, 12)]
+    arrays = [array(16, 8), array(8, 12)]
     if bias:
         b = hc.define_tensor([12])
         made = hc.binary("add", made, b)
-        arrays.append(_array(12))
+        arrays.append(array(12))
     made = hc.launch(gelu.fusion, made)
     total = hc.reduce("sum", made, 0)
     hc.add_output(total)
-    return _Case(hc, {x: x_lies, w: w_lies}, arrays), total
+    return Case(hc, {x: x_lies, w: w_lies}, arrays), total
 
 
 def test_rows_of_a_product_to_the_sum_of_columns(golden: Callable[[str], None]) -> None:
     case, _ = _gelu_program(ROWS, REPLICATED)
     assert case.collectives() == ["allreduce_sum"]
-    golden(_text(case.lowered))
+    golden(text(case.lowered))
     case.check()
 
 
@@ -140,7 +78,7 @@ def test_a_product_that_ends_in_parts() -> None:
     result = hc.unary("tanh", product)
     hc.add_output(result)
     shardings = {x: COLUMNS, w: ROWS, result: ROWS}
-    case = _Case(hc, shardings, [_array(16, 8), _array(8, 12)])
+    case = Case(hc, shardings, [array(16, 8), array(8, 12)])
     assert case.collectives() == ["reduce_scatter_sum"]
     case.check()
 
@@ -157,11 +95,11 @@ def test_layer_norm(axis: int, golden: Callable[[str], None]) -> None:
         "sqrt", hc.binary("add", hc.binary("divide", squares, columns), 1)
     )
     hc.add_output(hc.binary("divide", away, hc.reshape(spread_, (rows, 1))))
-    case = _Case(hc, {x: Sharding(axis=axis)}, [_array(8, 20)])
+    case = Case(hc, {x: Sharding(axis=axis)}, [array(8, 20)])
     # The mean and the deviation of whole rows need what all ranks have of them.
     assert case.collectives() == ["allreduce_sum"] * (2 * axis)
     case.check()
-    golden(_text(case.lowered))
+    golden(text(case.lowered))
 
 
 def test_transposing_shardings_is_one_exchange() -> None:
@@ -172,7 +110,7 @@ def test_transposing_shardings_is_one_exchange() -> None:
     back = hc.binary("add", moved, 1.0)
     hc.add_output(back)
     shardings = {x: ROWS, moved: COLUMNS, back: COLUMNS}
-    case = _Case(hc, shardings, [_array(8, 12, 5)])
+    case = Case(hc, shardings, [array(8, 12, 5)])
     assert case.collectives() == ["all_to_all"]
     case.check()
 
@@ -183,7 +121,7 @@ def test_a_permuted_axis_needs_no_exchange() -> None:
     turned = hc.permute(x, (1, 0))
     hc.add_output(turned)
     hc.add_output(hc.reduce("max", turned, 0))
-    case = _Case(hc, {x: ROWS, turned: COLUMNS}, [_array(8, 6)])
+    case = Case(hc, {x: ROWS, turned: COLUMNS}, [array(8, 6)])
     assert case.collectives() == []
     case.check()
 
@@ -195,10 +133,10 @@ def test_what_is_needed_twice_is_exchanged_once() -> None:
     second = hc.matmul(hc.permute(w, (1, 0)), hc.permute(x, (1, 0)))
     for made in (first, second):
         hc.add_output(made)
-    case = _Case(
+    case = Case(
         hc,
         {x: ROWS, first: REPLICATED, second: REPLICATED, w: REPLICATED},
-        [_array(8, 8), _array(8, 8)],
+        [array(8, 8), array(8, 8)],
     )
     case.check()
     hc = nfuser.HostIrContainer()
@@ -206,7 +144,7 @@ def test_what_is_needed_twice_is_exchanged_once() -> None:
     total = hc.reduce("sum", x, 0)
     for name in ("exp", "tanh", "sin"):
         hc.add_output(hc.unary(name, total))
-    case = _Case(hc, {x: ROWS}, [_array(8, 6)])
+    case = Case(hc, {x: ROWS}, [array(8, 6)])
     assert case.collectives() == ["allreduce_sum"]
     case.check()
 
@@ -216,16 +154,16 @@ def test_folds_are_completed(name: str) -> None:
     hc = nfuser.HostIrContainer()
     x = hc.define_tensor([-1, -1])
     hc.add_output(hc.reduce(name, x, (0, 1)))
-    case = _Case(hc, {x: ROWS}, [_array(8, 6)])
+    case = Case(hc, {x: ROWS}, [array(8, 6)])
     assert case.collectives() == [f"allreduce_{name}"]
     case.check()
 
 
-def _launched(function: Callable[..., Any], lies: Sharding, *sample: Any) -> _Case:
+def _launched(function: Callable[..., Any], lies: Sharding, *sample: Any) -> Case:
     hc = nfuser.HostIrContainer("launched")
     x = hc.define_tensor([-1] * sample[0].ndim)
     hc.add_output(hc.launch(traced(function, *sample), x))
-    return _Case(hc, {x: lies}, list(sample))
+    return Case(hc, {x: lies}, list(sample))
 
 
 def _shares(x: Any) -> Any:
@@ -239,7 +177,9 @@ def _shares(x: Any) -> Any:
         (_shares, COLUMNS, ["all_to_all"]),
         (lambda x: x.T.cumsum(axis=0) + 1, ROWS, []),
         (lambda x: x.sum(axis=0), COLUMNS, []),
-        (lambda x: x.sum(axis=0), ROWS, ["all_to_all"]),
+        (lambda x: x.sum(axis=0), ROWS, ["allreduce_sum"]),
+        (lambda x: np.exp(x).max(axis=1, keepdims=True), COLUMNS, ["allreduce_max"]),
+        (lambda x: x.mean(axis=0), ROWS, ["all_to_all"]),
         (lambda x: x / x.shape[0], ROWS, ["all_to_all"]),
         (lambda x: (x - x.mean()).sum(axis=1), ROWS, ["allgather"]),
     ],
@@ -247,9 +187,23 @@ def _shares(x: Any) -> Any:
 def test_launches_run_on_parts_where_they_may(
     function: Callable[..., Any], lies: Sharding, kinds: list[str]
 ) -> None:
-    made = _launched(function, lies, _array(8, 12))
+    made = _launched(function, lies, array(8, 12))
     assert made.collectives() == kinds
     made.check()
+
+
+def test_parts_of_different_folds_are_not_multiplied() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([3]), hc.define_tensor([3])
+    hc.add_output(hc.binary("multiply", x, y))
+    lies = {x: Sharding(partial="sum"), y: Sharding(partial="max")}
+    lowered = lower_shardings(hc.program(), lies, 2)
+    a, b = ([array(3), array(3)] for _ in range(2))
+    evaluator = nfuser.HostIrEvaluator(lowered)
+    for (made,) in VirtualRanks(2).run(
+        lambda r: evaluator.run([a[r.rank], b[r.rank]], communicator=r)
+    ):
+        np.testing.assert_array_equal(made, (a[0] + a[1]) * np.maximum(*b))
 
 
 def test_what_cannot_be_spread_is_refused() -> None:

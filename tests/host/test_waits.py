@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,10 @@ from nfuser.host import interpreter
 from nfuser.host.arrays import Arrays
 from nfuser.host.assign_streams import assign_streams
 from nfuser.host.lower_streams import lower_streams
+from nfuser.host.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 X = np.arange(28, dtype=np.float32).reshape(7, 4)
 
@@ -61,6 +66,16 @@ class _Device(Arrays):
 
     def wait(self, event: Any) -> None:
         self.log.append(f"{self.now.name} waits for {event}")
+
+    def mark(self) -> Any:
+        self.events += 1
+        return self.events
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        return 10.0 * (end - begin)
+
+    def stream_number(self) -> int:
+        return sum(map(ord, self.now.name))
 
 
 @pytest.fixture
@@ -148,3 +163,26 @@ def test_a_fault_goes_back_to_the_callers_stream(device: _Device) -> None:
         _run(hc.program(), X)
     assert device.now.name == "caller"
     assert device.log == ["caller waits for side 1"]
+
+
+def test_a_timeline_shows_what_each_stream_did(device: _Device, tmp_path: Path) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.add_output(made := hc.set(x))
+    program = lower_streams(hc.program(), {made: 0})
+    timeline = Timeline()
+    nfuser.HostIrEvaluator(program, number_of_streams=2).run([X], timeline=timeline)
+    timeline.save(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert rows == {0: "device stream 0", 1: "device stream 1"}
+    on_device = [e for e in events if e["ph"] == "X" and e["tid"] in rows]
+    assert [e["tid"] for e in on_device] == [k % 2 for k in range(7)]
+    assert {e["name"] for e in on_device} == {"T3 = set(T2)"}
+    assert str(program).count("T3 = set(T2)") == 1
+    assert {e["dur"] for e in on_device} == {10.0}
+    starts = [e["ts"] for e in on_device]
+    assert starts == sorted(starts)
+    # The host's rows show the loop, and what is inside of it.
+    assert sum(e["name"].startswith("parallel for") for e in events) == 1
+    assert sum("alias_select" in e["name"] for e in events) == 14
