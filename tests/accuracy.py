@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
+from nfuser.lower.bounded import BOUND
 from tests.cpu_harness import Array, apply
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ Range = tuple[float, float]
 
 WIDE = "wide"
 """In place of a range: bit patterns drawn evenly, so all magnitudes and both signs."""
+QUARTERS = "quarters"
+"""In place of a range: multiples of a quarter turn up to `BOUND`, and next to them."""
 
 # Where each function is sampled: pieces between which its method changes, its zeros,
 # and the edges of its results' range.
@@ -60,11 +63,22 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "logaddexp": ((0, 4), (0, 100), (0, 1e4)),
 }
 
+_ANGLES = ((-1, 1), (-10, 10), (-1e5, 1e5), QUARTERS)
+BOUNDED: dict[str, tuple[Range | str, ...]] = {
+    "sin_bounded": _ANGLES,
+    "cos_bounded": _ANGLES,
+    "tan_bounded": _ANGLES,
+}
+"""What loops over float64 call whose angles are at most `BOUND` in size."""
+
 BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
 
 _ERRORS = frozenset({"erf", "erfc"})
 
 _NUMPY: dict[str, Callable[..., Any]] = {
+    "sin_bounded": np.sin,
+    "cos_bounded": np.cos,
+    "tan_bounded": np.tan,
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
@@ -108,7 +122,12 @@ def samples(ranges: tuple[Range | str, ...], dtype: Any, count: int) -> Array:
     generator = np.random.default_rng(20240229)
     parts: list[Array] = []
     for limits in ranges:
-        if isinstance(limits, str):
+        if limits == QUARTERS:
+            turns = np.floor(np.exp2(generator.uniform(0, np.log2(BOUND), count)))
+            near = (turns * (np.pi / 2)).astype(dtype)
+            steps = generator.integers(-2, 3, count) * np.spacing(near)
+            parts.append(np.minimum(near + steps.astype(dtype), dtype(BOUND)))
+        elif isinstance(limits, str):
             integer = np.uint32 if dtype == np.float32 else np.uint64
             top = np.iinfo(integer).max
             drawn = generator.integers(0, top, count, integer, endpoint=True)
@@ -137,7 +156,7 @@ def errors(got: Array, wanted: Array) -> Array:
 
 def worst(name: str, dtype: Any, count: int) -> tuple[float, tuple[float, ...]]:
     """Return the largest error over the function's ranges and where it is."""
-    ranges = RANGES[name]
+    ranges = BOUNDED[name] if name in BOUNDED else RANGES[name]
     if name in _ERRORS and dtype == np.float64:
         count = max(count // 20, 500)
     operands = [samples(ranges, dtype, count)]
@@ -153,9 +172,12 @@ def main(count: int = 200_000) -> None:
     """Print the largest errors as a Markdown table."""
     print("| function | float32 | at | float64 | at |")  # noqa: T201
     print("|---|---|---|---|---|")  # noqa: T201
-    for name in RANGES:
+    for name in (*RANGES, *BOUNDED):
         row = [f"`{name}`"]
         for dtype in (np.float32, np.float64):
+            if dtype == np.float32 and name in BOUNDED:
+                row += ["--", ""]
+                continue
             ulps, where = worst(name, dtype, count)
             row += [f"{ulps:.2f}", ", ".join(f"{x:.9g}" for x in where)]
         print("| " + " | ".join(row) + " |", flush=True)  # noqa: T201

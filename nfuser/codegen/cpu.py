@@ -107,7 +107,10 @@ class _CpuPrinter(Printer):
         pad = self.indent * depth
         name = self.symbol(stmt.index)
         head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
-        return [head, *self.block(stmt.body, depth + 1)]
+        body = self.block(stmt.body, depth + 1)
+        if stmt.narrow:
+            body.insert(0, f"{pad}{self.indent}{self.primitive('lanes_of_32')}()")
+        return [head, *body]
 
     def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:

@@ -33,6 +33,7 @@ from numba.core.target_extension import (
 )
 
 from nfuser.codegen.call_types import CallTypes
+from nfuser.codegen.loop_lanes import close_marked_loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ class _Context(CPUContext):
 
     def post_lowering(self, mod: Any, library: Any) -> None:
         """Link nothing: Numba's would link its memory management."""
+        close_marked_loops(mod)
 
 
 class _Target(CPUTarget):

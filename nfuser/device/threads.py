@@ -2,9 +2,9 @@
 """Run a CPU kernel over a range, on as many threads as are worth waking.
 
 Python threads are enough: a kernel runs without the GIL. A range is cut into chunks at
-multiples of its grain, by its size and cost alone; threads take the next chunk when
-they are done with one. So which thread computes what is chance, but what is computed
-is not: results cannot depend on the number of threads.
+multiples of its grain, large ones first; threads take the next chunk when they are done
+with one. So which thread computes what is chance, but what is computed for an index is
+not, nor where cuts are: results cannot depend on the number of threads.
 
 The calling thread takes chunks too and never waits for a thread to wake: a helper that
 comes late finds nothing to do. Calls from several threads share the helpers.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from functools import lru_cache
 from itertools import count
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,11 @@ CHUNK_COST = 1 << 16
 """Cost below which a chunk (4 us) is not worth fetching (1 us, or more)."""
 
 MOST_CHUNKS = 256
-"""Enough to even out threads of unequal speed on the machines there are."""
+"""What a range is as long as, in the smallest chunks: they even out unequal threads."""
+
+TURNS = 3
+"""How many chunks for each core the rest of a range would make: each fetch costs 2 us
+where several threads want the GIL, and begins with cold loads."""
 
 
 def run_range(
@@ -55,13 +60,14 @@ def run_range(
         if status:
             raise kernel_failure(status)
         return
-    job = Job(kernel, arguments, total, chunk_size(total, grain, work))
+    least = chunk_size(total, grain, work)
+    job = Job(kernel, arguments, cuts(total, least, available_threads()))
     _pool.help_with(job, threads - 1)
     job.finish()
 
 
 def chunk_size(total: int, grain: int, cost: int) -> int:
-    """Return the indices of a chunk: a multiple of ``grain``, whatever the threads.
+    """Return the indices of the smallest chunk: a multiple of ``grain``.
 
     >>> chunk_size(1_000_000, 64, 1_000_000)
     66688
@@ -71,6 +77,22 @@ def chunk_size(total: int, grain: int, cost: int) -> int:
     chunks = max(1, min(MOST_CHUNKS, cost // CHUNK_COST))
     grains = -(-total // grain)
     return -(-grains // chunks) * grain
+
+
+@lru_cache(maxsize=1024)
+def cuts(total: int, least: int, cores: int) -> tuple[int, ...]:
+    """Return where chunks begin and end: a part of the rest each, but ``least``.
+
+    ``cores`` are those there are, whatever the threads of a call.
+
+    >>> cuts(100, 4, 2)
+    (0, 16, 28, 40, 48, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96, 100)
+    """
+    found = [0]
+    while (left := total - found[-1]) > 0:
+        size = max(left // (TURNS * cores * least), 1) * least
+        found.append(min(found[-1] + size, total))
+    return tuple(found)
 
 
 class Job:
@@ -88,20 +110,18 @@ class Job:
         "_next",
         "arguments",
         "chunks",
+        "cuts",
         "entry",
         "failed",
-        "size",
-        "total",
     )
 
     def __init__(
-        self, kernel: CpuKernel, arguments: Sequence[Any], total: int, size: int
+        self, kernel: CpuKernel, arguments: Sequence[Any], cuts: Sequence[int]
     ) -> None:
         self.entry = kernel.entry
         self.arguments = arguments
-        self.total = total
-        self.size = size
-        self.chunks = -(-total // size)
+        self.cuts = cuts
+        self.chunks = len(cuts) - 1
         self.failed: dict[int, BaseException] = {}
         self._next = count()
         self._busy = 0
@@ -133,15 +153,9 @@ class Job:
             raise self.failed[min(self.failed)]
 
     def _work(self) -> None:
-        entry, arguments, size, total = (
-            self.entry,
-            self.arguments,
-            self.size,
-            self.total,
-        )
+        entry, arguments, cuts = self.entry, self.arguments, self.cuts
         while not self._closed and (number := next(self._next)) < self.chunks:
-            start = number * size
-            stop = min(start + size, total)
+            start, stop = cuts[number], cuts[number + 1]
             try:
                 status = entry(RESULT, EXCEPTION, start, stop, *arguments)
             except (TypeError, ctypes.ArgumentError) as error:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BOUND = 2.0**30
+BOUND = 2.0**24
 """Size up to which the primitives named ``sin_bounded`` and the like are right."""
 _ANGULAR = ("sin", "cos", "tan")
 

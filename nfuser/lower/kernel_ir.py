@@ -231,11 +231,15 @@ class Allocate:
 
 @node
 class For:
-    """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled."""
+    """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled.
+
+    ``narrow`` asks a CPU for vectors full of 32-bit lanes, whatever the loop sums in.
+    """
 
     index: LoopIndex
     stop: Scalar
     body: tuple[Stmt, ...]
+    narrow: bool = False
 
 
 @node

@@ -28,6 +28,7 @@ from nfuser.lower.kernel_ir import (
     StoreLine,
     Var,
 )
+from nfuser.lower.lanes import has_narrow_work
 from nfuser.lower.parameters import scalars_in
 from nfuser.lower.walk import PARTS, every
 from nfuser.schedule.streams import LINE, PIECE
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _GRAIN = 16  # pieces have a multiple of so many elements, so most loads are aligned
+_NARROW_GRAIN = 64  # lanes times what is interleaved: a loop told its lanes leaves none
 _EACH, _BLOCK, _REST, _GROUP, _FIRST = range(3000, 3005)
 _SCALARS = get_args(Scalar)
 
@@ -73,11 +75,13 @@ def in_pieces(
     lined = _lined_stores(loop) if heuristic.bypass else {}
     reads = any(isinstance(x, Load) for x in every(loop.body))
     count = heuristic.streams if reads else 1
-    if count == 1 and not lined:
+    narrow = not lined and has_narrow_work(loop)
+    if count == 1 and not lined and not narrow:
         return (loop,)
     begin, first = _up_to_a_line(loop, lined)
-    grain = LINE if lined else _GRAIN
-    blocks, set_blocks = _blocks(loop.stop - first, count, grain)
+    grain = LINE if lined else _NARROW_GRAIN if narrow else _GRAIN
+    is_checked = count > 1 or narrow
+    blocks, set_blocks = _blocks(loop.stop - first, count, grain, is_checked)
     begin += set_blocks
     length = blocks * grain
     own = [{var: replace(var) for var in folded} for _ in range(count - 1)]
@@ -95,7 +99,7 @@ def in_pieces(
             _changed(loop.body, {loop.index: start + each}, names)
             for start, names in pieces
         )
-        main = For(each, length, sum(bodies, ()))
+        main = For(each, length, sum(bodies, ()), narrow)
     join = [
         Let(v, Call(f.join, (v, names[v]), v.dtype))
         for names in own
@@ -165,9 +169,11 @@ def _up_to_a_line(
     return [FindLine(found, buffer, index, loop.stop), For(each, first, body)], first
 
 
-def _blocks(length: Scalar, count: int, grain: int) -> tuple[Scalar, list[Stmt]]:
+def _blocks(
+    length: Scalar, count: int, grain: int, is_checked: bool
+) -> tuple[Scalar, list[Stmt]]:
     """Return how many blocks a piece has, and what sets it: none in short pieces."""
-    if count == 1:
+    if not is_checked:
         return length // grain, []
     found = Var(DType.I64)
     most = Number(count * PIECE, DType.I64)

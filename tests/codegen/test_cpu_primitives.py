@@ -20,7 +20,7 @@ import pytest
 from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
-from tests.accuracy import BINARY, RANGES, errors, worst
+from tests.accuracy import BINARY, BOUNDED, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop
 
 COUNT = 20_000
@@ -121,6 +121,12 @@ def assert_alike(got: Array, wanted: Array, ulps: float, *operands: Array) -> No
 def test_error_is_bounded(name: str, dtype: Any) -> None:
     ulps, where = worst(name, dtype, COUNT)
     assert ulps <= BOUNDS[name][FLOATS.index(dtype)], where
+
+
+@pytest.mark.parametrize("name", list(BOUNDED))
+def test_error_at_bounded_angles_is_no_larger(name: str) -> None:
+    ulps, where = worst(name, np.float64, COUNT)
+    assert ulps <= BOUNDS[name.removesuffix("_bounded")][1], where
 
 
 def test_measurement_sees_an_error() -> None:

@@ -289,7 +289,7 @@ def angle(w: Writer) -> None:
 def where(w: Writer) -> None:
     x = w.pick("if")
     y = w.partner(x)
-    c = w.partner(x, exact=True)
+    c = w.partner(x, y, exact=True)
     flag = w.fd.ops.gt(c.handle, 0)
     chosen = np.where(c.array > 0, x.array, y.array)
     w.keep(w.fd.ops.where(flag, x.handle, y.handle), chosen, max(x.slack, y.slack))

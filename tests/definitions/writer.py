@@ -188,11 +188,12 @@ class Writer:
             if fits is None or fits(np.empty(shape)):
                 return self.make(self.dice.choice(kinds), shape)
 
-    def partner(self, term: Term, *, exact: bool = False) -> Term:
-        """Return a term of the same dtype that broadcasts with ``term``."""
+    def partner(self, term: Term, *others: Term, exact: bool = False) -> Term:
+        """Return a term of the dtype of ``term`` that broadcasts with all of them."""
+        whole = np.broadcast_shapes(*(t.array.shape for t in (term, *others)))
 
         def meets(array: Any) -> bool:
-            pairs = zip(array.shape[::-1], term.array.shape[::-1], strict=False)
+            pairs = zip(array.shape[::-1], whole[::-1], strict=False)
             return all(a == b or 1 in (a, b) for a, b in pairs)
 
         found = [

@@ -108,3 +108,24 @@ def test_a_gather_stays_in_one_place() -> None:
     x = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     k = np.arange(5000) % 12
     np.testing.assert_array_equal(f(x, k), np.take(x, k))
+
+
+def _log_sum_exp(x: Any) -> Any:
+    return np.log(np.exp(x).sum(axis=-1))
+
+
+def test_dear_work_on_32_bits_fills_vectors_of_what_is_summed_in_64() -> None:
+    f = nfuser.fuse(_log_sum_exp)
+    assert "lanes_of_32" in f.kernels(np.ones((2, 9), "f4"))[0].source
+    for length in LENGTHS:
+        x = np.random.default_rng(0).normal(size=(2, length)).astype("f4")
+        _assert_equal(f(x), _log_sum_exp(x.astype("f8")), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(_log_sum_exp, "f8"), (lambda x: (x * x).sum(axis=-1), "f4")],
+)
+def test_other_sums_take_the_lanes_that_llvm_gives(function: Any, dtype: str) -> None:
+    (kernel,) = nfuser.fuse(function).kernels(np.ones((2, 9), dtype))
+    assert "lanes_of_32" not in kernel.source

@@ -89,7 +89,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     take_ticket,
     up_to_line,
 )
-from nfuser.codegen.primitives.cpu_target import wide_vectors
+from nfuser.codegen.primitives.cpu_target import lanes_of_32, wide_vectors
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -246,6 +246,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "lanes_of_32",
     "left_shift",
     "load",
     "load_bf16",

@@ -84,7 +84,9 @@ def exp2(x: Value) -> Value:
     x = clamp(x, *p.exp2_range)
     shifted = x + p.round_shift
     rest = x - (shifted - p.round_shift)
-    near = fma(rest, polynomial(rest, p.fits.exp2), 1.0)
+    constant, *others = p.fits.exp2
+    # Added alone: a long polynomial rounds twice at the size of its constant.
+    near = fma(rest, fma(rest, polynomial(rest, others), constant), 1.0)
     return _scale(near, bits(shifted) - p.shift_bits)
 
 

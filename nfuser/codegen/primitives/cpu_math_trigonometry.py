@@ -145,14 +145,15 @@ def _reduce_double(x: Value) -> _Angle:
 def _reduce_bounded(x: Value) -> _Angle:
     """Reduce a non-negative float64 up to `BOUND` (Cody and Waite, with FMA).
 
-    The first difference is exact: a multiple of 2^-53, and below 1.
+    The first difference is exact: a multiple of 2^-53, and below 1. The second word has
+    so few bits that its product is exact, and so is what the second difference loses.
     """
     shifted = fma(x, PER_HALF_PI, DOUBLE.round_shift)
     count = shifted - DOUBLE.round_shift
-    high, low = two_product(count, HALF_PI[1])
-    rest, error = two_sum(fma(count, -HALF_PI[0], x), -high)
-    tail = fma(count, -HALF_PI[2], error - low)
-    return _Angle(bits(shifted), *fast_two_sum(rest, tail))
+    near = fma(count, -HALF_PI[0], x)
+    rest = fma(count, -HALF_PI[1], near)
+    lost = fma(count, -HALF_PI[1], near - rest)
+    return _Angle(bits(shifted), rest, fma(count, -HALF_PI[2], lost))
 
 
 def _reduce(x: Value, *, bounded: bool = False) -> _Angle:

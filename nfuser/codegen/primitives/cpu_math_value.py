@@ -229,8 +229,24 @@ def to_single(x: Value) -> Value:
     return x.make(x.builder.fptrunc(x.ir, FLOAT))
 
 
+LONG_POLYNOMIAL = 8
+"""Coefficients from which on two short chains of FMAs replace a long one."""
+
+
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
-    """Evaluate by Horner's rule; the constant coefficient comes first."""
+    """Evaluate by Horner's rule; the constant coefficient comes first.
+
+    Each step waits for the one before it. Of a long polynomial the even and the odd
+    powers take turns: one product more, and half of the wait.
+    """
+    if len(coefficients) < LONG_POLYNOMIAL:
+        return _horner(x, coefficients)
+    square = x * x
+    odd = _horner(square, coefficients[1::2])
+    return fma(odd, x, _horner(square, coefficients[::2]))
+
+
+def _horner(x: Value, coefficients: Sequence[float]) -> Value:
     result = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = fma(result, x, coefficient)

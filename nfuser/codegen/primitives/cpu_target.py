@@ -14,6 +14,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import types
 from numba.core.typing.templates import signature
 
+from nfuser.codegen.loop_lanes import mark_loop
 from nfuser.codegen.primitives.cpu_define import register
 
 _WIDE = '"prefer-vector-width"="512"'
@@ -28,6 +29,14 @@ def _keeps_its_clock() -> bool:
     return bool(get_host_cpu_features().get("avx512vbmi2", False))
 
 
+@cache
+def _vector_bits() -> int:
+    """Return the bits of the vectors that LLVM fills; 0: leave it to LLVM."""
+    if _keeps_its_clock():
+        return 512
+    return 256 if get_host_cpu_features().get("avx2", False) else 0
+
+
 def _wide_vectors_rule(_typing: Any) -> Any:
     def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
         if _keeps_its_clock():
@@ -38,4 +47,16 @@ def _wide_vectors_rule(_typing: Any) -> Any:
     return signature(types.void), emit
 
 
+def _lanes_of_32_rule(_typing: Any) -> Any:
+    """Ask for as many lanes in the loop around it as a vector has of 32 bits."""
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        if lanes := _vector_bits() // 32:
+            mark_loop(builder, lanes)
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many lanes a loop gets that asks for them."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nfuser.codegen.primitives import cpu
+from nfuser.codegen.primitives.cpu_target import _vector_bits
+from tests.cpu_harness import compile_kernel
+
+
+def _plain(n: int, out: Any, x: Any) -> None:
+    cpu.wide_vectors()
+    total = cpu.f64(0.0)
+    for k in range(n):
+        total = cpu.sum_reassoc(total, cpu.to_f64(cpu.exp(cpu.load(x, k))))
+    cpu.store(out, 0, total)
+
+
+def _marked(n: int, out: Any, x: Any) -> None:
+    cpu.wide_vectors()
+    total = cpu.f64(0.0)
+    for k in range(n):
+        cpu.lanes_of_32()
+        total = cpu.sum_reassoc(total, cpu.to_f64(cpu.exp(cpu.load(x, k))))
+    cpu.store(out, 0, total)
+
+
+@pytest.mark.skipif(_vector_bits() == 0, reason="it is left to LLVM here")
+def test_a_marked_loop_fills_its_vectors() -> None:
+    lanes = _vector_bits() // 32
+    x = np.linspace(-3, 3, 1000, dtype="f4")
+    for kernel, fills in ((_plain, False), (_marked, True)):
+        loop = compile_kernel(kernel, np.float64, np.float32)
+        assert (f"fma.v{lanes}f32" in loop.text) is fills
+        out = np.zeros(1)
+        loop(x.size, out, x)
+        np.testing.assert_allclose(out[0], np.exp(x.astype("f8")).sum(), rtol=1e-7)
