@@ -227,10 +227,10 @@ def _register_budget(fusion: Fusion, threads: int) -> int:
 def _kept_as_stored(
     fusion: Fusion, shape: RowShape, width: int
 ) -> ReductionHeuristic | None:
-    """Let a block keep a row of 16-bit floats in shared memory, where one is long.
+    """Let a block keep a row in shared memory, where one is long.
 
-    Two bytes an element instead of four: a multiprocessor then holds several rows that
-    would fill its registers one by one, and has something to do while one is read.
+    A multiprocessor then holds several rows that would fill its registers one by one,
+    16-bit floats in half the room, and has something to do while one is read.
     """
     if not shape.inner or weight(fusion) > LIGHT or is_single_pass(fusion):
         return None
@@ -239,9 +239,16 @@ def _kept_as_stored(
     if geometry.fold < STORED_LEAST or stored is None:
         return None
     threads = STORED_THREADS
+
+    def fitting(steps: int) -> int:
+        taken = steps * threads * width * stored + STATES_BYTES
+        return min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+
+    # Powers of two serve more lengths, if they cost no block.
+    least = shape.least_steps(threads, width)
     steps = shape.steps(threads, width)
-    taken = steps * threads * width * stored + STATES_BYTES
-    blocks = min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+    steps = least if fitting(least) > fitting(steps) else steps
+    blocks = fitting(steps)
     if blocks < 2:
         return None
     return _heuristic(

@@ -82,16 +82,46 @@ def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
         (lambda x: x.max(axis=1), HALF_ROW),  # read once
     ):
         assert not _chosen_for_halves(function, *shape).as_stored, shape
-    assert not _chosen(_softmax, 8192, 32768)[1].as_stored
+    assert not _chosen(_softmax, 8192, 32768)[1].as_stored  # a block's alone
 
 
-@pytest.mark.parametrize("length", [32768, 24584])
-def test_rows_kept_as_stored_are_read_once(length: int) -> None:
-    x = np.random.default_rng(0).standard_normal((3, length))
-    x = x.astype(ml_dtypes.bfloat16)
+def _scaled(x: Any, weight: Any) -> Any:
+    """Return rows over their root mean squares, times weights of each element."""
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True)) * weight
+
+
+def test_rows_of_f32_that_two_blocks_can_keep_take_the_steps_they_need() -> None:
+    x = np.empty((512, 25088), np.float32)
+    for heuristic in (
+        _chosen(_softmax, *x.shape)[1],
+        # What only the last pass reads is not kept.
+        Call(_scaled, x, x, computes=False).heuristic(),
+    ):
+        assert isinstance(heuristic, ReductionHeuristic)
+        assert heuristic.as_stored
+        assert heuristic.blocks == 2
+        elements = heuristic.most_threads * heuristic.width
+        assert heuristic.steps == -(-25088 // elements)  # 16 would leave no room
+    _, shorter = _chosen(_softmax, 512, 12000)
+    assert (shorter.as_stored, shorter.steps) == (True, 8)  # one kernel for many
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "error"),
+    [
+        (32768, ml_dtypes.bfloat16, 2**-8),
+        (24584, ml_dtypes.bfloat16, 2**-8),
+        (25088, np.float32, 1e-6),
+        (12004, np.float32, 1e-6),
+    ],
+)
+def test_rows_kept_as_stored_are_read_once(
+    length: int, dtype: type[Any], error: float
+) -> None:
+    x = np.random.default_rng(0).standard_normal((3, length)).astype(dtype)
     fused = nfuser.fuse(_softmax, backend="interpret")
     wanted = _softmax(x.astype(np.float64))
-    np.testing.assert_allclose(fused(x).astype(np.float64), wanted, rtol=2**-8)
+    np.testing.assert_allclose(fused(x).astype(np.float64), wanted, rtol=error)
     access = REPORTS[-1].accesses
     assert access["T0"].elements_read == x.size
     (kernel,) = fused.kernels(x)
