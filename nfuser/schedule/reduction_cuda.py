@@ -327,6 +327,13 @@ def _looped(
     limit = LOOP_THREADS if is_single else MAX_THREADS
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
+    cost = _waves_cost(shape, geometry, width, most, splits)
+    while splits > 1 and shape.inner and limit < MAX_THREADS:
+        # Larger blocks may fill the device as well, and need not meet.
+        limit *= 2
+        larger, more = _geometry(fusion, shape, width, limit)
+        if _waves_cost(shape, larger, width, more, 1) <= cost:
+            geometry, most, splits = larger, more, 1
     return _heuristic(
         fusion,
         shape,
@@ -352,16 +359,35 @@ def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
     The blocks that a device runs at once make a wave; as many waves are taken as waste
     least. Rows of a few turns only are not worth a meeting of blocks.
     """
-    along, across = (width, 1) if shape.inner else (1, width)
-    tiles = -(-shape.rows // (geometry.keep * across))
-    turns = -(-shape.length // (geometry.fold * along * STEPS))
-    resident = shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+    tiles, turns = _tiles_and_turns(shape, geometry, width)
+    resident = _resident(shape, most)
 
     def cost(splits: int) -> int:
-        waves = -(-tiles * splits // resident)
-        return waves * (-(-turns // splits) + BLOCK_COST)
+        return _waves_cost(shape, geometry, width, most, splits)
 
     full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
     useful = [s for s in full if 1 < s <= min(turns // 4, MAX_THREADS)]
     best = min(useful, key=cost, default=1)
     return best if 10 * cost(best) < 9 * cost(1) else 1
+
+
+def _waves_cost(
+    shape: RowShape, geometry: Geometry, width: int, most: int, splits: int
+) -> int:
+    """Return the turns that a multiprocessor spends, in waves of blocks."""
+    tiles, turns = _tiles_and_turns(shape, geometry, width)
+    waves = -(-tiles * splits // _resident(shape, most))
+    return waves * (-(-turns // splits) + BLOCK_COST)
+
+
+def _tiles_and_turns(
+    shape: RowShape, geometry: Geometry, width: int
+) -> tuple[int, int]:
+    """Return the groups of rows that blocks take, and the turns along one."""
+    along, across = (width, 1) if shape.inner else (1, width)
+    tiles = -(-shape.rows // (geometry.keep * across))
+    return tiles, -(-shape.length // (geometry.fold * along * STEPS))
+
+
+def _resident(shape: RowShape, most: int) -> int:
+    return shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)

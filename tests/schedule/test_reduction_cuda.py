@@ -128,6 +128,19 @@ def test_rows_kept_as_stored_are_read_once(
     assert "as stored" in kernel.schedule
 
 
+def _moments(x: Any) -> Any:
+    return x.mean(axis=1), x.var(axis=1)
+
+
+def test_rows_that_larger_blocks_fill_the_device_with_are_not_split() -> None:
+    for rows, threads in ((256, 512), (128, 1024)):
+        call, heuristic = _chosen(_moments, rows, 200704)
+        assert (heuristic.is_split, heuristic.most_threads) == (False, threads)
+        assert _grid(call, heuristic) == (rows, 1)
+    for rows in (64, 300):  # these would leave multiprocessors idle
+        assert _chosen(_moments, rows, 200704)[1].is_split
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])
 def test_moments_of_one_pass_bear_an_offset(offset: float) -> None:
     x = np.random.default_rng(0).standard_normal((8, 3, 4096), np.float32)
