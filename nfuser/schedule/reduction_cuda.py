@@ -22,7 +22,7 @@ from nfuser.schedule.expand import (
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.row_shape import power_of_two
 from nfuser.schedule.scheduled import Geometry, ReductionHeuristic
-from nfuser.schedule.weight import ROW_LIMIT, limited, weight
+from nfuser.schedule.weight import ROW_LIMIT, limited, weight, weight_in_rows
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -39,7 +39,7 @@ RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
-SHARE_SPARE = 28  # registers that long unrolled rows take besides
+SHARE_SPARE = 24  # registers that long unrolled rows take besides
 STORED_LEAST = MAX_THREADS  # that a row would take in registers
 STORED_THREADS = 512  # of a block that keeps a row in shared memory
 STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
@@ -284,7 +284,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         room -= 2 * width  # sums of each lane of a packet
     steps = min(
         room // shape.kept_words(1, width),
-        ROW_LIMIT // max(width * weight(fusion), 1),
+        ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
     along, across = (width, 1) if shape.inner else (1, width)
@@ -305,6 +305,9 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         return rounds * (-(-places // (splits * fold)) + ROUND_COST)
 
     splits = min(range(least, min(4 * least, resident) + 1), key=cost)
+    # As many as there may be serve all lengths, but each costs instructions.
+    needed = power_of_two(-(-places // (splits * fold)))
+    steps = min(steps, max(needed, STEPS))
     rounds = -(-tiles // (resident // splits))
     return _heuristic(
         fusion,

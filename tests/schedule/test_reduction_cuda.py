@@ -168,6 +168,18 @@ def test_a_row_that_no_block_keeps_is_shared() -> None:
         assert heuristic.is_shared, shape
 
 
+def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part() -> None:
+    def normalised(x: Any, weight: Any) -> Any:
+        return _channels(x) * weight[:, None]
+
+    arrays = (np.empty((64, 256, 3136), np.float32), np.empty(256, np.float32))
+    heuristic = Call(normalised, *arrays, computes=False).heuristic()
+    assert isinstance(heuristic, ReductionHeuristic)
+    groups = CUDA.multiprocessors // heuristic.geometry.splits
+    assert groups * heuristic.geometry.splits == CUDA.multiprocessors  # none is idle
+    assert groups * heuristic.geometry.rounds < 1.05 * 256
+
+
 def test_a_row_that_no_device_keeps_is_read_in_each_pass() -> None:
     _, heuristic = _chosen(_softmax, 2, 1 << 26)
     assert not heuristic.is_persistent
