@@ -52,7 +52,7 @@ class Combiner:
         self.values = values
         self.nest = values.nest
         self.scratch: list[Scratch] = []
-        self._parts: dict[Reduce, list[Buffer]] = {}
+        self._parts: dict[Reduce, list[tuple[Buffer, Scalar]]] = {}
         self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
         self._has_met = False  # whether blocks have, in what is being combined
         self._is_alone = values.scheduled.target.kind == "cpu"
@@ -256,24 +256,34 @@ class Combiner:
     def _share_parts(self, states: dict[Reduce, fold.State]) -> None:
         values = self.values
         for reduce, state in states.items():
-            self._parts[reduce] = [self._part_buffer(s.dtype) for s in state]
+            parts = self._parts.setdefault(reduce, [])
+            for own in state:
+                parts.append(self._part_place(own.dtype))
         with values.block() as stores, values.lanes():
             for reduce, state in states.items():
-                for buffer, own in zip(self._parts[reduce], state, strict=True):
-                    at = self._part(self._index[Binding.BLOCK_Y])
-                    put = Post if self._is_shared else Store
-                    values.emit(put(buffer, at, own))
+                at = self._part(self._index[Binding.BLOCK_Y])
+                put = Post if self._is_shared else Store
+                for (buffer, first), own in zip(
+                    self._parts[reduce], state, strict=True
+                ):
+                    values.emit(put(buffer, first + at, own))
         values.emit_all(self._if_first_of_row(tuple(stores)))
 
-    def _part_buffer(self, dtype: DType) -> Buffer:
-        """Return memory for one value of the state of every block of every row."""
+    def _part_place(self, dtype: DType) -> tuple[Buffer, Scalar]:
+        """Return memory for one value of the state of every block of every row.
+
+        Boxes of all values lie in one buffer, which is emptied at once. A box holds 32
+        bits and says whether it is full: each value has two of them.
+        """
         size = self._rows() * self._splits()
-        buffer = Buffer(dtype, None, "partials")
-        if self._is_shared:  # a box holds 32 bits and says whether it is full
-            buffer = Buffer(DType.U64, None, "boxes")
-            size = size * (dtype.itemsize // 8 + 1)
-        self.scratch.append(Scratch(buffer, size))
-        return buffer
+        if not self._is_shared:
+            self.scratch.append(Scratch(Buffer(dtype, None, "partials"), size))
+            return self.scratch[-1].buffer, sc.const(0)
+        before = sum(len(parts) for parts in self._parts.values())
+        boxes = self.scratch.pop() if self.scratch else None
+        buffer = boxes.buffer if boxes else Buffer(DType.U64, None, "boxes")
+        self.scratch.append(Scratch(buffer, size * (2 * before + 2)))
+        return buffer, size * before * (2 if dtype.itemsize < 8 else 1)
 
     def _rows(self) -> Scalar:
         rows = self._sizes[Binding.BLOCK_X] * self._lanes
@@ -333,7 +343,10 @@ class Combiner:
         with values.block() as body, values.lanes():
             at = self._part(split)
             parts = zip(self._parts[reduce], state, strict=True)
-            other = [values.let(self._part_value(b, at, s.dtype)) for b, s in parts]
+            other = [
+                values.let(self._part_value(buffer, first + at, own.dtype))
+                for (buffer, first), own in parts
+            ]
             self.join(reduce, state, list(other))
         inner = guarded(sc.less(split, splits), tuple(body))
         values.emit(For(step, step.extent, inner))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import Mismatch, find_space
+from nfuser.domains.space import Mismatch, find_space, reads
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
@@ -59,7 +59,10 @@ class Reduction:
         space = space_of(fusion)
         steps = strides(fusion, patterns(fusion, facts))
         found = accesses(fusion, space, facts, steps)
-        shape = RowShape(facts, space, found, tuple(dict.fromkeys(fusion.outputs)))
+        sources = [(r.source, space.source_point(r)) for r in fusion.reductions]
+        folded = frozenset(reads(fusion, sources))
+        outputs = tuple(dict.fromkeys(fusion.outputs))
+        shape = RowShape(facts, space, found, outputs, folded)
         choose = cuda_choice if facts.target.kind == "cuda" else _cpu_choice
         return choose(fusion, shape)
 

@@ -22,7 +22,7 @@ from nfuser.schedule.expand import (
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.row_shape import power_of_two
 from nfuser.schedule.scheduled import Geometry, ReductionHeuristic
-from nfuser.schedule.weight import ROW_LIMIT, limited, weight
+from nfuser.schedule.weight import ROW_LIMIT, limited, weight, weight_in_rows
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -39,7 +39,7 @@ RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
-SHARE_SPARE = 28  # registers that long unrolled rows take besides
+SHARE_SPARE = 24  # registers that long unrolled rows take besides
 STORED_LEAST = MAX_THREADS  # that a row would take in registers
 STORED_THREADS = 512  # of a block that keeps a row in shared memory
 STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
@@ -227,10 +227,10 @@ def _register_budget(fusion: Fusion, threads: int) -> int:
 def _kept_as_stored(
     fusion: Fusion, shape: RowShape, width: int
 ) -> ReductionHeuristic | None:
-    """Let a block keep a row of 16-bit floats in shared memory, where one is long.
+    """Let a block keep a row in shared memory, where one is long.
 
-    Two bytes an element instead of four: a multiprocessor then holds several rows that
-    would fill its registers one by one, and has something to do while one is read.
+    A multiprocessor then holds several rows that would fill its registers one by one,
+    16-bit floats in half the room, and has something to do while one is read.
     """
     if not shape.inner or weight(fusion) > LIGHT or is_single_pass(fusion):
         return None
@@ -239,9 +239,16 @@ def _kept_as_stored(
     if geometry.fold < STORED_LEAST or stored is None:
         return None
     threads = STORED_THREADS
+
+    def fitting(steps: int) -> int:
+        taken = steps * threads * width * stored + STATES_BYTES
+        return min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+
+    # Powers of two serve more lengths, if they cost no block.
+    least = shape.least_steps(threads, width)
     steps = shape.steps(threads, width)
-    taken = steps * threads * width * stored + STATES_BYTES
-    blocks = min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+    steps = least if fitting(least) > fitting(steps) else steps
+    blocks = fitting(steps)
     if blocks < 2:
         return None
     return _heuristic(
@@ -277,7 +284,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         room -= 2 * width  # sums of each lane of a packet
     steps = min(
         room // shape.kept_words(1, width),
-        ROW_LIMIT // max(width * weight(fusion), 1),
+        ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
     along, across = (width, 1) if shape.inner else (1, width)
@@ -298,6 +305,9 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         return rounds * (-(-places // (splits * fold)) + ROUND_COST)
 
     splits = min(range(least, min(4 * least, resident) + 1), key=cost)
+    # As many as there may be serve all lengths, but each costs instructions.
+    needed = power_of_two(-(-places // (splits * fold)))
+    steps = min(steps, max(needed, STEPS))
     rounds = -(-tiles // (resident // splits))
     return _heuristic(
         fusion,
@@ -320,6 +330,13 @@ def _looped(
     limit = LOOP_THREADS if is_single else MAX_THREADS
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
+    cost = _waves_cost(shape, geometry, width, most, splits)
+    while splits > 1 and shape.inner and limit < MAX_THREADS:
+        # Larger blocks may fill the device as well, and need not meet.
+        limit *= 2
+        larger, more = _geometry(fusion, shape, width, limit)
+        if _waves_cost(shape, larger, width, more, 1) <= cost:
+            geometry, most, splits = larger, more, 1
     return _heuristic(
         fusion,
         shape,
@@ -345,16 +362,35 @@ def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
     The blocks that a device runs at once make a wave; as many waves are taken as waste
     least. Rows of a few turns only are not worth a meeting of blocks.
     """
-    along, across = (width, 1) if shape.inner else (1, width)
-    tiles = -(-shape.rows // (geometry.keep * across))
-    turns = -(-shape.length // (geometry.fold * along * STEPS))
-    resident = shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+    tiles, turns = _tiles_and_turns(shape, geometry, width)
+    resident = _resident(shape, most)
 
     def cost(splits: int) -> int:
-        waves = -(-tiles * splits // resident)
-        return waves * (-(-turns // splits) + BLOCK_COST)
+        return _waves_cost(shape, geometry, width, most, splits)
 
     full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
     useful = [s for s in full if 1 < s <= min(turns // 4, MAX_THREADS)]
     best = min(useful, key=cost, default=1)
     return best if 10 * cost(best) < 9 * cost(1) else 1
+
+
+def _waves_cost(
+    shape: RowShape, geometry: Geometry, width: int, most: int, splits: int
+) -> int:
+    """Return the turns that a multiprocessor spends, in waves of blocks."""
+    tiles, turns = _tiles_and_turns(shape, geometry, width)
+    waves = -(-tiles * splits // _resident(shape, most))
+    return waves * (-(-turns // splits) + BLOCK_COST)
+
+
+def _tiles_and_turns(
+    shape: RowShape, geometry: Geometry, width: int
+) -> tuple[int, int]:
+    """Return the groups of rows that blocks take, and the turns along one."""
+    along, across = (width, 1) if shape.inner else (1, width)
+    tiles = -(-shape.rows // (geometry.keep * across))
+    return tiles, -(-shape.length // (geometry.fold * along * STEPS))
+
+
+def _resident(shape: RowShape, most: int) -> int:
+    return shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)

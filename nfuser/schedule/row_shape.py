@@ -17,6 +17,7 @@ from nfuser.schedule.layout import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
@@ -33,10 +34,12 @@ class RowShape:
         space: Space,
         found: list[Access],
         outputs: tuple[TensorView, ...],
+        folded: frozenset[Read],
     ) -> None:
         kept = ordered(space.kept, found, facts)
         reduced = ordered(space.reduced, found, facts)
         self.facts, self.found, self.space, self.outputs = facts, found, space, outputs
+        self.folded = folded  # what reductions are of
         self.inner = _runs_inside(kept, reduced, found, facts)
         self.kept = grouped(kept, found, facts)
         self.reduced = grouped(reduced, found, facts)
@@ -57,33 +60,42 @@ class RowShape:
 
     def steps(self, fold: int, width: int) -> int:
         """Return how often ``fold`` threads go along a row, as a power of two."""
+        return power_of_two(self.least_steps(fold, width))
+
+    def least_steps(self, fold: int, width: int) -> int:
+        """Return how often ``fold`` threads go along a row of just this length."""
         along = max(self.length // width, 1) if self.inner else self.length
-        return power_of_two(-(-along // fold))
+        return -(-along // fold)
 
     def kept_words(self, steps: int, width: int) -> int:
         """Return the registers that a thread needs to keep ``steps`` of a row."""
-        full = [
-            a.tensor.dtype.compute.itemsize
-            for a in self.found[len(self.outputs) :]
-            if any(a.steps.get(loop, 0) for loop in self.space.reduced)
-            and (not self.space.kept or any(a.steps.get(x, 0) for x in self.space.kept))
-        ]
-        words = sum(max(size, 4) // 4 for size in full) or 1
+        sizes = (a.tensor.dtype.compute.itemsize for a in self._read_again())
+        words = sum(max(size, 4) // 4 for size in sizes) or 1
         return steps * width * words
+
+    def _read_again(self) -> list[Access]:
+        """Return the reads of rows that reductions need; what follows reads them again.
+
+        What only the last pass reads is not kept.
+        """
+        kept, reduced = self.space.kept, self.space.reduced
+        return [
+            a
+            for a in self.found[len(self.outputs) :]
+            if (a.tensor, a.point) in self.folded
+            and any(a.steps.get(loop, 0) for loop in reduced)
+            and (not kept or any(a.steps.get(loop, 0) for loop in kept))
+        ]
 
     def stored_bytes(self, width: int) -> int | None:
         """Return the bytes of one element of all that rows are read of.
 
-        None where that is not of 16-bit floats, in packets all of it.
+        None where that is not of floats, in packets all of it.
         """
         lane = self.lane_group()
         total = 0
-        for access in self.found[len(self.outputs) :]:
-            if not any(access.steps.get(loop, 0) for loop in self.space.kept):
-                continue
-            if not any(access.steps.get(loop, 0) for loop in self.space.reduced):
-                continue
-            if not (access.tensor.dtype.is_half and not access.guards):
+        for access in self._read_again():
+            if access.guards or not access.tensor.dtype.is_float:
                 return None
             if not is_packed(access, lane, width, self.facts):
                 return None

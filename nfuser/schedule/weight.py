@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir.expr import Pointwise
+from nfuser.ir.expr import Pointwise, Reduce, results, sources
 
 if TYPE_CHECKING:
+    from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
 
 PACKET_LIMIT = 128  # weight of a lane loop
@@ -26,12 +27,23 @@ _LIGHT = {
 
 def weight(fusion: Fusion) -> int:
     """Return the costly operations of ``fusion``, dearer ones counted several times."""
-    total = 0
+    return sum(_cost(expr) for expr in fusion.exprs)
+
+
+def _cost(expr: Expr) -> int:
+    if not (isinstance(expr, Pointwise) and expr.op.is_costly):
+        return 0
+    one = 1 if expr.op.name in _LIGHT else 2
+    return one * (6 if expr.operands[-1].dtype is DType.F64 else 1)
+
+
+def weight_in_rows(fusion: Fusion) -> int:
+    """Return the ``weight`` of what is not computed of reductions alone."""
+    of_elements = {a.result for a in fusion.arguments}
     for expr in fusion.exprs:
-        if isinstance(expr, Pointwise) and expr.op.is_costly:
-            one = 1 if expr.op.name in _LIGHT else 2
-            total += one * (6 if expr.operands[-1].dtype is DType.F64 else 1)
-    return total
+        if not isinstance(expr, Reduce) and not of_elements.isdisjoint(sources(expr)):
+            of_elements.update(results(expr))
+    return sum(_cost(e) for e in fusion.exprs if not of_elements.isdisjoint(results(e)))
 
 
 def limited(width: int, fusion: Fusion) -> int:

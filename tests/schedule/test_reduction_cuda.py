@@ -82,20 +82,63 @@ def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
         (lambda x: x.max(axis=1), HALF_ROW),  # read once
     ):
         assert not _chosen_for_halves(function, *shape).as_stored, shape
-    assert not _chosen(_softmax, 8192, 32768)[1].as_stored
+    assert not _chosen(_softmax, 8192, 32768)[1].as_stored  # a block's alone
 
 
-@pytest.mark.parametrize("length", [32768, 24584])
-def test_rows_kept_as_stored_are_read_once(length: int) -> None:
-    x = np.random.default_rng(0).standard_normal((3, length))
-    x = x.astype(ml_dtypes.bfloat16)
+def _scaled(x: Any, weight: Any) -> Any:
+    """Return rows over their root mean squares, times weights of each element."""
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True)) * weight
+
+
+def test_rows_of_f32_that_two_blocks_can_keep_take_the_steps_they_need() -> None:
+    x = np.empty((512, 25088), np.float32)
+    for heuristic in (
+        _chosen(_softmax, *x.shape)[1],
+        # What only the last pass reads is not kept.
+        Call(_scaled, x, x, computes=False).heuristic(),
+    ):
+        assert isinstance(heuristic, ReductionHeuristic)
+        assert heuristic.as_stored
+        assert heuristic.blocks == 2
+        elements = heuristic.most_threads * heuristic.width
+        assert heuristic.steps == -(-25088 // elements)  # 16 would leave no room
+    _, shorter = _chosen(_softmax, 512, 12000)
+    assert (shorter.as_stored, shorter.steps) == (True, 8)  # one kernel for many
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "error"),
+    [
+        (32768, ml_dtypes.bfloat16, 2**-8),
+        (24584, ml_dtypes.bfloat16, 2**-8),
+        (25088, np.float32, 1e-6),
+        (12004, np.float32, 1e-6),
+    ],
+)
+def test_rows_kept_as_stored_are_read_once(
+    length: int, dtype: type[Any], error: float
+) -> None:
+    x = np.random.default_rng(0).standard_normal((3, length)).astype(dtype)
     fused = nfuser.fuse(_softmax, backend="interpret")
     wanted = _softmax(x.astype(np.float64))
-    np.testing.assert_allclose(fused(x).astype(np.float64), wanted, rtol=2**-8)
+    np.testing.assert_allclose(fused(x).astype(np.float64), wanted, rtol=error)
     access = REPORTS[-1].accesses
     assert access["T0"].elements_read == x.size
     (kernel,) = fused.kernels(x)
     assert "as stored" in kernel.schedule
+
+
+def _moments(x: Any) -> Any:
+    return x.mean(axis=1), x.var(axis=1)
+
+
+def test_rows_that_larger_blocks_fill_the_device_with_are_not_split() -> None:
+    for rows, threads in ((256, 512), (128, 1024)):
+        call, heuristic = _chosen(_moments, rows, 200704)
+        assert (heuristic.is_split, heuristic.most_threads) == (False, threads)
+        assert _grid(call, heuristic) == (rows, 1)
+    for rows in (64, 300):  # these would leave multiprocessors idle
+        assert _chosen(_moments, rows, 200704)[1].is_split
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])
@@ -123,6 +166,18 @@ def test_a_row_that_no_block_keeps_is_shared() -> None:
     ):
         _, heuristic = _chosen(function, *shape)
         assert heuristic.is_shared, shape
+
+
+def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part() -> None:
+    def normalised(x: Any, weight: Any) -> Any:
+        return _channels(x) * weight[:, None]
+
+    arrays = (np.empty((64, 256, 3136), np.float32), np.empty(256, np.float32))
+    heuristic = Call(normalised, *arrays, computes=False).heuristic()
+    assert isinstance(heuristic, ReductionHeuristic)
+    groups = CUDA.multiprocessors // heuristic.geometry.splits
+    assert groups * heuristic.geometry.splits == CUDA.multiprocessors  # none is idle
+    assert groups * heuristic.geometry.rounds < 1.05 * 256
 
 
 def test_a_row_that_no_device_keeps_is_read_in_each_pass() -> None:
