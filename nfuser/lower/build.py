@@ -91,6 +91,7 @@ class _Builder:
         self.before: list[Stmt] = []  # the first of the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
+        self.meeting = 0  # where among statements threads begin to meet, most lately
 
     def _declare_buffers(self) -> list[Buffer]:
         inputs = {a.result for a in self.fusion.arguments}
@@ -246,8 +247,8 @@ class _Builder:
         reduces = [r for r, at in self.space.levels.items() if at == level]
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
-        for reduce in reduces:
-            combiner.combine(reduce, states[reduce])
+        self.meeting = len(self.values.row.stmts)
+        combiner.combine(states)
         if heuristic.is_shared:
             combiner.exchange(states)
         if heuristic.is_persistent or not heuristic.is_split:
@@ -261,6 +262,11 @@ class _Builder:
                 combiner.publish(reduce, states[reduce])
             self._store_rows()
         self.values.emit(If(is_last, tuple(body)))
+
+    @property
+    def _is_persistent(self) -> bool:
+        heuristic = self.scheduled.heuristic
+        return isinstance(heuristic, ReductionHeuristic) and heuristic.is_persistent
 
     def _is_full(self, output: TensorView) -> bool:
         point = self.space.points[output]
@@ -318,7 +324,10 @@ class _Builder:
             values.emit_all(self._in_steps(early))
             values.emit(AwaitCopies())
             early = ()
-        values.row.stmts.extend(self._in_steps(early, body))
+        if early and level and self._is_persistent:
+            values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
+            early = ()
+        values.row.stmts.extend(self._in_steps(body, early))
 
     def _in_streams(
         self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]
@@ -365,13 +374,15 @@ class _Builder:
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.
 
-        Rows that are kept are read by the first pass.
+        Rows that are kept are read by the first pass; what all rows share, while the
+        threads meet before the pass that reads it.
         """
         if self.nest.leaf(Binding.UNROLLED) is None:
             return None
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
-        return [] if level == 0 or not heuristic.is_persistent else None
+        is_in_time = level == 0 or heuristic.eager or not heuristic.is_persistent
+        return [] if is_in_time else None
 
     def _chunk_of(
         self, reduce: Reduce, state: fold.State, after: list[Stmt]
@@ -441,13 +452,19 @@ class _Builder:
         )
         self.combiner.assign(state, joined)
 
-    def _in_steps(self, *parts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _in_steps(
+        self, body: tuple[Stmt, ...], early: tuple[Stmt, ...] = ()
+    ) -> tuple[Stmt, ...]:
         """Wrap a tile in the guards and loops of the row.
 
-        Unrolled steps all run the first part before the second.
+        Unrolled steps all run what is ``early`` before the rest. Steps beyond a clamped
+        end run it too: it loads the last packet again.
         """
         for bound in self.nest.reduced_bounds:
-            parts = tuple(guarded(sc.less(bound.index, bound.extent), p) for p in parts)
+            within = sc.less(bound.index, bound.extent)
+            body = guarded(within, body)
+            early = early if bound.is_clamped else guarded(within, early)
+        parts = (early, body)
         for leaf in reversed(self.nest.reduced):
             if leaf.binding.is_bound or leaf.extent is sc.const(1):
                 continue

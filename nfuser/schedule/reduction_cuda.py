@@ -96,6 +96,7 @@ def _heuristic(
     blocks: int = 0,
     is_shared: bool = False,
     as_stored: bool = False,
+    eager: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
@@ -119,6 +120,7 @@ def _heuristic(
         flight=flight,
         blocks=blocks,
         as_stored=as_stored,
+        eager=eager,
         rounds=0 if is_shared else 1,
         geometry=geometry,
     )
@@ -145,8 +147,15 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     most = 256 if threads <= 256 else most
     while most > threads and words > _register_budget(fusion, most):
         most //= 2
+    with_common = words + shape.common_words(steps, width)
     return _heuristic(
-        fusion, shape, width, steps=steps, threads=most, geometry=geometry
+        fusion,
+        shape,
+        width,
+        steps=steps,
+        threads=most,
+        geometry=geometry,
+        eager=shape.inner and with_common <= _register_budget(fusion, most),
     )
 
 
@@ -156,7 +165,7 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
     Then one kernel serves short rows too.
     """
     steps = STEPS if shape.inner else 1
-    while steps > 1 and shape.kept_words(steps, width) > KEPT_PER_THREAD:
+    while steps > 1 and shape.loaded_words(steps, width) > KEPT_PER_THREAD:
         steps //= 2
     return max(steps, shape.steps(fold, width))
 
@@ -205,7 +214,7 @@ _PAIRS = (
 
 
 def _words(shape: RowShape, fold: int, width: int) -> int:
-    return shape.kept_words(shape.steps(fold, width), width)
+    return shape.loaded_words(shape.steps(fold, width), width)
 
 
 def _has_moments(fusion: Fusion) -> bool:
