@@ -33,6 +33,8 @@ LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
 STEPS = 4  # packets of a row that a thread has in flight
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
+LOADED_PER_THREAD = 40  # of them, as packets are loaded
+COMMON_PER_THREAD = 16  # that what all rows share may take while threads meet
 SHARED_BYTES = 40 * 1024
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
@@ -147,7 +149,8 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     most = 256 if threads <= 256 else most
     while most > threads and words > _register_budget(fusion, most):
         most //= 2
-    with_common = words + shape.common_words(steps, width)
+    common = shape.common_words(steps, width)
+    has_room = words + common <= _register_budget(fusion, most)
     return _heuristic(
         fusion,
         shape,
@@ -155,7 +158,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         steps=steps,
         threads=most,
         geometry=geometry,
-        eager=shape.inner and with_common <= _register_budget(fusion, most),
+        eager=shape.inner and has_room and 0 < common <= COMMON_PER_THREAD,
     )
 
 
@@ -165,7 +168,7 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
     Then one kernel serves short rows too.
     """
     steps = STEPS if shape.inner else 1
-    while steps > 1 and shape.loaded_words(steps, width) > KEPT_PER_THREAD:
+    while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
     return max(steps, shape.steps(fold, width))
 
@@ -180,7 +183,7 @@ def _geometry(
     if shape.inner:
         packets = max(shape.length // width, 1)
         fold = min(power_of_two(-(-packets // STEPS)), limit)
-        while fold < limit and _words(shape, fold, width) > KEPT_PER_THREAD:
+        while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
             fold *= 2
         # More than a warp for a row, and rows would share what their warps leave.
         rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
