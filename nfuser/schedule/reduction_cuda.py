@@ -147,7 +147,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         return None
     # More threads would leave each fewer registers than rows and packets need.
     most = 256 if threads <= 256 else most
-    while most > threads and words > _register_budget(fusion, most):
+    while most // 2 >= threads and words > _register_budget(fusion, most):
         most //= 2
     common = shape.common_words(steps, width)
     has_room = words + common <= _register_budget(fusion, most)
@@ -182,9 +182,10 @@ def _geometry(
     """
     if shape.inner:
         packets = max(shape.length // width, 1)
-        fold = min(power_of_two(-(-packets // STEPS)), limit)
+        fold = _whole(-(-packets // STEPS))  # any number of warps can meet
         while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
             fold *= 2
+        fold = min(fold, limit)
         # More than a warp for a row, and rows would share what their warps leave.
         rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
         keep = min(128 // fold, rows) if fold <= WARP else 1
@@ -193,6 +194,13 @@ def _geometry(
     keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _whole(threads: int) -> int:
+    """Return the least number of threads from ``threads`` that fold by whole warps."""
+    if threads <= WARP:
+        return power_of_two(threads)
+    return -(-threads // WARP) * WARP
 
 
 def _most_across(fusion: Fusion, width: int) -> int:
@@ -248,7 +256,9 @@ def _kept_as_stored(
         return None
     geometry, _ = _geometry(fusion, shape, width, MAX_THREADS)
     stored = shape.stored_bytes(width)
-    if geometry.fold < STORED_LEAST or stored is None:
+    is_long = shape.kept_words(shape.steps(STORED_LEAST // 2, width), width)
+    is_long = is_long > KEPT_PER_THREAD or geometry.fold >= STORED_LEAST
+    if not is_long or stored is None:
         return None
     threads = STORED_THREADS
     steps = shape.steps(threads, width)

@@ -144,6 +144,17 @@ def test_what_rows_share_is_loaded_while_their_threads_meet() -> None:
     assert not is_loaded_first(np.float32, 1024, 16384)
 
 
+@pytest.mark.parametrize("length", [5120, 9216])
+def test_any_number_of_whole_warps_folds_a_row(length: int) -> None:
+    _, heuristic = _chosen(_softmax, 16384, length)
+    packets = length // heuristic.width
+    assert heuristic.geometry.fold * heuristic.steps == packets  # none is idle
+    assert heuristic.geometry.fold <= heuristic.most_threads
+    x = np.random.default_rng(0).standard_normal((2, length), np.float32)
+    call = Call(_softmax, x)
+    call.check(call.apply(call.heuristic()))
+
+
 def test_rows_of_narrow_elements_have_fewer_threads() -> None:
     def threads(dtype: Any) -> int:
         call = Call(
