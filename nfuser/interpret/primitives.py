@@ -111,6 +111,7 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "log10": np.log10,
     "log1p": np.log1p,
     "sqrt": np.sqrt,
+    "sqrt_near": np.sqrt,
     "rsqrt": _rsqrt,
     "sin": np.sin,
     "cos": np.cos,

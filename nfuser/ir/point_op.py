@@ -71,8 +71,10 @@ _ROWS = (
     PointOp("divide", 2, "float", is_costly=True),
     # Of what is rounded to 16 bits, where a GPU is faster so: quotients within 2 ulp of
     # f32, exponentials within 5 ulp for small powers and 2**-16 for all, hyperbolic
-    # tangents within 2**-14, and within 2**-20 of 1 where sums with it may cancel.
+    # tangents within 2**-14, and within 2**-20 of 1 where sums with it may cancel, and
+    # roots within an ulp.
     PointOp("exp_near", 1, "float", is_costly=True),
+    PointOp("sqrt_near", 1, "float", is_costly=True),
     PointOp("tanh_near", 1, "float", is_costly=True),
     PointOp("divide_near", 2, "float", is_costly=True),
     PointOp("reciprocal_near", 1, "float"),
@@ -104,7 +106,8 @@ _ROWS = (
 )
 POINT_OPS = {row.name: row for row in _ROWS}
 NEAR = {
-    name: POINT_OPS[f"{name}_near"] for name in ("divide", "reciprocal", "exp", "tanh")
+    name: POINT_OPS[f"{name}_near"]
+    for name in ("divide", "reciprocal", "exp", "sqrt", "tanh")
 }
 CAST, COPY, SELECT = (POINT_OPS[name] for name in ("cast", "copy", "select"))
 

@@ -12,10 +12,10 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
-from nfuser.lower.bounded import bounded
 from nfuser.lower.combine import Combiner
+from nfuser.lower.cpu_lanes import in_streams
 from nfuser.lower.join import Common, joined, side_by_side
-from nfuser.lower.keep import kept_values
+from nfuser.lower.keep import closure, kept_values
 from nfuser.lower.kernel_ir import (
     BOUND_NAMES,
     AwaitCopies,
@@ -41,15 +41,11 @@ from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
-from nfuser.lower.streams import Folded, in_pieces, jammed
+from nfuser.lower.streams import jammed
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import (
-    PointwiseHeuristic,
-    ReductionHeuristic,
-    Scheduled,
-)
+from nfuser.schedule.scheduled import ReductionHeuristic, Scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,6 +87,7 @@ class _Builder:
         self.before: list[Stmt] = []  # the first of the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
+        self.meeting = 0  # where among statements threads begin to meet, most lately
 
     def _declare_buffers(self) -> list[Buffer]:
         inputs = {a.result for a in self.fusion.arguments}
@@ -246,8 +243,8 @@ class _Builder:
         reduces = [r for r, at in self.space.levels.items() if at == level]
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
-        for reduce in reduces:
-            combiner.combine(reduce, states[reduce])
+        self.meeting = len(self.values.row.stmts)
+        combiner.combine(states)
         if heuristic.is_shared:
             combiner.exchange(states)
         if heuristic.is_persistent or not heuristic.is_split:
@@ -261,6 +258,11 @@ class _Builder:
                 combiner.publish(reduce, states[reduce])
             self._store_rows()
         self.values.emit(If(is_last, tuple(body)))
+
+    @property
+    def _is_persistent(self) -> bool:
+        heuristic = self.scheduled.heuristic
+        return isinstance(heuristic, ReductionHeuristic) and heuristic.is_persistent
 
     def _is_full(self, output: TensorView) -> bool:
         point = self.space.points[output]
@@ -285,9 +287,10 @@ class _Builder:
         if not states and not outputs:
             return
         values = self.values
-        values.tile = Scope()
-        values.lane = Scope() if self.nest.lane else None
         values.early = self._early_loads(level)
+        is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
+        kept = () if is_free or not states else self._kept_first(level)
+        self._open_tile()
         after: list[Stmt] = []
         folding = {
             r: self._chunk_of(r, state, after)
@@ -301,11 +304,9 @@ class _Builder:
                 self._fold_lanes(reduce, state, after)
         for output in outputs:
             self._store(output, after)
-        tile, lane = values.tile, values.lane
-        values.close_tile()
-        loop = values.in_lanes(lane) if lane else None
-        loops = self._in_streams((loop,) if loop else (), folding)
-        body: tuple[Stmt, ...] = (*tile.stmts, *loops, *after)
+        begin, loop = self._close_tile()
+        loops = self._in_streams(loop, folding)
+        body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
         if ahead := self._prefetch(early):
             self.before.extend(self._in_steps(ahead.first))
@@ -318,35 +319,54 @@ class _Builder:
             values.emit_all(self._in_steps(early))
             values.emit(AwaitCopies())
             early = ()
-        values.row.stmts.extend(self._in_steps(early, body))
+        if early and level and self._is_persistent:
+            values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
+            early = ()
+        parts = ((), early, body) if is_free else (body, early, kept)
+        values.row.stmts.extend(self._in_steps(*parts))
+
+    def _open_tile(self) -> None:
+        self.values.tile = Scope()
+        self.values.lane = Scope() if self.nest.lane else None
+
+    def _close_tile(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+        """Return what the pass does once a step, and its loop over lanes."""
+        tile, lane = self.values.tile, self.values.lane
+        assert tile is not None
+        self.values.close_tile()
+        loop = self.values.in_lanes(lane) if lane else None
+        return tile.stmts, (loop,) if loop else ()
+
+    def _kept_first(self, level: int) -> tuple[Stmt, ...]:
+        """Return what computes, of what is kept, all that this pass can.
+
+        Where the end of a row is clamped that takes no condition, so no register has
+        to be cleared; what is folded then does.
+        """
+        values = self.values
+        if not any(bound.is_clamped for bound in self.nest.reduced_bounds):
+            return ()
+        needed = closure(values, self._roots_of_passes()[level])
+        fresh = [
+            key
+            for key in needed
+            if key in values.kept
+            and key not in values.filled
+            and key[0] not in values.buffers
+        ]
+        self._open_tile()
+        for key in fresh:
+            values.value(*key)
+        begin, loop = self._close_tile()
+        return (*begin, *loop)
 
     def _in_streams(
         self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]
     ) -> list[Stmt]:
-        """Let the lane loops of a CPU go through several places of memory at once."""
-        nest, heuristic = self.nest, self.scheduled.heuristic
-        is_cpu = self.scheduled.target.kind == "cpu"
-        runs_along = self.levels == 0 or nest.lane_reduces
-        if nest.lane is None or not (is_cpu and runs_along):
+        runs_along = self.levels == 0 or self.nest.lane_reduces
+        if not runs_along:
             return list(body)
-        if not isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic):
-            return list(body)
-        if any(len(state) > 1 for state in folding.values()):
-            return list(body)
-        folded: dict[Var, Folded] = {}
-        for reduce, (state,) in folding.items():
-            assert isinstance(state, Var)
-            (begin,) = fold.initial(reduce)
-            join = fold.joiner(reduce, state.dtype, reassociate=True)
-            folded[state] = Folded(begin, join)
-        made: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For) and stmt.index is nest.lane.index:
-                parts = in_pieces(stmt, heuristic, folded, self.values)
-                made += bounded(stmt) if parts == (stmt,) else parts
-            else:
-                made.append(stmt)
-        return made
+        return in_streams(body, self.values, folding)
 
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
@@ -365,13 +385,15 @@ class _Builder:
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.
 
-        Rows that are kept are read by the first pass.
+        Rows that are kept are read by the first pass; what all rows share, while the
+        threads meet before the pass that reads it.
         """
         if self.nest.leaf(Binding.UNROLLED) is None:
             return None
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
-        return [] if level == 0 or not heuristic.is_persistent else None
+        is_in_time = level == 0 or heuristic.eager or not heuristic.is_persistent
+        return [] if is_in_time else None
 
     def _chunk_of(
         self, reduce: Reduce, state: fold.State, after: list[Stmt]
@@ -441,13 +463,20 @@ class _Builder:
         )
         self.combiner.assign(state, joined)
 
-    def _in_steps(self, *parts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _in_steps(
+        self, body: tuple[Stmt, ...], *first: tuple[Stmt, ...]
+    ) -> tuple[Stmt, ...]:
         """Wrap a tile in the guards and loops of the row.
 
-        Unrolled steps all run the first part before the second.
+        Unrolled steps all run each part that comes ``first`` before the rest. Steps
+        beyond a clamped end run them too, on the last packet again.
         """
+        parts = (*first, body)
         for bound in self.nest.reduced_bounds:
-            parts = tuple(guarded(sc.less(bound.index, bound.extent), p) for p in parts)
+            within = sc.less(bound.index, bound.extent)
+            always = first if bound.is_clamped else ()
+            inside = (guarded(within, p) for p in parts[len(always) :])
+            parts = (*always, *inside)
         for leaf in reversed(self.nest.reduced):
             if leaf.binding.is_bound or leaf.extent is sc.const(1):
                 continue

@@ -141,56 +141,74 @@ class Combiner:
 
     # -- threads -------------------------------------------------------------
 
-    def combine(self, reduce: Reduce, state: fold.State) -> None:
-        """Bring the threads of a row together; each then holds the result."""
+    def combine(self, states: dict[Reduce, fold.State]) -> None:
+        """Bring the threads of a row together; each then holds the results."""
         if self._is_one(self._fold):
             return
         if self._fold is Binding.THREAD_X:
-            self._combine_x(reduce, state)
-        else:
+            self._combine_x(states)
+            return
+        for reduce, state in states.items():
             self._combine_y(reduce, state)
 
-    def _shuffles(self, reduce: Reduce, state: fold.State, lanes: Scalar) -> None:
-        """Fold what ``lanes`` neighbours hold, a power of two up to a warp."""
-        distance = WARP // 2
+    def _shuffles(
+        self, states: dict[Reduce, fold.State], lanes: Scalar, most: int = WARP
+    ) -> None:
+        """Fold what ``lanes`` neighbours hold, a power of two up to ``most``."""
+        distance = most // 2
         while distance:
             with self.values.block() as body:
-                other = [self.values.let(Shuffle(s, distance)) for s in state]
-                self.join(reduce, state, list(other))
+                others: dict[Reduce, list[Value]] = {
+                    reduce: [self.values.let(Shuffle(s, distance)) for s in state]
+                    for reduce, state in states.items()
+                }
+                for reduce, other in others.items():
+                    self.join(reduce, states[reduce], other)
             self.values.emit_all(guarded(sc.less(distance, lanes), tuple(body)))
             distance //= 2
 
-    def _combine_x(self, reduce: Reduce, state: fold.State) -> None:
+    def _combine_x(self, states: dict[Reduce, fold.State]) -> None:
         """By shuffles inside a warp, then through shared memory between warps."""
         values = self.values
         threads = self._size(Binding.THREAD_X)
         with values.block() as body:
-            self._shuffles(reduce, state, threads)
+            self._shuffles(states, threads)
         values.emit_all(guarded(sc.less(threads, WARP), tuple(body)))
         with values.block() as body:
-            self._shuffles(reduce, state, sc.const(WARP))
-            self._meet(reduce, state, threads)
+            self._shuffles(states, sc.const(WARP))
+            self._meet(states, threads)
         values.emit_all(guarded(sc.less(WARP - 1, threads), tuple(body)))
 
-    def _meet(self, reduce: Reduce, state: fold.State, threads: Scalar) -> None:
-        """Bring the warps of a row together: every warp folds what all have."""
+    def _meet(self, states: dict[Reduce, fold.State], threads: Scalar) -> None:
+        """Bring the warps of a row together: every warp folds what all have.
+
+        All states pass through shared memory at one barrier. As many neighbours as
+        there can be warps fold them.
+        """
         most = self.values.scheduled.heuristic.most_threads
         most = (threads.value if isinstance(threads, sc.Const) else most) // WARP
         if most <= 1:
             return
         values, warps = self.values, threads // WARP
         thread = self._index[Binding.THREAD_X]
-        shared = self._shared(reduce, state, most)
-        pairs = list(zip(shared, state, strict=True))
-        writes = tuple(SetElement(a, thread // WARP, s) for a, s in pairs)
+        shared = {r: self._shared(r, state, most) for r, state in states.items()}
+        writes = tuple(
+            SetElement(array, thread // WARP, own)
+            for reduce, state in states.items()
+            for array, own in zip(shared[reduce], state, strict=True)
+        )
+        fold_lanes = 1 << (most - 1).bit_length()
+        place = thread % fold_lanes
         with values.block() as body:
             values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
             values.emit(Barrier())
-            self._reset(reduce, state)
+            for reduce, state in states.items():
+                self._reset(reduce, state)
             with values.block() as reads:
-                self.assign(state, [Element(a, thread % WARP) for a in shared])
-            values.emit_all(guarded(sc.less(thread % WARP, warps), tuple(reads)))
-            self._shuffles(reduce, state, sc.const(WARP))
+                for reduce, state in states.items():
+                    self.assign(state, [Element(a, place) for a in shared[reduce]])
+            values.emit_all(guarded(sc.less(place, warps), tuple(reads)))
+            self._shuffles(states, sc.const(WARP), fold_lanes)
         values.emit_all(guarded(sc.less(WARP, threads), tuple(body)))
 
     def _shared(self, reduce: Reduce, state: fold.State, size: int) -> list[Array]:
@@ -351,7 +369,7 @@ class Combiner:
         inner = guarded(sc.less(split, splits), tuple(body))
         values.emit(For(step, step.extent, inner))
         self._has_met = True
-        self.combine(reduce, state)
+        self.combine({reduce: state})
         self._has_met = False
 
     def _part_value(self, buffer: Buffer, at: Scalar, dtype: DType) -> Value:

@@ -56,6 +56,11 @@ def is_of_exponentials(reduce: Reduce | Scan) -> bool:
     return reduce.op in _EXPONENTIALS
 
 
+def may_repeat(reduce: Reduce) -> bool:
+    """Tell whether an element may be folded twice, and nothing changes."""
+    return reduce.op in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.ANY, ReduceOp.ALL)
+
+
 def exponential(reduce: Reduce, element: Value, largest: Value) -> Value:
     """Return what an element adds to the sum, whose largest is known."""
     dtype = element.dtype

@@ -37,7 +37,7 @@ def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
     seen: set[Key] = set()
     found: dict[Key, None] = {}
     for roots in passes:
-        needed = _closure(values, roots)
+        needed = closure(values, roots)
         fresh = set(needed) - seen
         for key in needed:
             inner = values.needs(key) if key in fresh else []
@@ -57,7 +57,7 @@ def read_again(values: Values, passes: list[list[Key]]) -> list[Key]:
     for roots in passes:
         needed = [
             key
-            for key in _closure(values, roots)
+            for key in closure(values, roots)
             if key[0] in values.buffers and values.numbered(key) in packed
         ]
         found.update(dict.fromkeys(key for key in needed if key in seen))
@@ -65,7 +65,8 @@ def read_again(values: Values, passes: list[list[Key]]) -> list[Key]:
     return list(found)
 
 
-def _closure(values: Values, roots: list[Key]) -> list[Key]:
+def closure(values: Values, roots: list[Key]) -> list[Key]:
+    """Return all that ``roots`` read, themselves included, that varies along rows."""
     found = reads(values.scheduled.fusion, list(dict.fromkeys(roots)))
     return [key for key in found if values.place(key).in_tile]
 

@@ -7,9 +7,12 @@ branch that keeps those of several elements from overlapping.
 
 from __future__ import annotations
 
+from math import inf
+
 from nfuser.dtypes import DType
 from nfuser.lower.kernel_ir import Call, Let, Number, Stmt, Value, Var
 
+TINY = 2.0**-64  # below this a divisor is scaled
 # Where f64 runs at half the speed of f32, not at a thirty-second or less.
 FAST_DOUBLES = ((8, 0), (9, 0), (10, 0))
 
@@ -23,7 +26,12 @@ class Exact:
     subnormal quotient that lies exactly halfway may be the other of its neighbours.
     """
 
-    def inverse(self, divisor: Value, stmts: list[Stmt]) -> tuple[Var, ...]:
+    def inverse(
+        self,
+        divisor: Value,
+        stmts: list[Stmt],
+        least: float = -inf,
+    ) -> tuple[Var, ...]:
         """Append what computes the inverse of ``divisor``."""
         inverse = Var(DType.F64)
         wide = Call("to_f64", (divisor,), DType.F64)
@@ -41,16 +49,23 @@ class Exact:
 class Near:
     """Quotients within 3 ulp of f32, of what is rounded to 16 bits.
 
-    The inverse of a tiny divisor would overflow: both operands are scaled then.
+    The inverse of a tiny divisor would overflow: both operands are scaled then, unless
+    the divisor is known to be at least ``least``.
     """
 
-    def inverse(self, divisor: Value, stmts: list[Stmt]) -> tuple[Var, ...]:
+    def inverse(
+        self, divisor: Value, stmts: list[Stmt], least: float = -inf
+    ) -> tuple[Var, ...]:
         """Append what computes a scale, and the inverse of ``divisor`` times that."""
         dtype = DType.F32
+        if least > TINY:
+            whole = Var(dtype)
+            stmts.append(Let(whole, Call("reciprocal_near", (divisor,), dtype)))
+            return (whole,)
         scale, inverse = Var(dtype), Var(dtype)
         size = Call("absolute", (divisor,), dtype)
-        is_tiny = Call("less", (size, Number(2.0**-64, dtype)), DType.BOOL)
-        chosen = (is_tiny, Number(2.0**64, dtype), Number(1.0, dtype))
+        is_tiny = Call("less", (size, Number(TINY, dtype)), DType.BOOL)
+        chosen = (is_tiny, Number(1 / TINY, dtype), Number(1.0, dtype))
         scaled = Call("multiply", (divisor, scale), dtype)
         stmts += [
             Let(scale, Call("select", chosen, dtype)),

@@ -45,6 +45,7 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.lower.least import least
 from nfuser.lower.scopes import Key, Place, Scope, Scopes
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import ReductionHeuristic
@@ -240,7 +241,8 @@ class Values(Scopes):
         else:
             return None
         if divisor not in self._inverses:
-            self._inverses[divisor] = make.inverse(operands[1], self.row.stmts)
+            bound = least(self.definition, divisor[0])
+            self._inverses[divisor] = make.inverse(operands[1], self.row.stmts, bound)
         var = Var(DType.F32, expr.result)
         product = make.product(operands[0], self._inverses[divisor])
         self.scope_of(place).stmts.append(Let(var, product))

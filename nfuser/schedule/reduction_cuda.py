@@ -32,7 +32,10 @@ WARP = 32  # columns, or packets of them, that are read side by side across memo
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
 STEPS = 4  # packets of a row that a thread has in flight
+LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
+LOADED_PER_THREAD = 40  # of them, as packets are loaded
+COMMON_PER_THREAD = 16  # that what all rows share may take while threads meet
 SHARED_BYTES = 40 * 1024
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
@@ -40,7 +43,6 @@ SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers e
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
 SHARE_SPARE = 24  # registers that long unrolled rows take besides
-STORED_LEAST = MAX_THREADS  # that a row would take in registers
 STORED_THREADS = 512  # of a block that keeps a row in shared memory
 STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
 STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
@@ -96,6 +98,7 @@ def _heuristic(
     blocks: int = 0,
     is_shared: bool = False,
     as_stored: bool = False,
+    eager: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
@@ -119,6 +122,7 @@ def _heuristic(
         flight=flight,
         blocks=blocks,
         as_stored=as_stored,
+        eager=eager,
         rounds=0 if is_shared else 1,
         geometry=geometry,
     )
@@ -143,10 +147,18 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         return None
     # More threads would leave each fewer registers than rows and packets need.
     most = 256 if threads <= 256 else most
-    while most > threads and words > _register_budget(fusion, most):
+    while most // 2 >= threads and words > _register_budget(fusion, most):
         most //= 2
+    common = shape.common_words(steps, width)
+    has_room = words + common <= _register_budget(fusion, most)
     return _heuristic(
-        fusion, shape, width, steps=steps, threads=most, geometry=geometry
+        fusion,
+        shape,
+        width,
+        steps=steps,
+        threads=most,
+        geometry=geometry,
+        eager=shape.inner and has_room and 0 < common <= COMMON_PER_THREAD,
     )
 
 
@@ -156,7 +168,7 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
     Then one kernel serves short rows too.
     """
     steps = STEPS if shape.inner else 1
-    while steps > 1 and shape.kept_words(steps, width) > KEPT_PER_THREAD:
+    while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
     return max(steps, shape.steps(fold, width))
 
@@ -170,9 +182,12 @@ def _geometry(
     """
     if shape.inner:
         packets = max(shape.length // width, 1)
-        fold = min(power_of_two(-(-packets // STEPS)), limit)
-        while fold < limit and _words(shape, fold, width) > KEPT_PER_THREAD:
+        fold = _whole(-(-packets // STEPS))  # any number of warps can meet
+        beside = max(LINE_BYTES // (width * shape.widest()), 1)
+        fold = max(fold, min(power_of_two(packets), beside))
+        while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
             fold *= 2
+        fold = min(fold, limit)
         # More than a warp for a row, and rows would share what their warps leave.
         rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
         keep = min(128 // fold, rows) if fold <= WARP else 1
@@ -181,6 +196,13 @@ def _geometry(
     keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _whole(threads: int) -> int:
+    """Return the least number of threads from ``threads`` that fold by whole warps."""
+    if threads <= WARP:
+        return power_of_two(threads)
+    return -(-threads // WARP) * WARP
 
 
 def _most_across(fusion: Fusion, width: int) -> int:
@@ -205,7 +227,7 @@ _PAIRS = (
 
 
 def _words(shape: RowShape, fold: int, width: int) -> int:
-    return shape.kept_words(shape.steps(fold, width), width)
+    return shape.loaded_words(shape.steps(fold, width), width)
 
 
 def _has_moments(fusion: Fusion) -> bool:
@@ -236,7 +258,9 @@ def _kept_as_stored(
         return None
     geometry, _ = _geometry(fusion, shape, width, MAX_THREADS)
     stored = shape.stored_bytes(width)
-    if geometry.fold < STORED_LEAST or stored is None:
+    # Its registers would leave no room for those of another row.
+    room = _register_budget(fusion, 2 * geometry.fold)
+    if stored is None or _words(shape, geometry.fold, width) <= room:
         return None
     threads = STORED_THREADS
 

@@ -72,7 +72,7 @@ def _bind_fold(
     along = builder.merge(reduced)
     share = heuristic.fold * heuristic.shares
     flight = 1 if heuristic.is_persistent else heuristic.flight
-    step, place = builder.split(along, share * flight, Tail.GUARD)
+    step, place = builder.split(along, share * flight, _row_end(heuristic))
     together = None
     if flight > 1:
         together, place = builder.split(place, share, Tail.EXACT)
@@ -86,6 +86,18 @@ def _bind_fold(
     if together is not None:
         builder.bind(together, Binding.UNROLLED, flight)
     builder.bind(place, threads)
+
+
+def _row_end(heuristic: ReductionHeuristic) -> Tail:
+    """Return what becomes of steps beyond the end of a row.
+
+    Where packets are kept in registers, all are loaded: those beyond repeat the last.
+    A register that a load may skip must be cleared first, and what is loaded under a
+    condition is widened there, to be kept as f32; else it stays as it is stored.
+    """
+    keeps_packets = heuristic.is_persistent and bool(heuristic.packed)
+    is_alone = not (heuristic.is_split or heuristic.as_stored)
+    return Tail.CLAMP if keeps_packets and is_alone else Tail.GUARD
 
 
 def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:

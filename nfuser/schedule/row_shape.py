@@ -73,6 +73,30 @@ class RowShape:
         words = sum(max(size, 4) // 4 for size in sizes) or 1
         return steps * width * words
 
+    def loaded_words(self, steps: int, width: int) -> int:
+        """Return the registers that ``steps`` of a row take as they are loaded.
+
+        Packets of narrow elements stay together until they are computed with.
+        """
+        if width == 1:
+            return self.kept_words(steps, width)
+        total = sum(a.tensor.dtype.itemsize for a in self._read_again())
+        return -(-steps * width * (total or 4) // 4)
+
+    def common_words(self, steps: int, width: int) -> int:
+        """Return the registers of ``steps`` of what all rows share, as it is loaded."""
+        total = 0
+        for access in self.found[len(self.outputs) :]:
+            along = any(access.steps.get(loop, 0) for loop in self.space.reduced)
+            across = any(access.steps.get(loop, 0) for loop in self.space.kept)
+            if along and not across:
+                total += access.tensor.dtype.itemsize
+        return -(-steps * width * total // 4)
+
+    def widest(self) -> int:
+        """Return the bytes of the widest element that reductions read."""
+        return max((a.tensor.dtype.itemsize for a in self._read_again()), default=4)
+
     def _read_again(self) -> list[Access]:
         """Return the reads of rows that reductions need; what follows reads them again.
 

@@ -93,6 +93,38 @@ def test_rows_of_any_length_keep_to_their_registers(
         _check(kernel)
 
 
+def _backward(gradient: Any, x: Any, weight: Any) -> Any:
+    scale = 1 / xp.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+    weighted = gradient * weight
+    projection = (weighted * x).mean(axis=-1, keepdims=True)
+    return scale * weighted - x * scale * scale * scale * projection
+
+
+def _masked(x: Any, mask: Any) -> Any:
+    return xp.softmax(xp.where(mask, x * 0.125, -xp.inf), axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtypes"),
+    [
+        (_backward, ("bfloat16", "bfloat16", "bfloat16")),
+        (_masked, ("bfloat16", "bool")),
+        (ROWS["layer_norm"], ("float16",)),
+    ],
+)
+def test_rows_of_halves_leave_registers_to_other_blocks(
+    function: Callable[..., Any], dtypes: tuple[str, ...]
+) -> None:
+    fused = nfuser.fuse(function, backend="interpret")
+    shapes = [(4, 4096), (4, 4096), (4096,)][: len(dtypes)]
+    (kernel,) = fused.kernels(
+        *(build(t, s) for t, s in zip(dtypes, shapes, strict=True))
+    )
+    binary = compile_cuda(kernel.source, kernel.name, kernel.signature)
+    # A thread keeps 32 elements of each array: what is narrow, as it is stored.
+    assert binary.registers <= 80, kernel.source
+
+
 @pytest.mark.parametrize(
     ("dtype", "width"), [("float32", 4), ("bfloat16", 8), ("float64", 2), ("uint8", 8)]
 )

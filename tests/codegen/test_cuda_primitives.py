@@ -63,7 +63,7 @@ NUMBER_BINARY = [
     "multiply",
 ]
 FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
-NEAR = ["divide_near", "reciprocal_near", "exp_near", "tanh_near"]
+NEAR = ["divide_near", "reciprocal_near", "exp_near", "sqrt_near", "tanh_near"]
 INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [
     "to_bool",
@@ -131,6 +131,7 @@ def test_near_functions_of_f32_call_nothing() -> None:
     assert "div.full.f32" in ptx
     assert "rcp.approx.f32" in ptx
     assert "ex2.approx.ftz.f32" in ptx
+    assert "sqrt.approx.f32" in ptx
     assert "call" not in ptx
 
 

@@ -44,11 +44,14 @@ def _evaluated(value: Value, known: dict[Var, Any]) -> Any:
 
 
 def _quotient(
-    make: quotients.Exact | quotients.Near, x: np.ndarray, y: np.ndarray
+    make: quotients.Exact | quotients.Near,
+    x: np.ndarray,
+    y: np.ndarray,
+    least: float = -np.inf,
 ) -> np.ndarray:
     element, divisor = Var(DType.F32), Var(DType.F32)
     stmts: list[Stmt] = []
-    inverse = make.inverse(divisor, stmts)
+    inverse = make.inverse(divisor, stmts, least)
     known: dict[Var, Any] = {element: x, divisor: y}
     with np.errstate(all="ignore"):
         for stmt in stmts:
@@ -85,6 +88,18 @@ def test_a_near_quotient_is_within_3_ulp(scale: float) -> None:
         want = x.astype(np.float64) / y
     got = _quotient(quotients.near, x, y)
     np.testing.assert_allclose(got, want, rtol=3 * 2.0**-23)
+
+
+def test_a_near_quotient_by_what_is_not_tiny_is_one_product() -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal(10_000).astype(np.float32)
+    y = (2.0 ** random.uniform(-50, 127, x.size)).astype(np.float32)
+    got = _quotient(quotients.near, x, y, float(y.min()))
+    np.testing.assert_allclose(
+        got, x.astype(np.float64) / y, rtol=3 * 2.0**-23, atol=1e-37
+    )
+    stmts: list[Stmt] = []
+    assert len(quotients.near.inverse(Var(DType.F32), stmts, float(y.min()))) == 1
 
 
 def test_a_near_quotient_of_what_is_not_finite_is_that_of_a_division() -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "exp_near": "exp",
+    "sqrt_near": "sqrt",
     "tanh_near": "tanh",
     "divide_near": "divide",
     "reciprocal_near": "reciprocal",

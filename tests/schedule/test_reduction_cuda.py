@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -139,6 +140,81 @@ def test_rows_that_larger_blocks_fill_the_device_with_are_not_split() -> None:
         assert _grid(call, heuristic) == (rows, 1)
     for rows in (64, 300):  # these would leave multiprocessors idle
         assert _chosen(_moments, rows, 200704)[1].is_split
+
+
+def _rms_norm(x: Any, weight: Any) -> Any:
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5) * weight
+
+
+def _rms_norm_backward(gradient: Any, x: Any, weight: Any) -> Any:
+    scale = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+    weighted = gradient * weight
+    projection = (weighted * x).mean(axis=-1, keepdims=True)
+    return scale * weighted - x * scale * scale * scale * projection
+
+
+@pytest.mark.parametrize("length", [8, 264, 4096, 4104])
+def test_packets_of_a_kept_row_are_loaded_without_a_condition(length: int) -> None:
+    random = np.random.default_rng(0)
+    gradient, x = random.standard_normal((2, 3, length)).astype(ml_dtypes.bfloat16)
+    weight = random.standard_normal(length).astype(ml_dtypes.bfloat16)
+    fused = nfuser.fuse(_rms_norm_backward, backend="interpret")
+    wanted = _rms_norm_backward(*(a.astype(np.float64) for a in (gradient, x, weight)))
+    found = fused(gradient, x, weight).astype(np.float64)
+    np.testing.assert_allclose(found, wanted, rtol=0.02, atol=0.02)
+    access = REPORTS[-1].accesses["T0"]
+    assert access.distinct_elements_read == x.size
+    assert access.elements_read == x.size or length != 4096
+    (kernel,) = fused.kernels(gradient, x, weight)
+    loads = re.findall("^( *)load_packet_8_bf16\\(", kernel.source, re.MULTILINE)
+    assert set(loads) == {8 * " "}  # in the loop over steps, and no deeper
+    # Both sums of a row are known after one barrier.
+    assert kernel.source.count("syncthreads") == 1
+
+
+def test_what_rows_share_is_loaded_while_their_threads_meet() -> None:
+    def is_loaded_first(dtype: Any, rows: int, length: int) -> bool:
+        x, weight = np.empty((rows, length), dtype), np.empty(length, dtype)
+        (kernel,) = nfuser.fuse(_rms_norm, backend="interpret").kernels(x, weight)
+        load = re.search(r"load_packet_\w+\(\w+, \S+( \* \d)?, T1, ", kernel.source)
+        meeting = re.search(r"= shuffle_xor\(", kernel.source)
+        assert load is not None
+        assert meeting is not None
+        return load.start() < meeting.start()
+
+    assert is_loaded_first(ml_dtypes.bfloat16, 16384, 4096)
+    # It would take registers that the row itself needs.
+    assert not is_loaded_first(np.float32, 1024, 16384)
+
+
+@pytest.mark.parametrize("length", [5120, 9216])
+def test_any_number_of_whole_warps_folds_a_row(length: int) -> None:
+    _, heuristic = _chosen(_softmax, 16384, length)
+    packets = length // heuristic.width
+    assert heuristic.geometry.fold * heuristic.steps == packets  # none is idle
+    assert heuristic.geometry.fold <= heuristic.most_threads
+    x = np.random.default_rng(0).standard_normal((2, length), np.float32)
+    call = Call(_softmax, x)
+    call.check(call.apply(call.heuristic()))
+
+
+def test_threads_of_a_short_row_read_a_line_side_by_side() -> None:
+    for length, threads in ((64, 4), (32, 4), (8, 1)):
+        assert _chosen_for_halves(_softmax, 1 << 16, length).geometry.fold == threads
+
+
+def test_rows_of_narrow_elements_have_fewer_threads() -> None:
+    def threads(dtype: Any) -> int:
+        call = Call(
+            lambda a, b: a - b * (a * b).sum(axis=1, keepdims=True),
+            *(np.empty((16384, 4096), dtype) for _ in range(2)),
+            computes=False,
+        )
+        heuristic = call.heuristic()
+        assert isinstance(heuristic, ReductionHeuristic)
+        return heuristic.geometry.fold
+
+    assert threads(ml_dtypes.bfloat16) < threads(np.float32)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])

@@ -162,6 +162,7 @@ erfc = _float_unary("erfc", error.erfc)
 power = define("power", 2, NUMBER, powers.power)
 hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
+sqrt_near = _float_unary("sqrt_near", values.sqrt)
 rsqrt = _float_unary("rsqrt", _inverse_root)
 reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
 reciprocal_near = define("reciprocal_near", 1, FLOAT, arithmetic.reciprocal)
@@ -281,6 +282,7 @@ __all__ = [
     "sin_bounded",
     "sinh",
     "sqrt",
+    "sqrt_near",
     "stack_f32",
     "stack_f64",
     "stack_i8",

@@ -112,6 +112,10 @@ def _exp_near(site: Site, x: Value) -> Value:
     return b.fmul(root, root)
 
 
+def _sqrt_near(site: Site, x: Value) -> Value:
+    return site.assembly("sqrt.approx.f32 $0, $1;", "=f,f", F32, [x])
+
+
 def _tanh_near(site: Site, x: Value) -> Value:
     # 1 - 2 / (exp(2x) + 1) is wrong by an ulp of 1: it serves where the result is not
     # much smaller. Where it is, x differs from it by its cube only.
@@ -175,6 +179,7 @@ reciprocal = primitive("reciprocal", same(FLOAT), _reciprocal)
 _SINGLE = frozenset({types.float32})
 divide_near = primitive("divide_near", same(_SINGLE), _divide_near)
 exp_near = primitive("exp_near", same(_SINGLE), _exp_near)
+sqrt_near = primitive("sqrt_near", same(_SINGLE), _sqrt_near)
 reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
 tanh_near = primitive("tanh_near", same(_SINGLE), _tanh_near)
 logaddexp = primitive("logaddexp", same(FLOAT), _logaddexp)

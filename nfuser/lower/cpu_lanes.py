@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lane loops of a CPU kernel: in several places of memory at once, or bounded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.lower import fold
+from nfuser.lower.bounded import bounded
+from nfuser.lower.kernel_ir import For, Stmt, Var
+from nfuser.lower.streams import Folded, in_pieces
+from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nfuser.ir.expr import Reduce
+    from nfuser.lower.values import Values
+
+
+def in_streams(
+    body: Iterable[Stmt], values: Values, folding: Mapping[Reduce, fold.State]
+) -> list[Stmt]:
+    """Let the lane loops of a CPU go through several places of memory at once."""
+    lane, heuristic = values.nest.lane, values.scheduled.heuristic
+    if lane is None or values.scheduled.target.kind != "cpu":
+        return list(body)
+    if not isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic):
+        return list(body)
+    if any(len(state) > 1 for state in folding.values()):
+        return list(body)
+    folded: dict[Var, Folded] = {}
+    for reduce, (state,) in folding.items():
+        assert isinstance(state, Var)
+        (begin,) = fold.initial(reduce)
+        join = fold.joiner(reduce, state.dtype, reassociate=True)
+        folded[state] = Folded(begin, join)
+    made: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.index is lane.index:
+            parts = in_pieces(stmt, heuristic, folded, values)
+            made += bounded(stmt) if parts == (stmt,) else parts
+        else:
+            made.append(stmt)
+    return made
