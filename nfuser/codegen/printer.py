@@ -114,7 +114,8 @@ class Printer:
             return self._named[x]
         if isinstance(x, LoopIndex):
             count = len(self._loops) - len(self.kernel.bound)
-            return self._loops.setdefault(x, f"i{count}")
+            # i8 and i16 are types of a CPU's kernels.
+            return self._loops.setdefault(x, f"i{count}" if count < 8 else f"i_{count}")
         if isinstance(x, Datum):
             assert isinstance(x.tensor, Var)
             return self.var(x.tensor)

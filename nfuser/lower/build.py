@@ -35,6 +35,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
     guarded,
+    pruned,
 )
 from nfuser.lower.landing import Prefetch, land_rows, prefetch
 from nfuser.lower.parameters import host_scalars
@@ -65,9 +66,8 @@ def lower(scheduled: Schedule) -> Kernel:
     if isinstance(scheduled, Scheduled):
         return _Builder(scheduled).kernel()
     common = Common()
-    return joined(
-        scheduled, [_Builder(p, common).kernel() for p in side_by_side(scheduled)]
-    )
+    parts = [_Builder(p, common).kernel() for p in side_by_side(scheduled)]
+    return joined(scheduled, parts, common)
 
 
 class _Builder:
@@ -140,7 +140,7 @@ class _Builder:
             body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
-        body = (*self.values.allocations(), *body)
+        body = (*self.values.allocations(), *pruned(body))
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
         bound = tuple(

@@ -71,8 +71,11 @@ def side_by_side(scheduled: Joined) -> list[Scheduled]:
     return placed
 
 
-def joined(scheduled: Joined, kernels: Sequence[Kernel]) -> Kernel:
-    """Return the kernel whose first blocks run the first part, and so on."""
+def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kernel:
+    """Return the kernel whose first blocks run the first part, and so on.
+
+    Its caller passes every number, also one that no part reads.
+    """
     block = _all_blocks(scheduled)
     body: list[Stmt] = []
     begin: Scalar = sc.const(0)
@@ -88,7 +91,9 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel]) -> Kernel:
         first.name,
         scheduled,
         _buffers(scheduled, kernels),
-        tuple(dict.fromkeys(v for k in kernels for v in k.values)),
+        tuple(
+            common.parameter(a.result) for a in scheduled.fusion.arguments if a.by_value
+        ),
         tuple(dict.fromkeys(x for k in kernels for x in k.integers)),
         host_scalars(body, prepare_divisions=is_cuda and not scheduled.is_wide),
         ((block, name), *(b for b in first.bound if b[1] != name)),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -344,6 +345,19 @@ class Kernel:
     scratch: tuple[Scratch, ...]
     launch: Launch
     wide_index: bool
+
+
+def pruned(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return ``body`` without loops and branches that do nothing."""
+    kept: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For | If):
+            inside = pruned(stmt.body)
+            if inside:
+                kept.append(replace(stmt, body=inside))
+        else:
+            kept.append(stmt)
+    return tuple(kept)
 
 
 def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -13,6 +13,7 @@ from nfuser.dtypes import DType
 from nfuser.ir.expr import (
     VIEWS,
     Argument,
+    Constant,
     Expr,
     Matmul,
     Pointwise,
@@ -21,9 +22,10 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
-from nfuser.ir.point_op import CAST, NEAR, is_copy
+from nfuser.ir.point_op import CAST, NEAR, POINT_OPS, is_copy
 
 if TYPE_CHECKING:
+    from nfuser.ir.point_op import PointOp
     from nfuser.ir.tensor import TensorView
 
 
@@ -34,7 +36,7 @@ def widen_halves(fusion: Fusion) -> Fusion:
         isinstance(fusion.definition[t], Argument) for t in fusion.outputs
     ):
         return fusion
-    widener = _Widener(multiplied)
+    widener = _Widener(fusion, multiplied)
     for expr in fusion.exprs:
         widener.add(expr)
     outputs = [widener.narrow(t) for t in fusion.outputs]
@@ -64,7 +66,8 @@ def _is_widened(expr: Expr, multiplied: set[TensorView]) -> bool:
 
 
 class _Widener:
-    def __init__(self, multiplied: set[TensorView]) -> None:
+    def __init__(self, fusion: Fusion, multiplied: set[TensorView]) -> None:
+        self._fusion = fusion
         self.exprs: list[Expr] = []
         self._wide: dict[TensorView, TensorView] = {}
         self._narrow: dict[TensorView, TensorView] = {}  # what has 16 bits already
@@ -98,8 +101,31 @@ class _Widener:
             self.exprs.append(replace(expr, results=tuple(made.values())))
         else:
             if isinstance(expr, Pointwise):
-                expr = replace(expr, op=NEAR.get(expr.op.name, expr.op))
+                expr = replace(expr, op=self._near(expr))
             self.exprs.append(replace(expr, result=made[expr.result]))
+
+    def _near(self, expr: Pointwise) -> PointOp:
+        """Return the operation in the accuracy that what follows can tell from better.
+
+        The near tanh is wrong by an ulp of one, so one has to be added to it, or it is
+        an output; all others are good to a few of their own.
+        """
+        near = NEAR.get(expr.op.name, expr.op)
+        users = self._fusion.users[expr.result]
+        if near is NEAR["tanh"] and not all(map(self._adds_one, users)):
+            return expr.op
+        return near
+
+    def _adds_one(self, user: Expr) -> bool:
+        """Tell whether ``user`` adds a number of the size of one, at least about."""
+        return (
+            isinstance(user, Pointwise)
+            and user.op is POINT_OPS["add"]
+            and any(
+                isinstance(found, Constant) and abs(found.value) >= 0.5
+                for found in (self._fusion.definition[t] for t in user.operands)
+            )
+        )
 
     def _give(self, tensor: TensorView, narrow: TensorView) -> None:
         """Let ``narrow`` stand for ``tensor``, and its f32 form where one computes."""

@@ -10,6 +10,7 @@ from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
+    from nfuser.ir.scalar import Scalar
     from nfuser.schedule.layout import Groups
     from nfuser.schedule.scheduled import ReductionHeuristic
 
@@ -72,7 +73,9 @@ def _bind_fold(
     along = builder.merge(reduced)
     share = heuristic.fold * heuristic.shares
     flight = 1 if heuristic.is_persistent else heuristic.flight
-    step, place = builder.split(along, share * flight, _row_end(heuristic))
+    step, place = builder.split(
+        along, share * flight, _row_end(heuristic, along.extent)
+    )
     together = None
     if flight > 1:
         together, place = builder.split(place, share, Tail.EXACT)
@@ -88,16 +91,18 @@ def _bind_fold(
     builder.bind(place, threads)
 
 
-def _row_end(heuristic: ReductionHeuristic) -> Tail:
+def _row_end(heuristic: ReductionHeuristic, length: Scalar) -> Tail:
     """Return what becomes of steps beyond the end of a row.
 
     Where packets are kept in registers, all are loaded: those beyond repeat the last.
     A register that a load may skip must be cleared first, and what is loaded under a
-    condition is widened there, to be kept as f32; else it stays as it is stored.
+    condition is widened there, to be kept as f32; else it stays as it is stored. Rows
+    of no length, which fusions know of, have no last packet.
     """
     keeps_packets = heuristic.is_persistent and bool(heuristic.packed)
     is_alone = not (heuristic.is_split or heuristic.as_stored)
-    return Tail.CLAMP if keeps_packets and is_alone else Tail.GUARD
+    has_last = keeps_packets and is_alone and length is not sc.const(0)
+    return Tail.CLAMP if has_last else Tail.GUARD
 
 
 def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:

@@ -69,6 +69,11 @@ def _fold_over_turned_parts_of_one(x: Array) -> Array:
     return np.concatenate([turned, turned, turned], axis=0).sum(axis=(0, -1))
 
 
+def _more_than_eight_loops(x: Array) -> Array:
+    parts = np.concatenate([x, x, x], axis=2).reshape(x.shape[0], 96, 1, -1, 8)
+    return parts / parts.max() - parts.sum(dtype=np.float64)
+
+
 def _halves_of_a_turned_matrix(x: Array) -> Array:
     flat = np.reshape(x[::-1], -1)
     third = flat.shape[0] // 3
@@ -88,6 +93,10 @@ CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_fold_of_nothing, np.ones((0, 2))),
     (_fold_over_parts_of_one, np.array([[3.0], [-2.0]])),
     (_fold_over_turned_parts_of_one, np.array([[[1.5], [-4.0]]])),
+    (
+        _more_than_eight_loops,
+        np.arange(1, 513, dtype="i1").reshape(16, 2, 2, 1, 8).transpose(2, 1, 0, 3, 4),
+    ),
     (_halves_of_a_turned_matrix, np.arange(32.0).reshape(16, 2)),
 ]
 

@@ -60,6 +60,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let blocks keep little, so that short rows are shared by many."""
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
+    monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
 
 
 @pytest.mark.usefixtures("small_blocks")

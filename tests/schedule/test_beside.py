@@ -109,3 +109,14 @@ def test_queries_and_keys_are_turned_in_one_launch_without_spills() -> None:
     made = compile_cuda(kernel.source, kernel.name, kernel.signature)
     assert (made.spills, made.local_bytes) == (0, 0)
     assert made.registers <= 64
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_numbers_that_no_part_reads_are_passed_all_the_same(backend: str) -> None:
+    def shifted(x: Array, n: float) -> Array:  # noqa: ARG001 (that is the point)
+        return x + 2
+
+    fused = nfuser.fuse(shifted, backend=backend)
+    x = np.array([1 + 2j, 3j], np.complex64)
+    assert "beside" in fused.kernels(x, 0.5)[0].schedule
+    np.testing.assert_array_equal(fused(x, 0.5), x + 2)
