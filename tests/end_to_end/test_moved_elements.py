@@ -126,3 +126,14 @@ def test_what_is_left_of_a_kernel_may_be_cut_again(backend: str) -> None:
     fused = nfuser.fuse(program, backend=backend)
     for found, expected in zip(fused(x, y, 2), program(x, y, 2), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_repeats_of_nothing_leave_no_loop(backend: str) -> None:
+    def program(x: Array, y: Array) -> tuple[Array, Array]:
+        return np.repeat(x, 3, axis=1), np.tile(y, (x.shape[1], 1))
+
+    x = np.ones((1, 0), np.float16)
+    fused = nfuser.fuse(program, backend=backend)
+    for found, expected in zip(fused(x, x), program(x, x), strict=True):
+        assert found.shape == expected.shape

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Argument, ReduceOp
 from nfuser.ir.point_op import CAST
@@ -86,3 +87,28 @@ def test_halves_are_left_in_arguments_casts_and_outputs_only(
 def test_the_same_object_comes_back_without_halves() -> None:
     fusion = hand_softmax()
     assert widen_halves(fusion) is fusion
+
+
+def _plain(x: Any) -> Any:
+    return np.tanh(x)
+
+
+def _gate(x: Any) -> Any:
+    return x * (1 + np.tanh(x))
+
+
+def _rest(x: Any) -> Any:
+    return x - np.tanh(x)
+
+
+def _widened(x: Any) -> Any:
+    return np.tanh(x).astype(np.float32)
+
+
+@pytest.mark.parametrize("function", [_plain, _gate, _rest, _widened])
+def test_a_near_tanh_is_taken_where_nobody_can_tell(
+    function: Callable[[Any], Any],
+) -> None:
+    fused = nfuser.fuse(function, backend="interpret")
+    (kernel,) = fused.kernels(np.ones((3, 8), np.float16))
+    assert ("tanh_near" in kernel.source) == (function in (_plain, _gate))

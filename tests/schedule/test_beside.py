@@ -113,7 +113,7 @@ def test_queries_and_keys_are_turned_in_one_launch_without_spills() -> None:
 
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
 def test_numbers_that_no_part_reads_are_passed_all_the_same(backend: str) -> None:
-    def shifted(x: Array, n: float) -> Array:  # noqa: ARG001 (that is the point)
+    def shifted(x: Array, n: float) -> Array:
         return x + 2
 
     fused = nfuser.fuse(shifted, backend=backend)
