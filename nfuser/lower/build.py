@@ -15,7 +15,7 @@ from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.cpu_lanes import in_streams
 from nfuser.lower.join import Common, joined, side_by_side
-from nfuser.lower.keep import closure, kept_values
+from nfuser.lower.keep import computed_everywhere, is_everywhere, kept_values
 from nfuser.lower.kernel_ir import (
     BOUND_NAMES,
     AwaitCopies,
@@ -288,7 +288,9 @@ class _Builder:
             return
         values = self.values
         values.early = self._early_loads(level)
+        before = set(values.filled)
         is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
+        is_free = is_free and is_everywhere(values, self._roots_of_passes()[level])
         kept = () if is_free or not states else self._kept_first(level)
         self._open_tile()
         after: list[Stmt] = []
@@ -305,6 +307,8 @@ class _Builder:
         for output in outputs:
             self._store(output, after)
         begin, loop = self._close_tile()
+        if is_free:
+            values.everywhere |= values.filled - before
         loops = self._in_streams(loop, folding)
         body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
@@ -346,18 +350,13 @@ class _Builder:
         values = self.values
         if not any(bound.is_clamped for bound in self.nest.reduced_bounds):
             return ()
-        needed = closure(values, self._roots_of_passes()[level])
-        fresh = [
-            key
-            for key in needed
-            if key in values.kept
-            and key not in values.filled
-            and key[0] not in values.buffers
-        ]
+        fresh = computed_everywhere(values, self._roots_of_passes()[level])
+        before = set(values.filled)
         self._open_tile()
         for key in fresh:
             values.value(*key)
         begin, loop = self._close_tile()
+        values.everywhere |= values.filled - before
         return (*begin, *loop)
 
     def _in_streams(

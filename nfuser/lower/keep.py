@@ -65,6 +65,23 @@ def read_again(values: Values, passes: list[list[Key]]) -> list[Key]:
     return list(found)
 
 
+def is_everywhere(values: Values, roots: list[Key]) -> bool:
+    """Tell whether steps beyond the end have all kept values that ``roots`` read."""
+    return (values.filled - values.everywhere).isdisjoint(closure(values, roots))
+
+
+def computed_everywhere(values: Values, roots: list[Key]) -> list[Key]:
+    """Return what every step can compute of what ``roots`` read and is to be kept."""
+    return [
+        key
+        for key in closure(values, roots)
+        if key in values.kept
+        and key not in values.filled
+        and key[0] not in values.buffers
+        and is_everywhere(values, [key])
+    ]
+
+
 def closure(values: Values, roots: list[Key]) -> list[Key]:
     """Return all that ``roots`` read, themselves included, that varies along rows."""
     found = reads(values.scheduled.fusion, list(dict.fromkeys(roots)))

@@ -23,6 +23,7 @@ from nfuser.lower.kernel_ir import (
     TakePacket,
 )
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.row_shape import COPIED_BYTES
 from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Leaf
 
 STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
-COPIED_BYTES = (4, 8, 16)  # that one instruction copies
 
 
 @node

@@ -240,11 +240,12 @@ class Values(Scopes):
             make = quotients.exact
         else:
             return None
-        if divisor not in self._inverses:
+        known = (divisor, make)
+        if known not in self._inverses:
             bound = least(self.definition, divisor[0])
-            self._inverses[divisor] = make.inverse(operands[1], self.row.stmts, bound)
+            self._inverses[known] = make.inverse(operands[1], self.row.stmts, bound)
         var = Var(DType.F32, expr.result)
-        product = make.product(operands[0], self._inverses[divisor])
+        product = make.product(operands[0], self._inverses[known])
         self.scope_of(place).stmts.append(Let(var, product))
         return var
 
@@ -441,6 +442,7 @@ class Values(Scopes):
                 loads = guarded(self._condition(c, point, is_even=True), loads)
         if is_early and self.early is not None:
             self.early.extend(loads)
+            self.everywhere.add(key)
         else:
             self.outside_lane.stmts.extend(loads)
         element = Element(array, at + self.lane_index)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Access, Facts
     from nfuser.schedule.layout import Packed
 
+COPIED_BYTES = (4, 8, 16)  # that one instruction copies to shared memory
+
 
 class RowShape:
     """Numbers of one call that the choices are made on."""
@@ -112,18 +114,27 @@ class RowShape:
         ]
 
     def stored_bytes(self, width: int) -> int | None:
-        """Return the bytes of one element of all that rows are read of.
+        """Return the bytes of one element of all that may be read in several passes.
 
-        None where that is not of floats, in packets all of it.
+        None where rows that are folded are not floats, in packets that can be copied.
         """
-        lane = self.lane_group()
+        lane, rows = self.lane_group(), self._read_again()
         total = 0
-        for access in self._read_again():
-            if access.guards or not access.tensor.dtype.is_float:
-                return None
+        for access in self.found[len(self.outputs) :]:
+            # Without another output, what nothing folds is read by the last pass alone.
+            is_folded = (access.tensor, access.point) in self.folded
+            is_along = any(access.steps.get(loop, 0) for loop in self.space.reduced)
+            if not is_along or not (is_folded or len(self.outputs) > 1):
+                continue
+            dtype = access.tensor.dtype
             if not is_packed(access, lane, width, self.facts):
+                if access in rows:
+                    return None
+                continue
+            can_be_copied = dtype.is_float and width * dtype.itemsize in COPIED_BYTES
+            if access.guards or not can_be_copied:
                 return None
-            total += access.tensor.dtype.itemsize
+            total += dtype.itemsize
         return total if total and width > 1 else None
 
     def width(self) -> int:
