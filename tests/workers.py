@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import selectors
 import subprocess
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 CHUNK = 100  # programs a process
 PATIENCE = 300.0  # seconds without a result: the program hangs
@@ -87,6 +90,15 @@ class Worker(Generic[R]):
         finding = self.task.crashed(self.next, how)
         left = self.next + 1
         return finding, self.task.part(left, stop) if left < stop else None
+
+
+def write(results: Iterable[Any]) -> None:
+    """Write a line of JSON for each of some dataclasses, as they come, in a worker."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints is not mistaken for a result
+    for result in results:
+        out.write(json.dumps(asdict(result)) + "\n")
+        out.flush()
 
 
 def run_all(task: Task[R], jobs: int, chunk: int = CHUNK) -> Iterator[R]:

@@ -290,8 +290,9 @@ class _Builder:
         values.early = self._early_loads(level)
         before = set(values.filled)
         is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
-        is_free = is_free and is_everywhere(values, self._roots_of_passes()[level])
-        kept = () if is_free or not states else self._kept_first(level)
+        roots = self._roots_of_passes()[level]
+        is_free = is_free and is_everywhere(values, roots)
+        kept = () if is_free or not states else self._kept_first(roots)
         self._open_tile()
         after: list[Stmt] = []
         folding = {
@@ -341,8 +342,8 @@ class _Builder:
         loop = self.values.in_lanes(lane) if lane else None
         return tile.stmts, (loop,) if loop else ()
 
-    def _kept_first(self, level: int) -> tuple[Stmt, ...]:
-        """Return what computes, of what is kept, all that this pass can.
+    def _kept_first(self, roots: list[Key]) -> tuple[Stmt, ...]:
+        """Return what computes, of what is kept, all that the pass of ``roots`` can.
 
         Where the end of a row is clamped that takes no condition, so no register has
         to be cleared; what is folded then does.
@@ -350,7 +351,7 @@ class _Builder:
         values = self.values
         if not any(bound.is_clamped for bound in self.nest.reduced_bounds):
             return ()
-        fresh = computed_everywhere(values, self._roots_of_passes()[level])
+        fresh = computed_everywhere(values, roots)
         before = set(values.filled)
         self._open_tile()
         for key in fresh:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.base import node
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalar import Const, const
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
@@ -351,12 +351,12 @@ def pruned(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return ``body`` without loops and branches that do nothing."""
     kept: list[Stmt] = []
     for stmt in body:
-        if isinstance(stmt, For | If):
-            inside = pruned(stmt.body)
-            if inside:
-                kept.append(replace(stmt, body=inside))
-        else:
+        if not isinstance(stmt, For | If):
             kept.append(stmt)
+            continue
+        runs = not isinstance(stmt, For) or stmt.stop != const(0)
+        if runs and (inside := pruned(stmt.body)):
+            kept.append(replace(stmt, body=inside))
     return tuple(kept)
 
 

@@ -116,7 +116,6 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
         return (outer,)
     groups = outer.stop // count
     group = sc.loop_index(_GROUP, groups)
-    left = _rest(outer, groups * count)
     inner: list[Stmt] = []
     for loop in outer.body:
         assert isinstance(loop, For)
@@ -125,8 +124,7 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
             for k in range(count)
         )
         inner.append(For(loop.index, loop.stop, sum(turns, ())))
-    every_group = For(group, groups, tuple(inner))
-    return (every_group,) if left.stop is sc.const(0) else (every_group, left)
+    return For(group, groups, tuple(inner)), _rest(outer, groups * count)
 
 
 def gathers(body: tuple[Stmt, ...]) -> bool:
@@ -224,8 +222,6 @@ def _settled(item: Any) -> tuple[Any, ...]:
     match item:
         case If(sc.Const() as known, body):
             return body if known.value else ()
-        case If(body=()) | For(body=()):
-            return ()
         case IndexValue(sc.Const() as known, dtype) if dtype.is_bool:
             return (Number(bool(known.value), dtype),)
         case _:

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.fuzz.backends import BACKENDS
-from tests.fuzz.drive import Result, Task, run_one, work
-from tests.workers import run_all
+from tests.fuzz.drive import Result, Task, run_one
+from tests.workers import run_all, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,8 @@ def main() -> int:
     given = _parsed()
     if given.worker:
         start, stop = map(int, given.worker.split(":"))
-        work(Task(given.seed, given.backend, start, stop, given.shapes))
+        task = Task(given.seed, given.backend, start, stop, given.shapes)
+        write(run_one(task, index) for index in range(start, stop))
         return 0
     if given.only is not None:
         start, stop = given.only, given.only + 1

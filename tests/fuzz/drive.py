@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from tests.fuzz.check import Outcome, check
 from tests.fuzz.generate import generate
@@ -102,12 +101,3 @@ def again_with(task: Task, index: int) -> str:
     which = f"--seed {task.seed} --only {index} --backend {task.backend}"
     which += " --shapes" * task.shapes
     return f"python -m tests.fuzz {which}"
-
-
-def work(task: Task) -> None:
-    """Check the programs of a task, and write a line of JSON for each."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else prints is not mistaken for a result
-    for index in range(task.start, task.stop):
-        out.write(json.dumps(asdict(run_one(task, index))) + "\n")
-        out.flush()

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.host.drive import CHUNK, Task, run_one, work
-from tests.workers import run_all
+from tests.host.drive import CHUNK, Task, run_one
+from tests.workers import run_all, write
 
 
 def _parsed() -> argparse.Namespace:
@@ -32,7 +32,8 @@ def main() -> int:
     given = _parsed()
     if given.worker:
         start, stop = map(int, given.worker.split(":"))
-        work(Task(given.backend, start, stop, given.ranks))
+        task = Task(given.backend, start, stop, given.ranks)
+        write(run_one(task, index) for index in range(start, stop))
         return 0
     stop = given.seed + given.programs
     task = Task(given.backend, given.seed, stop, given.ranks)

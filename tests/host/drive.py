@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import json
-import os
 import traceback
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
@@ -66,12 +65,3 @@ def run_one(task: Task, index: int) -> Result:
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))
-
-
-def work(task: Task) -> None:
-    """Check the programs of a task, and write a line of JSON for each."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else prints is not mistaken for a result
-    for index in range(task.start, task.stop):
-        out.write(json.dumps(asdict(run_one(task, index))) + "\n")
-        out.flush()

@@ -78,18 +78,27 @@ def _weighted(x: Array, w: Array, b: Array) -> Array:
     return _softmax(x * w + b) * w + b
 
 
+WIDE = np.empty((4096, 40960), ml_dtypes.bfloat16)
+
+
 @pytest.mark.parametrize(
-    ("function", "shapes"),
+    ("function", "arrays"),
     [
-        (_mixed, [((4096, 16384), ml_dtypes.bfloat16), ((4096, 16384), "f4")]),
-        (_weighted, [((4096, 40960), ml_dtypes.bfloat16)] + 2 * [((40960,), "f4")]),
-        (_weighted, [(s, ml_dtypes.bfloat16) for s in ((4096, 40960), (40960,))] * 2),
+        (
+            _mixed,
+            [
+                np.empty((4096, 16384), ml_dtypes.bfloat16),
+                np.empty((4096, 16384), np.float32),
+            ],
+        ),
+        (_weighted, [WIDE, *np.empty((2, 40960), np.float32)]),
+        (_weighted, [WIDE, WIDE[0], WIDE[1]]),
     ],
+    ids=["two widths", "f32 weights", "bf16 weights"],
 )
 def test_shared_memory_has_room_for_what_is_copied(
-    function: Callable[..., Any], shapes: list[tuple[tuple[int, ...], Any]]
+    function: Callable[..., Any], arrays: list[Array]
 ) -> None:
-    arrays = [np.empty(*shape) for shape in shapes][: function.__code__.co_argcount]
     call = Call(function, *arrays, computes=False)
     launch = lower(call.apply(call.heuristic())).launch
     assert launch.shared_bytes <= CUDA.shared_bytes
@@ -103,7 +112,8 @@ def _both_kinds(x: Array) -> tuple[Array, Array]:
 
 
 def _other_kind_first(x: Array) -> tuple[Array, Array]:
-    return _both_kinds(x)[::-1]  # type: ignore[return-value]
+    narrow, wide = _both_kinds(x)
+    return wide, narrow
 
 
 @pytest.mark.parametrize("function", [_both_kinds, _other_kind_first])
