@@ -32,7 +32,7 @@ from nfuser.device.libraries import (
     module,
 )
 from nfuser.device.reuse import LEAST_BYTES, reusing_allocator
-from nfuser.device.streams import DeviceGuard
+from nfuser.device.streams import DeviceGuard, guard
 from nfuser.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -231,7 +231,8 @@ def _aligned(shape: Shape, dtype: DType) -> Any:
 def _jax_buffer(device: Device, shape: Shape, dtype: DType) -> Any:
     jax = module(Library.JAX)
     place = _jax_device(jax, device)
-    with _wide_types(jax):
+    # JAX leaves the context current in which it allocated last.
+    with guard(device), _wide_types(jax):
         if np.prod(shape, dtype=np.int64) <= 1:
             # A constant this small may be one that JAX keeps and hands out again; what
             # is copied from the host belongs to us alone.

@@ -46,6 +46,7 @@ _MAJOR, _MINOR = 75, 76
 _POINTER_DEVICE = 9
 _CAPTURES, _REPLACE = 1, 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE, ..._SET_..._DEPENDENCIES
 INVALID_CONTEXT = 201
+INVALID_HANDLE = 400  # a kernel of another context than the current one
 
 
 @value
@@ -168,8 +169,8 @@ def make_current(index: int) -> None:
     call("cuCtxSetCurrent", primary_context(index))
 
 
-def set_context(context: int) -> None:
-    """Make a context current in this thread."""
+def set_context(context: int | None) -> None:
+    """Make a context current in this thread, or none."""
     call("cuCtxSetCurrent", ctypes.c_void_p(context))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Size3 = tuple[int, int, int]
 
 _COOPERATIVE = 2
+_ANOTHER_CONTEXT = (driver.INVALID_CONTEXT, driver.INVALID_HANDLE)
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -87,7 +88,7 @@ class PackedLaunch:
             self._pack(self._storage, 0, *arguments)
             self._config.stream = stream
             status = 0 if self._empty else self._launch(*self._handles)
-            if status == driver.INVALID_CONTEXT:
+            if status in _ANOTHER_CONTEXT:
                 driver.make_current(self.function.device)
                 status = self._launch(*self._handles)
         finally:

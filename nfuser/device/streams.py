@@ -68,15 +68,13 @@ class DeviceGuard:
         self._before: int | None = None
 
     def __enter__(self) -> None:
-        before = driver.current_context()
-        wanted = driver.primary_context(self._index).value
-        self._before = None if before == wanted else before
-        if before != wanted:
+        self._before = driver.current_context()
+        if self._before != driver.primary_context(self._index).value:
             driver.make_current(self._index)
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            driver.set_context(self._before)
+        # What ran inside may have changed it too.
+        driver.set_context(self._before)
 
 
 def _default_stream() -> int:

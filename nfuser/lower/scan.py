@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.domains.maps import data_of
 from nfuser.domains.space import reads
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -233,6 +234,7 @@ class _Steps(_Scans):
             and tensor in values.buffers
             and values.place((tensor, point)).in_tile
             and not point.guard
+            and not data_of(point)  # which an earlier scan may choose
         ]
 
     # -- passes --------------------------------------------------------------

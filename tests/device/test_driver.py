@@ -87,14 +87,14 @@ def test_a_guard_changes_the_device_and_changes_it_back(contexts: Contexts) -> N
     assert contexts.current == 100
 
 
-def test_a_guard_leaves_the_right_device_alone(contexts: Contexts) -> None:
+def test_a_guard_undoes_what_a_library_does_inside(contexts: Contexts) -> None:
     contexts.current = 101
     with DeviceGuard(1):
-        contexts.current = 7  # whoever changes it inside means it
-    assert contexts.current == 7
+        contexts.current = 7
+    assert contexts.current == 101
 
 
-def test_a_thread_without_a_context_keeps_the_one_it_got(contexts: Contexts) -> None:
+def test_a_thread_without_a_context_has_none_afterwards(contexts: Contexts) -> None:
     with DeviceGuard(1):
         assert contexts.current == 101
-    assert contexts.current == 101
+    assert contexts.current is None

@@ -80,6 +80,10 @@ def _halves_of_a_turned_matrix(x: Array) -> Array:
     return flat * 0.5 + np.concatenate([-flat[third:], flat[:third]]) * 2
 
 
+def _where_sums_so_far_point(x: Array) -> Array:
+    return np.take(x, np.cumsum(x) % x.shape[0])
+
+
 CASES: list[tuple[Callable[[Array], Array], Array]] = [
     (_to_literal_sizes, np.arange(2.0)),
     (_to_quotients, np.arange(27.0).reshape(1, 3, 9)),
@@ -98,6 +102,7 @@ CASES: list[tuple[Callable[[Array], Array], Array]] = [
         np.arange(1, 513, dtype="i1").reshape(16, 2, 2, 1, 8).transpose(2, 1, 0, 3, 4),
     ),
     (_halves_of_a_turned_matrix, np.arange(32.0).reshape(16, 2)),
+    (_where_sums_so_far_point, np.array([2, 1, 4, 0, 3])),
 ]
 
 
