@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numba.cuda import compiler
-from numba.cuda.core import config
+from numba.cuda.core import config, postproc
 from numba.cuda.core import typed_passes as typed
 from numba.cuda.core import untyped_passes as untyped
 from numba.cuda.core.callconv import CUDACallConv
@@ -29,6 +29,7 @@ from numba.cuda.types import void
 from numba.cuda.utils import numba_target_override
 
 from nfuser.codegen.call_types import CallTypes
+from nfuser.codegen.lifetimes import followed_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +68,8 @@ def compile_ptx(
     flags.nvvm_options = {"fastmath": False, "opt": 3 if config.OPT else 0}
     flags.compute_capability = cc
     target, context = cuda_target.target_context, cuda_target.typing_context
-    known = _CALL_TYPES.known_to(context)
-    with global_compiler_lock, numba_target_override(), known:
+    known, once = _CALL_TYPES.known_to(context), followed_once(postproc)
+    with global_compiler_lock, numba_target_override(), known, once:
         made = compiler.compile_extra(
             context,
             target,

@@ -17,7 +17,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from numba.core import compiler, dispatcher, types
+from numba.core import compiler, dispatcher, postproc, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
@@ -33,6 +33,7 @@ from numba.core.target_extension import (
 )
 
 from nfuser.codegen.call_types import CallTypes
+from nfuser.codegen.lifetimes import followed_once
 from nfuser.codegen.loop_lanes import close_marked_loops
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
     flags.nrt = False
     target = _Dispatcher.targetdescr
     context = target.typing_context
-    with global_compiler_lock, target_override(_NAME), _CALL_TYPES.known_to(context):
+    known = _CALL_TYPES.known_to(context)
+    with global_compiler_lock, target_override(_NAME), known, followed_once(postproc):
         made = compiler.compile_extra(
             context,
             target.target_context,
