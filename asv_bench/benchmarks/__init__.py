@@ -85,28 +85,3 @@ def require_torch_cuda() -> Any:
     if not torch.cuda.is_available():
         raise NotImplementedError
     return torch
-
-
-def gpu_seconds(call: Callable[[], Any], repeat: int = 20) -> float:
-    """Return the median device time of ``call``, with the L2 cache flushed before."""
-    torch = require_torch_cuda()
-    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
-    call()
-    times: list[float] = []
-    for _ in range(repeat):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        flush.zero_()
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) / 1e3)
-    return median(times)
-
-
-def copy_share(call: Callable[[], Any], moved: int) -> float:
-    """Return the bandwidth of ``call``, which moves ``moved`` bytes, over a copy's."""
-    torch = require_torch_cuda()
-    source = torch.empty(moved // 2, dtype=torch.int8, device="cuda")
-    target = torch.empty_like(source)
-    return gpu_seconds(lambda: target.copy_(source)) / gpu_seconds(call)
