@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nfuser.device.layout import element_type, finished
 from nfuser.device.libraries import CPU, Descriptor, Device, Library, c_strides
 from nfuser.errors import ArgumentError, DeviceError
@@ -40,7 +42,12 @@ def describe_jax(array: Any, what: str) -> Descriptor:
 
 
 def jax_pointer(array: Any) -> int:
-    """Wait until a JAX array is computed and read its address."""
+    """Wait until a JAX array is computed and read its address.
+
+    Memory on the CPU that JAX will adopt is a NumPy array so far.
+    """
+    if isinstance(array, np.ndarray):
+        return array.ctypes.data
     return array.block_until_ready().unsafe_buffer_pointer()
 
 

@@ -154,7 +154,6 @@ def test_a_collection_within_a_request_does_no_harm(pool: ReusePool) -> None:
     assert pool.waiting_bytes == SHAPE[0] * SHAPE[1] * 4
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_writes_to_memory_of_its_own() -> None:
     @nfuser.fuse
     def double(x: Any) -> Any:

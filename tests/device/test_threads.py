@@ -208,7 +208,6 @@ def in_child(check: Callable[[], bool]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_child_process_starts_threads_of_its_own() -> None:
     def check() -> bool:
         names: set[str] = set()

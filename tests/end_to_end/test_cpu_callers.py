@@ -85,7 +85,6 @@ def test_threads_of_the_caller_may_call_at_once(name: str) -> None:
                     assert_same(got, right)
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_children_call_what_the_parent_compiled(name: str) -> None:
     x = data()

@@ -7,8 +7,6 @@ import subprocess
 import sys
 import threading
 
-import pytest
-
 from nfuser.locks import ForkSafeLock
 
 CHILDREN = 4
@@ -52,7 +50,6 @@ assert fine, "a child hung or failed"
 """
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_forked_while_a_thread_compiles_can_compile() -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     done = subprocess.run(
