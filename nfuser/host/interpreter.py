@@ -57,7 +57,7 @@ class Interpreter:
         self.streams = streams
         memory = Memory(program)
         self._kept: dict[tuple[Any, ...], list[Any]] = {}
-        made = Steps(memory, call, self._run, self._allocate, self._release)
+        made = Steps(program, memory, call, self._run, self._allocate, self._release)
         self._steps = made.block(program.body)
         self._outputs = [memory.owner.get(t, t) for t in program.outputs]
 

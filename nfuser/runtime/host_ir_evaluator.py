@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.device.descriptor import describe, library_of
 from nfuser.errors import NfuserError
+from nfuser.host.arrays import arrays_of
 from nfuser.host.callee import flat
 from nfuser.host.interpreter import Interpreter
 from nfuser.ir.fusion import Fusion
@@ -122,6 +122,10 @@ class HostIrEvaluator:
 
 def _own(made: Any, operands: list[Any]) -> Any:
     """Return a copy of what a plain function gave back of its operands' memory."""
-    arrays = [x for x in operands if isinstance(x, np.ndarray)]
-    shares = any(np.may_share_memory(made, x) for x in arrays)
-    return np.array(made) if shares else made
+    if library_of(type(made)) is None:
+        return made
+    d = describe(made, "a result")
+    arrays = [x for x in operands if library_of(type(x)) is not None]
+    if not any(d.meets(describe(x, "an operand")) for x in arrays):
+        return made
+    return arrays_of(d.library, d.device).copy(made, None)
