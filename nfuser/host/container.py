@@ -139,7 +139,7 @@ class HostIrContainer:
         out: TensorView | Sequence[TensorView] | None = None,
         like: Sequence[tuple[Sequence[Scalar | int], Any]] | None = None,
     ) -> Any:
-        """Run a fusion, a definition or a fused function; return its results.
+        """Run a fusion, a definition, a fused function or another program.
 
         ``like`` gives the shape and dtype of each result of a function whose fusion is
         not known yet.

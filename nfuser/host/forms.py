@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import nfuser.host.rules as rules
 import nfuser.host.statements as st
 from nfuser.errors import ArgumentError
-from nfuser.host.callee import fusion_of, result_forms
+from nfuser.host.callee import fusion_of, program_of, result_forms
 
 if TYPE_CHECKING:
     from nfuser.host.rules import Form
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def forms_of(stmt: Statement) -> list[Form]:
     """Return a form for each result, or none where the results alone say it."""
     match stmt:
-        case st.Launch(function, operands) if fusion_of(function) is not None:
-            return result_forms(function, operands)
+        case st.Launch(function, operands):
+            is_known = fusion_of(function) or program_of(function)
+            return result_forms(function, operands) if is_known else []
         case st.Set(source):
             return [(source.shape, source.dtype)]
         case st.Unary(name, source):
