@@ -48,16 +48,22 @@ def result_forms(function: object, operands: Sequence[Operand]) -> list[Form]:
     if len(operands) < wanted:
         message = f"launch: {found.name} takes {wanted} operands, found {len(operands)}"
         raise ArgumentError(message)
+    known = symbols_of(operands)
+    return [
+        (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
+        for output in found.outputs
+    ]
+
+
+def symbols_of(operands: Sequence[Operand]) -> dict[sc.Scalar, sc.Scalar]:
+    """Return what the sizes and integers of a launched fusion are for ``operands``."""
     known: dict[sc.Scalar, sc.Scalar] = {}
     for slot, x in enumerate(operands):
         if isinstance(x, TensorView):
             known |= {sc.size(slot, k): n for k, n in enumerate(x.shape)}
         elif not isinstance(x, float | complex):
             known[sc.scalar_input(slot)] = sc.as_scalar(x)
-    return [
-        (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
-        for output in found.outputs
-    ]
+    return known
 
 
 def flat(result: object) -> list[Any]:
