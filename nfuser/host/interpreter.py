@@ -55,7 +55,7 @@ class Interpreter:
         verify(program)
         self.program = program
         self.streams = streams
-        memory = Memory(program)
+        self._memory = memory = Memory(program)
         self._kept: dict[tuple[Any, ...], list[Any]] = {}
         made = Steps(program, memory, call, self._run, self._allocate, self._release)
         self._steps = made.block(program.body)
@@ -81,13 +81,24 @@ class Interpreter:
             frame.leave()
             if frame.tracer is not None:
                 frame.tracer.finish(frame.peak)
-            results = [frame.arrays[key] for key in self._outputs]
+            results = [self._result(frame, key) for key in self._outputs]
             for number, given in staged.items():
                 results[number] = frame.library.copy(results[number], given)
             return results
         finally:
             frame.leave()
             frame.clear()
+
+    def _result(self, frame: Frame, key: TensorView) -> Any:
+        """Return an output, which the caller uses and lets go on its own stream."""
+        array, root = frame.arrays[key], self._memory.root(key)
+        home = frame.home.get(root, frame.origin)
+        if home == frame.origin:
+            return array
+        lent = frame.library.lend(array)
+        if lent is not array:
+            frame.note([root])
+        return lent
 
     def _listed(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
         names = [x.name for x in self.program.inputs]
