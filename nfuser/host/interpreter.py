@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from nfuser.host.steps import Call, Step
     from nfuser.host.timeline import Timeline
     from nfuser.ir.tensor import TensorView
-
 _MOST_KEPT = 4  # arrays of one shape and dtype that wait for the next call
 
 
@@ -153,7 +153,8 @@ class Interpreter:
         home = frame.library
         if home.device.is_cuda or not _is_plain(array):
             return
-
+        if sys.getrefcount(array) > _OWN_REFERENCES:
+            return  # a function that was launched kept it, or gave a view of it
         key = home.library, home.device, tuple(array.shape), as_dtype(array.dtype)
         kept = self._kept.setdefault(key, [])
         if len(kept) < _MOST_KEPT:
@@ -170,3 +171,16 @@ def _is_plain(array: Any) -> bool:
         and array.flags.c_contiguous
         and array.flags.owndata
     )
+
+
+def _own_references() -> int:
+    """Return the references of an array that only its caller gives to a function."""
+    array = np.empty(0)
+    return _references(array)
+
+
+def _references(array: Any) -> int:
+    return sys.getrefcount(array)
+
+
+_OWN_REFERENCES = _own_references()  # versions of Python count differently

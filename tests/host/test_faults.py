@@ -147,12 +147,40 @@ def test_memory_is_used_again_by_the_next_call() -> None:
     hc.add_output(hc.binary("multiply", work, 2.0))
     hc.free(work)
     evaluator = nfuser.HostIrEvaluator(hc.program())
-    array = np.zeros(100_000, np.float32)
+    array = np.zeros(1000, np.float32)
     for number in range(3):
         timeline = Timeline()
         (got,) = evaluator.run([array + number], timeline=timeline)
         assert (got == 2 * (number + 1)).all()
         assert timeline.peak_bytes == 2 * array.nbytes
+        kept = evaluator._interpreter._kept  # pyright: ignore[reportPrivateUsage]
+        assert [len(arrays) for arrays in kept.values()] == [1]
+
+
+def test_memory_that_a_function_keeps_is_not_used_again() -> None:
+    kept: list[Any] = []
+
+    def keep(array: Any) -> Any:
+        kept.append(array + 1)
+        return kept[-1]
+
+    def twice(array: Any) -> Any:
+        made = array + 1
+        return made, made[::-1]
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    form = x.shape, np.float32
+    made = hc.launch(keep, x, like=[form])
+    first, second = hc.launch(twice, x, like=[form, form])
+    for gone in (made, first):
+        hc.free(gone)
+    for _ in range(4):
+        hc.binary("multiply", x, 0.0, out=hc.allocate(x.shape, np.float32))
+    hc.add_output(second)
+    (found,) = nfuser.HostIrEvaluator(hc.program()).run([X[0]])
+    assert (found == 2).all()
+    assert (kept[0] == 2).all()
 
 
 def test_memory_that_a_function_gave_back_is_not_used_again() -> None:
