@@ -340,3 +340,10 @@ def arrays_of(library: Library, device: Device) -> Arrays:
         )
         raise UnsupportedError(message)
     return _KINDS[library](library, device)
+
+
+def share_memory(library: Library, a: Any, b: Any) -> bool:
+    """Tell whether two arrays of ``library`` may lie in the same memory."""
+    if library is Library.TORCH:
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    return module(library).may_share_memory(a, b)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.device.descriptor import describe, library_of
+from nfuser.device.descriptor import Library, library_of
 from nfuser.errors import NfuserError
-from nfuser.host.arrays import arrays_of
+from nfuser.host.arrays import share_memory
 from nfuser.host.callee import flat
 from nfuser.host.host_ir import HostProgram
 from nfuser.host.interpreter import Interpreter
@@ -144,10 +144,10 @@ class HostIrEvaluator:
 
 def _own(made: Any, operands: list[Any], outs: list[Any]) -> Any:
     """Return a copy of what a function gave back of its operands' memory."""
-    if library_of(type(made)) is None or any(made is out for out in outs):
+    library = library_of(type(made))
+    if library is None or any(made is out for out in outs):
         return made
-    d = describe(made, "a result")
-    arrays = [x for x in operands if library_of(type(x)) is not None]
-    if not any(d.meets(describe(x, "an operand")) for x in arrays):
+    others = [x for x in operands if library_of(type(x)) is library]
+    if not any(share_memory(library, made, x) for x in others):
         return made
-    return arrays_of(d.library, d.device).copy(made, None)
+    return made.clone() if library is Library.TORCH else made.copy()

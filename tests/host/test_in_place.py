@@ -60,6 +60,19 @@ def test_views_that_a_torch_function_gives_are_copied() -> None:
     np.testing.assert_array_equal(made.numpy(), X.T)
 
 
+def test_what_records_gradients_may_be_launched() -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(6, 4)
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, 6])
+    form = (x.shape[0], 4), np.float32
+    made = hc.launch(layer, x, like=[form])
+    hc.add_output(hc.binary("multiply", made, 2.0))
+    given = torch.from_numpy(X)
+    (got,) = nfuser.HostIrEvaluator(hc.program()).run([given])
+    torch.testing.assert_close(got, 2 * layer(given))
+
+
 def test_a_tensor_that_a_view_writes_outlives_what_was_viewed() -> None:
     hc = nfuser.HostIrContainer()
     x = hc.define_tensor([4, 6])
