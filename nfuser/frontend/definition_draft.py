@@ -26,7 +26,7 @@ from nfuser.frontend.definition_types import (
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Matmul, Pointwise, Reduce, Scan, results
+from nfuser.ir.expr import Argument, Matmul, Pointwise, Reduce, Scan, results
 from nfuser.ir.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.definition_inputs import Input
     from nfuser.frontend.definition_trie import Node
+    from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
 
 INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
@@ -241,15 +242,24 @@ class Draft:
     def add_output(self, item: Any, written: int | None = None) -> None:
         """Make ``item`` the next output, which the input in slot ``written`` takes."""
         found = self.tensor(item)
-        definition = next(
-            e for e in reversed(self.builder.exprs) if found in results(e)
-        )
+        definition = self._definition(found)
+        if written is not None and self._is_copy_of(definition, written):
+            return  # it lies there already
         computed = isinstance(definition, Pointwise | Reduce | Scan | Matmul)
         if found in self.outputs or not computed:
             found = self.builder.point("copy", found)
         if written is not None:
             self.aliases[len(self.outputs)] = written
         self.outputs.append(found)
+
+    def _definition(self, x: TensorView) -> Expr:
+        return next(e for e in reversed(self.builder.exprs) if x in results(e))
+
+    def _is_copy_of(self, expr: Expr, slot: int) -> bool:
+        """Tell whether ``expr`` gives the input in ``slot``, or copies of it."""
+        while isinstance(expr, Pointwise) and expr.op.name == "copy":
+            expr = self._definition(expr.operands[0])
+        return isinstance(expr, Argument) and expr.slot == slot and not expr.part.value
 
     def close(self) -> Fusion:
         """Return the fusion; nothing can be added from now on."""

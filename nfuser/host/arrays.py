@@ -106,6 +106,13 @@ class Arrays:
     def join(self, stream: Any) -> None:
         """Let the current stream wait for all work that ``stream`` was given."""
 
+    def lend(self, array: Any) -> Any:
+        """Return what may go on the current stream, though another one made it.
+
+        It is the same array, or a copy where memory goes back to its stream at once.
+        """
+        return array
+
     def record(self) -> Any:
         """Return an event at this point of the current stream."""
         return None
@@ -148,6 +155,10 @@ class CupyArrays(Arrays):
     def join(self, stream: Any) -> None:
         """Wait for a stream on the device."""
         self.current().wait_event(stream.record())
+
+    def lend(self, array: Any) -> Any:
+        """Copy: CuPy gives memory that is let go to the stream that made it."""
+        return array.copy()
 
     def record(self) -> Any:
         """Record an event."""
@@ -282,6 +293,12 @@ class TorchArrays(Arrays):
         if self.device.is_cuda:
             self.current().wait_stream(stream)
 
+    def lend(self, array: Any) -> Any:
+        """Let torch wait for the current stream before it uses the memory again."""
+        if self.device.is_cuda:
+            array.record_stream(self.current())
+        return array
+
     def record(self) -> Any:
         """Record an event."""
         return self.current().record_event() if self.device.is_cuda else None
@@ -323,3 +340,10 @@ def arrays_of(library: Library, device: Device) -> Arrays:
         )
         raise UnsupportedError(message)
     return _KINDS[library](library, device)
+
+
+def share_memory(library: Library, a: Any, b: Any) -> bool:
+    """Tell whether two arrays of ``library`` may lie in the same memory."""
+    if library is Library.TORCH:
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    return module(library).may_share_memory(a, b)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program launches: a fusion, or an object that runs one."""
+"""What a program launches: a fusion, a program, or an object that runs one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
+from nfuser.host.host_ir import HostProgram
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import Fusion
@@ -25,31 +26,44 @@ def fusion_of(function: object) -> Fusion | None:
     return inner if found is None and isinstance(inner, Fusion) else found
 
 
+def program_of(function: object) -> HostProgram | None:
+    """Return the host program that ``function`` is, or has."""
+    inner: Any = getattr(function, "program", function)
+    return inner if isinstance(inner, HostProgram) else None
+
+
 def result_forms(function: object, operands: Sequence[Operand]) -> list[Form]:
     """Return the shapes and dtypes of what ``function`` gives for ``operands``."""
-    fusion = fusion_of(function)
-    if fusion is None:
+    found = fusion_of(function) or program_of(function)
+    if found is None:
         message = (
             "launch: the fusion of this function is not known before it is called; "
             "pass like=[(shape, dtype), ...], one for each result"
         )
         raise ArgumentError(message)
-    wanted = 1 + max((a.slot for a in fusion.arguments), default=-1)
+    slots = [a.slot for a in found.arguments] if isinstance(found, Fusion) else []
+    wanted = 1 + max(slots, default=-1)
+    if isinstance(found, HostProgram):
+        wanted = len(found.inputs)
     if len(operands) < wanted:
-        message = (
-            f"launch: {fusion.name} takes {wanted} operands, found {len(operands)}"
-        )
+        message = f"launch: {found.name} takes {wanted} operands, found {len(operands)}"
         raise ArgumentError(message)
+    known = symbols_of(operands)
+    return [
+        (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
+        for output in found.outputs
+    ]
+
+
+def symbols_of(operands: Sequence[Operand]) -> dict[sc.Scalar, sc.Scalar]:
+    """Return what the sizes and integers of a launched fusion are for ``operands``."""
     known: dict[sc.Scalar, sc.Scalar] = {}
     for slot, x in enumerate(operands):
         if isinstance(x, TensorView):
             known |= {sc.size(slot, k): n for k, n in enumerate(x.shape)}
         elif not isinstance(x, float | complex):
             known[sc.scalar_input(slot)] = sc.as_scalar(x)
-    return [
-        (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
-        for output in fusion.outputs
-    ]
+    return known
 
 
 def flat(result: object) -> list[Any]:

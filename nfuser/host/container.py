@@ -14,6 +14,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.host.callee import result_forms
 from nfuser.host.host_ir import HostProgram, owners
+from nfuser.host.launched_views import take_view
 from nfuser.host.statements import Input
 from nfuser.host.verify import verify
 from nfuser.ir import scalar as sc
@@ -79,7 +80,10 @@ class HostIrContainer:
     def add_output(
         self, output: TensorView, alias_input: TensorView | None = None
     ) -> None:
-        """Return ``output`` next; with ``alias_input``, in the memory of that input."""
+        """Return ``output`` next; with ``alias_input``, in the memory of that input.
+
+        What a launch only looks at otherwise, in another shape, is a view then.
+        """
         self._outputs.append(output)
         if alias_input is not None:
             self.alias(output, alias_input)
@@ -95,11 +99,30 @@ class HostIrContainer:
         if alias.dtype is not owner.dtype:
             message = f"{alias.dtype} cannot use the memory of {owner.dtype}"
             raise DTypeError(message)
+        if self._became_view(alias, owner):
+            return
         if not rules.fits(alias.shape, owner.shape):
             message = "an alias has the shape of the tensor whose memory it uses"
             raise ShapeError(message)
         owners(self._aliases | {alias: owner})
         self._aliases[alias] = owner
+
+    def _became_view(self, alias: TensorView, owner: TensorView) -> bool:
+        """Let a launched view of ``owner`` be one; tell whether that says it all.
+
+        One of the same shape is written in place, unless it is the same elements.
+        """
+        body = self._blocks[-1]
+        makers = [stmt for stmt in body if alias in st.writes(stmt)]
+        if len(makers) != 1 or not isinstance(makers[0], st.Launch):
+            return False
+        taken = take_view(makers[0], alias, owner)
+        is_view = taken is not None and any(alias in st.writes(s) for s in taken)
+        if taken is None or (is_view and rules.fits(alias.shape, owner.shape)):
+            return False
+        at = body.index(makers[0])
+        body[at : at + 1] = taken
+        return is_view
 
     def program(self) -> HostProgram:
         """Return what was written, verified."""
@@ -139,7 +162,7 @@ class HostIrContainer:
         out: TensorView | Sequence[TensorView] | None = None,
         like: Sequence[tuple[Sequence[Scalar | int], Any]] | None = None,
     ) -> Any:
-        """Run a fusion, a definition or a fused function; return its results.
+        """Run a fusion, a definition, a fused function or another program.
 
         ``like`` gives the shape and dtype of each result of a function whose fusion is
         not known yet.

@@ -26,6 +26,7 @@ from nfuser.host.program import (
     Launch,
     Matmul,
     Part,
+    line,
 )
 from nfuser.ir import scalar_walk
 
@@ -56,7 +57,7 @@ class Evaluator:
         self.device = device
         self._pointer = pointer_reader(library)
         self._stream = stream_reader(library, device)
-        self._steps = [self._step(stmt, library, backend) for stmt in program.body]
+        self._steps = [(s, self._step(s, library, backend)) for s in program.body]
 
     def __call__(
         self,
@@ -64,12 +65,23 @@ class Evaluator:
         numbers: Mapping[int, Any],
         scalars: Mapping[Scalar, int],
     ) -> tuple[list[Any], int]:
-        """Run; return the outputs and the stream they are computed on."""
+        """Run; return the outputs and the stream they are computed on.
+
+        A fault keeps its class; a note says which statement it met. What was allocated
+        is gone, though the traceback holds the frame.
+        """
         frame = Frame(dict(inputs), numbers, scalars)
-        with guard(self.device):
-            frame.stream = self._stream()
-            for step in self._steps:
-                step(frame)
+        stmt = None
+        try:
+            with guard(self.device):
+                frame.stream = self._stream()
+                for stmt, step in self._steps:  # noqa: B007 (a fault names it)
+                    step(frame)
+        except BaseException as error:
+            frame.clear()
+            if stmt is not None:
+                error.add_note(f"in `{line(stmt)}`, which a call came to")
+            raise
         return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
 
     def _step(self, stmt: Any, library: Library, backend: str) -> Step:
@@ -149,6 +161,11 @@ class Frame:
         self.stream = 0
         self.storage: dict[Slot, Any] = {}  # the interpreter's
         self.written = set(arrays)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.arrays.clear()
+        self.storage.clear()
 
 
 def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:

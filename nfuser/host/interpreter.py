@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from nfuser.host.steps import Call, Step
     from nfuser.host.timeline import Timeline
     from nfuser.ir.tensor import TensorView
-
 _MOST_KEPT = 4  # arrays of one shape and dtype that wait for the next call
 
 
@@ -55,9 +55,9 @@ class Interpreter:
         verify(program)
         self.program = program
         self.streams = streams
-        memory = Memory(program)
+        self._memory = memory = Memory(program)
         self._kept: dict[tuple[Any, ...], list[Any]] = {}
-        made = Steps(memory, call, self._run, self._allocate, self._release)
+        made = Steps(program, memory, call, self._run, self._allocate, self._release)
         self._steps = made.block(program.body)
         self._outputs = [memory.owner.get(t, t) for t in program.outputs]
 
@@ -81,13 +81,24 @@ class Interpreter:
             frame.leave()
             if frame.tracer is not None:
                 frame.tracer.finish(frame.peak)
-            results = [frame.arrays[key] for key in self._outputs]
+            results = [self._result(frame, key) for key in self._outputs]
             for number, given in staged.items():
                 results[number] = frame.library.copy(results[number], given)
             return results
         finally:
             frame.leave()
             frame.clear()
+
+    def _result(self, frame: Frame, key: TensorView) -> Any:
+        """Return an output, which the caller uses and lets go on its own stream."""
+        array, root = frame.arrays[key], self._memory.root(key)
+        home = frame.home.get(root, frame.origin)
+        if home == frame.origin:
+            return array
+        lent = frame.library.lend(array)
+        if lent is not array:
+            frame.note([root])
+        return lent
 
     def _listed(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
         names = [x.name for x in self.program.inputs]
@@ -142,7 +153,8 @@ class Interpreter:
         home = frame.library
         if home.device.is_cuda or not _is_plain(array):
             return
-
+        if sys.getrefcount(array) > _OWN_REFERENCES:
+            return  # a function that was launched kept it, or gave a view of it
         key = home.library, home.device, tuple(array.shape), as_dtype(array.dtype)
         kept = self._kept.setdefault(key, [])
         if len(kept) < _MOST_KEPT:
@@ -159,3 +171,16 @@ def _is_plain(array: Any) -> bool:
         and array.flags.c_contiguous
         and array.flags.owndata
     )
+
+
+def _own_references() -> int:
+    """Return the references of an array that only its caller gives to a function."""
+    array = np.empty(0)
+    return _references(array)
+
+
+def _references(array: Any) -> int:
+    return sys.getrefcount(array)
+
+
+_OWN_REFERENCES = _own_references()  # versions of Python count differently

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, get_args
 
 import nfuser.host.statements as st
 from nfuser.host.host_ir import owners
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from nfuser.host.host_ir import HostProgram
-    from nfuser.ir.tensor import TensorView
 
 _VIEWS: tuple[type, ...] = get_args(st.View)
 
@@ -23,15 +23,15 @@ class Memory:
 
     def __init__(self, program: HostProgram) -> None:
         self.owner = owners(program.aliases)
-        stmts = list(st.walk(program.body))
-        own = {s.result for s in stmts if isinstance(s, st.Allocate)}
-        self._source = {
-            t: st.reads(s)[0]
-            for s in stmts
-            if isinstance(s, _VIEWS)
-            for t in st.writes(s)
-            if t not in own and t not in self.owner
-        }
+        self._source: dict[TensorView, TensorView] = {}
+        inputs = (x.value for x in program.inputs)
+        known = {*self.owner, *(x for x in inputs if isinstance(x, TensorView))}
+        for stmt in st.walk(program.body):
+            # What gives a tensor first gives it memory; later ones write there.
+            new = [t for t in st.writes(stmt) if t not in known]
+            if isinstance(stmt, _VIEWS):
+                self._source |= {t: st.reads(stmt)[0] for t in new}
+            known.update(new)
 
     def root(self, tensor: TensorView) -> TensorView:
         """Return the tensor that has the memory."""

@@ -175,19 +175,23 @@ class CallProgram:
 def text(program: CallProgram) -> str:
     """Render ``program``."""
     lines = [f"program({', '.join(s.name for s in program.inputs)}):"]
-    for stmt in program.body:
-        match stmt:
-            case Allocate(slot):
-                lines.append(f"  {slot.name} = allocate {slot.dtype}{list(slot.shape)}")
-            case Clear(slot):
-                lines.append(f"  clear {slot.name}")
-            case Free(slot):
-                lines.append(f"  free {slot.name}")
-            case Matmul(lhs, rhs, result):
-                lines.append(f"  {result.name} = matmul({lhs}, {rhs})")
-            case Launch(source, _, grid, block, arguments):
-                parts = (a.slot.name for a in arguments if isinstance(a, Part))
-                size = f"grid={grid}, block={block}"
-                lines.append(f"  launch {source.entry}({', '.join(parts)}) {size}")
+    lines += [f"  {line(stmt)}" for stmt in program.body]
     lines.append(f"  return {', '.join(s.name for s in program.outputs)}")
     return "\n".join(lines) + "\n"
+
+
+def line(stmt: HostStmt) -> str:
+    """Render a statement."""
+    match stmt:
+        case Allocate(slot):
+            return f"{slot.name} = allocate {slot.dtype}{list(slot.shape)}"
+        case Clear(slot):
+            return f"clear {slot.name}"
+        case Free(slot):
+            return f"free {slot.name}"
+        case Matmul(lhs, rhs, result):
+            return f"{result.name} = matmul({lhs}, {rhs})"
+        case Launch(source, _, grid, block, arguments):
+            parts = (a.slot.name for a in arguments if isinstance(a, Part))
+            size = f"grid={grid}, block={block}"
+            return f"launch {source.entry}({', '.join(parts)}) {size}"

@@ -17,14 +17,17 @@ import nfuser.host.rules as rules
 import nfuser.host.statements as st
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.host.forms import forms_of
 from nfuser.host.frame import reader, shape_reader
 from nfuser.host.mesh import peers
+from nfuser.host.overlap import Overlap
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.host.frame import Frame
+    from nfuser.host.host_ir import HostProgram
     from nfuser.host.memory import Memory
     from nfuser.host.statements import Operand, Statement, Stream
 
@@ -42,12 +45,14 @@ class Steps:
 
     def __init__(
         self,
+        program: HostProgram,
         memory: Memory,
         call: Call,
         run: Run,
         allocate: Callable[[Frame, tuple[int, ...], TensorView], Any],
         release: Callable[[Frame, Any], None],
     ) -> None:
+        self._overlap = Overlap(program, memory)
         self._owner = memory.owner
         self._views = memory.views()
         self._call = call
@@ -132,16 +137,20 @@ class Steps:
     def _computed(self, stmt: st.Compute) -> Step:
         compute = self._compute(stmt)
         key, shape = self._key(stmt.result), shape_reader(stmt.result.shape)
+        ((form, _),) = forms_of(stmt)
+        given, reads_late = shape_reader(form), self._overlap.reads_late(stmt)
 
         def step(frame: Frame) -> None:
             out = frame.arrays.get(key)
-            wanted = shape(frame)
-            if out is not None:
-                _check_shape(out, wanted)
-                compute(frame, out)
+            if out is not None:  # libraries would stretch the result, or the buffer
+                _check_shape(out, given(frame))
+                if reads_late(frame, out):
+                    frame.library.copy(compute(frame, None), out)
+                else:
+                    compute(frame, out)
                 return
             made = compute(frame, None)
-            _check_shape(made, wanted)
+            _check_shape(made, shape(frame))
             frame.hold(key, made)
 
         return step
@@ -218,6 +227,7 @@ class Steps:
         view = _viewer(stmt)
         source, key = self._key(stmt.source), self._key(stmt.result)
         shape = shape_reader(stmt.result.shape)
+        reads_late = self._overlap.reads_late(stmt)
 
         def step(frame: Frame) -> None:
             made = view(frame, frame.arrays[source])
@@ -225,8 +235,10 @@ class Steps:
             out = frame.arrays.get(key)
             if out is None:
                 frame.arrays[key] = made
-            else:
-                frame.library.copy(made, out)
+                return
+            if reads_late(frame, out):
+                made = frame.library.copy(made, None)
+            frame.library.copy(made, out)
 
         return step
 

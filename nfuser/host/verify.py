@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.rules as rules
 import nfuser.host.statements as st
-from nfuser.errors import ArgumentError, NfuserError, VerifyError
-from nfuser.host.callee import fusion_of, result_forms
+from nfuser.errors import NfuserError, VerifyError
+from nfuser.host.forms import forms_of
 from nfuser.host.host_ir import owners
 from nfuser.host.statement_text import Printer
 from nfuser.ir import scalar_walk
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.host.host_ir import HostProgram
-    from nfuser.host.rules import Form
     from nfuser.host.statements import Statement
     from nfuser.ir.scalar import Scalar
 
@@ -161,7 +159,7 @@ class _Verifier:
 
     def _form_problem(self, stmt: Statement) -> str:
         try:
-            forms = _forms(stmt)
+            forms = forms_of(stmt)
         except NfuserError as error:
             return str(error)
         for tensor, form in zip(st.writes(stmt), forms, strict=False):
@@ -180,44 +178,8 @@ _WRITERS = (
     st.Reduce,
     st.Matmul,
     st.Launch,
+    st.Select,
+    st.Slice,
+    st.Permute,
+    st.Reshape,
 )  # may update an input in place, where the program says so
-
-
-def _forms(stmt: Statement) -> list[Form]:
-    match stmt:
-        case st.Launch(function, operands) if fusion_of(function) is not None:
-            return result_forms(function, operands)
-        case st.Set(source):
-            return [(source.shape, source.dtype)]
-        case st.Unary(name, source):
-            return [rules.pointwise(name, [source])]
-        case st.Binary(name, lhs, rhs):
-            return [rules.pointwise(name, [lhs, rhs])]
-        case st.Reduce(name, source, axes):
-            return [rules.reduce(name, source, axes)]
-        case st.Matmul(lhs, rhs):
-            return [rules.matmul(lhs, rhs)]
-        case st.Select(source, axis) | st.AliasSelect(source, axis):
-            return [rules.select(source, axis)]
-        case st.Slice(source, starts, stops, steps):
-            return [rules.slices(source, starts, stops, steps)]
-        case st.Permute(source, order):
-            return [rules.permute(source, order)]
-        case st.Communicate():
-            return [_exchanged(stmt)]
-        case _:
-            return []
-
-
-def _exchanged(stmt: st.Communicate) -> Form:
-    """Return what an exchange gives; without a mesh, the result says its extents."""
-    mesh, along = stmt.mesh, stmt.along
-    if not all(0 <= dim < len(mesh) for dim in along) or bool(mesh) != bool(along):
-        message = f"{stmt.kind}: dimensions {along} of a mesh of {len(mesh)}"
-        raise ArgumentError(message)
-    ranks = prod(mesh[dim] for dim in along) if mesh else None
-    shape, dtype = rules.exchange(stmt.kind, stmt.source, stmt.axes, stmt.ends, ranks)
-    if ranks is None and len(shape) == stmt.result.ndim:
-        given = stmt.result.shape
-        shape = tuple(given[k] if k in stmt.axes else x for k, x in enumerate(shape))
-    return shape, dtype

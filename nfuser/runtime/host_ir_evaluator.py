@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.device.descriptor import Library, library_of
 from nfuser.errors import NfuserError
+from nfuser.host.arrays import share_memory
 from nfuser.host.callee import flat
+from nfuser.host.host_ir import HostProgram
 from nfuser.host.interpreter import Interpreter
 from nfuser.ir.fusion import Fusion
 from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.host.communicator import Communicator
-    from nfuser.host.host_ir import HostProgram
     from nfuser.host.timeline import Timeline
 
 
@@ -61,6 +61,7 @@ class HostIrEvaluator:
         self._resize: ResizePolicy = resize
         self._is_cached = cache
         self._caches: Memo[Fusion, FusionExecutorCache] = Memo()
+        self._inner: Memo[HostProgram, HostIrEvaluator] = Memo()
         self._interpreter = Interpreter(program, self._call, number_of_streams)
         self._linked = LinkedCalls(program, backend, self._cache_of) if cache else None
 
@@ -99,6 +100,7 @@ class HostIrEvaluator:
     def clear(self) -> None:
         """Forget what was compiled, and let go of memory kept between calls."""
         self._caches.clear()
+        self._inner.clear()
         self._interpreter.clear()
         if self._linked is not None:
             self._linked.clear()
@@ -106,10 +108,14 @@ class HostIrEvaluator:
     def _call(self, function: Any, operands: list[Any], outs: list[Any]) -> list[Any]:
         if isinstance(function, Fusion):
             return self._cache_of(function).run(operands, outs)
+        if isinstance(function, HostProgram | HostIrEvaluator):
+            wanted = outs if any(out is not None for out in outs) else ()
+            found = self._evaluator_of(function).run(operands, wanted)
+            return [_own(made, operands, outs) for made in found]
         execute = getattr(function, "execute", None)
         if execute is not None:
             return execute(operands)
-        return [_own(made, operands) for made in flat(function(*operands))]
+        return [_own(made, operands, outs) for made in flat(function(*operands))]
 
     def _cache_of(self, fusion: Fusion) -> FusionExecutorCache:
         def make() -> FusionExecutorCache:
@@ -119,9 +125,29 @@ class HostIrEvaluator:
 
         return self._caches.get(fusion, make)[0] if self._is_cached else make()
 
+    def _evaluator_of(self, inner: HostProgram | HostIrEvaluator) -> HostIrEvaluator:
+        """Return what runs a program that this one launches: as this one is run."""
+        if isinstance(inner, HostIrEvaluator):
+            return inner
 
-def _own(made: Any, operands: list[Any]) -> Any:
-    """Return a copy of what a plain function gave back of its operands' memory."""
-    arrays = [x for x in operands if isinstance(x, np.ndarray)]
-    shares = any(np.may_share_memory(made, x) for x in arrays)
-    return np.array(made) if shares else made
+        def make() -> HostIrEvaluator:
+            return HostIrEvaluator(
+                inner,
+                number_of_streams=self._interpreter.streams,
+                backend=self._backend,
+                resize=self._resize,
+                cache=self._is_cached,
+            )
+
+        return self._inner.get(inner, make)[0]
+
+
+def _own(made: Any, operands: list[Any], outs: list[Any]) -> Any:
+    """Return a copy of what a function gave back of its operands' memory."""
+    library = library_of(type(made))
+    if library is None or any(made is out for out in outs):
+        return made
+    others = [x for x in operands if library_of(type(x)) is library]
+    if not any(share_memory(library, made, x) for x in others):
+        return made
+    return made.clone() if library is Library.TORCH else made.copy()

@@ -12,14 +12,19 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.device.descriptor import describe
 from nfuser.errors import HostError
+from nfuser.host.arrays import Arrays, CupyArrays, TorchArrays, arrays_of
 from nfuser.host.assign_streams import assign_streams
 from nfuser.host.frame import Frame
+from nfuser.host.insert_frees import insert_frees
 from nfuser.host.lower_streams import lower_streams
 from nfuser.host.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from nfuser.device.libraries import Device, Library
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = pytest.mark.parametrize("library", ["torch", "cupy"])
@@ -30,6 +35,11 @@ def _array(library: str, array: Any) -> Any:
         torch = pytest.importorskip("torch")
         return torch.from_numpy(array).cuda()
     return pytest.importorskip("cupy").asarray(array)
+
+
+def _home(array: Any) -> tuple[Library, Device]:
+    d = describe(array, "an array")
+    return d.library, d.device
 
 
 def _host(array: Any) -> Any:
@@ -126,6 +136,80 @@ def test_memory_that_nobody_waits_for_would_be_seen(
     given = _array(library, array)
     found = [_host(evaluator.run([given])[0]) for _ in range(5)]
     assert any((got != array + 1).any() for got in found)
+
+
+def _results_read_late(library: str, array: Any) -> list[Any]:
+    """Return what two streams of a caller read of results that they let go at once."""
+    hc = nfuser.HostIrContainer("made")
+    x, factor = hc.define_tensor([-1, -1]), hc.define_tensor([])
+    hc.set_stream(hc.stream(0))
+    hc.add_output(hc.binary("multiply", x, factor))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    given = _array(library, array)
+    one, two = (_array(library, np.full((), n, np.float32)) for n in (1, 2))
+    arrays = arrays_of(*_home(given))
+    first, second, caller = arrays.side(101), arrays.side(102), arrays.current()
+    found: list[Any] = []
+    for stream in (first, second):
+        arrays.use(stream)
+        arrays.join(caller)
+    for _ in range(5):
+        arrays.use(first)
+        (made,) = evaluator.run([given, one])
+        busy = given
+        for _ in range(8):
+            busy = busy @ given  # keeps this stream at work before it reads
+        found.append(made + 0 * busy)
+        del made
+        arrays.use(second)
+        evaluator.run([given, two])
+    arrays.use(caller)
+    for stream in (first, second):
+        arrays.join(stream)
+    return [_host(got) for got in found]
+
+
+@LIBRARIES
+def test_results_of_side_streams_may_go_on_the_callers(library: str) -> None:
+    array = np.eye(4096, dtype=np.float32)
+    for got in _results_read_late(library, array):
+        np.testing.assert_array_equal(got, array)
+
+
+@LIBRARIES
+def test_results_that_are_not_lent_would_be_seen(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cls in (TorchArrays, CupyArrays):
+        monkeypatch.setattr(cls, "lend", Arrays.lend)
+    array = np.eye(4096, dtype=np.float32)
+    assert any((got != array).any() for got in _results_read_late(library, array))
+
+
+@LIBRARIES
+def test_programs_with_streams_run_on_the_streams_of_others(library: str) -> None:
+    inner = _chain(0, 0)
+    hc = nfuser.HostIrContainer("outer")
+    x = hc.define_tensor([-1, -1, -1, -1])
+    out = hc.allocate(x.shape, np.float32)
+    caller = hc.get_stream()
+    with hc.loop(x.shape[0]) as i:
+        hc.set_stream(hc.stream(i))
+        hc.synchronize(caller)
+        made = hc.launch(inner, hc.row(x, i))
+        hc.binary("add", made, hc.row(x, i), out=hc.alias_select(out, 0, i))
+    hc.set_stream(caller)
+    with hc.loop(4) as i:
+        hc.synchronize(hc.stream(i))
+    hc.add_output(out)
+    evaluator = nfuser.HostIrEvaluator(insert_frees(hc.program()))
+    array = np.random.default_rng(2).normal(size=(9, 7, 41, 2500)).astype(np.float32)
+    given = _array(library, array)
+    plain = nfuser.HostIrEvaluator(_chain(None, None))
+    rows = [_host(plain.run([given[k]])[0]) for k in range(9)]
+    for _ in range(3):
+        (got,) = evaluator.run([given])
+        np.testing.assert_array_equal(_host(got), np.stack(rows) + array)
 
 
 def _microseconds(run: Callable[[], Any]) -> float:

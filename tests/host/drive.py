@@ -6,10 +6,14 @@ from __future__ import annotations
 import json
 import traceback
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
+from tests.host.updates import check_updates
 
+# torch checks less than NumPy what overlaps, so that more can go wrong.
+LIBRARY = "torch" if find_spec("torch") else "numpy"
 CHUNK = 25  # programs a process: on the CPU one may take seconds to compile
 
 
@@ -62,6 +66,7 @@ def run_one(task: Task, index: int) -> Result:
         if task.ranks:
             random_case(index).check(TOLERANCE)
             return Result(index)
+        check_updates(index, LIBRARY)
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that a call's program holds, and what the lifetimes of its tensors ask for."""
+"""Bytes that a program holds, and what the lifetimes of its tensors ask for."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
 
+import nfuser.host.statements as st
 from nfuser.host.program import Allocate, CallProgram, Free, Launch, Matmul, Part
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser import HostProgram
     from nfuser.host.program import Slot
 
 
@@ -56,3 +61,32 @@ def _slots(stmt: Launch | Matmul) -> set[Slot]:
     if isinstance(stmt, Matmul):
         return {stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result}
     return {a.slot for a in stmt.arguments if isinstance(a, Part)}
+
+
+def reference_of(program: HostProgram, sizes: Mapping[TensorView, int]) -> int:
+    """Return the most bytes alive at once in a straight line of statements.
+
+    Each array lives from the statement that makes it to the last that reads or writes
+    it, or a view of it; ``sizes`` are the bytes of each.
+    """
+    inputs = {x.value for x in program.inputs if isinstance(x.value, TensorView)}
+    memory = {t: t for t in inputs}
+    first: dict[TensorView, int] = {}
+    last: dict[TensorView, int] = {}
+    for k, stmt in enumerate(program.body):
+        if isinstance(stmt, st.Free):
+            continue
+        for t in st.writes(stmt):
+            is_view = isinstance(stmt, st.Select | st.Slice | st.Permute)
+            source = memory[st.reads(stmt)[0]] if is_view else t
+            memory.setdefault(t, source)
+        for t in (*st.reads(stmt), *st.writes(stmt)):
+            own = memory[t]
+            first.setdefault(own, k)
+            last[own] = k
+    last |= {memory[t]: len(program.body) for t in program.outputs}
+    made = [t for t in first if t not in inputs]
+    return max(
+        sum(sizes[t] for t in made if first[t] <= k <= last[t])
+        for k in range(len(program.body))
+    )

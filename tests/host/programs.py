@@ -108,7 +108,7 @@ def _buffers(
             for k, x in enumerate(arrays)
             if x.shape == array.shape and x.dtype == array.dtype and k not in taken
         ]
-        if chance < 0.2 and fits and not aliases:
+        if chance < 0.2 and fits and not writer.aliased:
             taken.add(fits[0])
             found.append(arrays[fits[0]])
         elif chance < 0.4:

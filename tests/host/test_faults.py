@@ -13,6 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import HostError
+from nfuser.host import evaluate
 from nfuser.host.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -62,6 +63,69 @@ def test_memory_that_is_not_there_is_named() -> None:
     assert [e["name"] for e in timeline.events] == ["T1: f32[n0, 4] = add(T0, 1.0)"]
 
 
+class _Failing:
+    """Interpreted kernels, of which those whose numbers are in ``bad`` do not start."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.bad = range(0)
+        self.count = 0
+        self.seen: list[weakref.ref[Any]] = []
+        run = evaluate._InterpretedLaunch.run  # pyright: ignore[reportPrivateUsage]
+
+        def launch(given: Any, frame: evaluate.Frame) -> None:
+            self.seen.extend(weakref.ref(array) for array, _ in frame.arrays.values())
+            self.count += 1
+            if self.count - 1 in self.bad:
+                raise RuntimeError("no such kernel")
+            run(given, frame)
+
+        patch.setattr(evaluate._InterpretedLaunch, "run", launch)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_call_that_fails_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.sum(fd.ops.exp(fd.ops.cumsum(t, 0)), 1))
+    failing = _Failing(monkeypatch)
+    cache = nfuser.FusionExecutorCache(
+        fd.fusion, backend="interpret", should_merge=lambda a, b: False
+    )
+    kernels = [launch.source.entry for launch in cache.program_for([X]).launches]
+    assert len(kernels) > 1
+    for number, kernel in enumerate(kernels):
+        failing.bad, failing.count = range(number, number + 1), 0
+        with pytest.raises(RuntimeError, match="no such kernel") as caught:
+            cache.run([X])
+        (note,) = caught.value.__notes__
+        assert note.startswith(f"in `launch {kernel}(")
+        alive = [a for ref in failing.seen if (a := ref()) is not None and a is not X]
+        assert not alive  # though the error is
+    assert len(failing.seen) > len(kernels)
+
+
+def test_a_linked_program_that_fails_is_run_again_by_statements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.mul(t, 2.0))
+    hc = nfuser.HostIrContainer("linked")
+    first = hc.launch(fd.fusion, hc.define_tensor([-1, 4]))
+    second = hc.launch(fd.fusion, first)
+    hc.add_output(second)
+    evaluator = nfuser.HostIrEvaluator(hc.program(), backend="interpret")
+    failing = _Failing(monkeypatch)
+    np.testing.assert_array_equal(evaluator.run([X])[0], X * 4)
+    failing.bad, failing.count = range(1), 0
+    np.testing.assert_array_equal(evaluator.run([X])[0], X * 4)
+    assert failing.count == 1 + 2
+    failing.bad, failing.count = range(1, 9), 0
+    with pytest.raises(HostError, match="no such kernel") as caught:
+        evaluator.run([X])
+    assert "launch definition(T0)` failed" in str(caught.value)
+    assert "first = hc.launch(fd.fusion" in str(caught.value)
+
+
 def test_what_a_function_gives_is_checked() -> None:
     hc = nfuser.HostIrContainer("faulty")
     x = hc.define_tensor([-1, 4])
@@ -83,12 +147,40 @@ def test_memory_is_used_again_by_the_next_call() -> None:
     hc.add_output(hc.binary("multiply", work, 2.0))
     hc.free(work)
     evaluator = nfuser.HostIrEvaluator(hc.program())
-    array = np.zeros(100_000, np.float32)
+    array = np.zeros(1000, np.float32)
     for number in range(3):
         timeline = Timeline()
         (got,) = evaluator.run([array + number], timeline=timeline)
         assert (got == 2 * (number + 1)).all()
         assert timeline.peak_bytes == 2 * array.nbytes
+        kept = evaluator._interpreter._kept  # pyright: ignore[reportPrivateUsage]
+        assert [len(arrays) for arrays in kept.values()] == [1]
+
+
+def test_memory_that_a_function_keeps_is_not_used_again() -> None:
+    kept: list[Any] = []
+
+    def keep(array: Any) -> Any:
+        kept.append(array + 1)
+        return kept[-1]
+
+    def twice(array: Any) -> Any:
+        made = array + 1
+        return made, made[::-1]
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    form = x.shape, np.float32
+    made = hc.launch(keep, x, like=[form])
+    first, second = hc.launch(twice, x, like=[form, form])
+    for gone in (made, first):
+        hc.free(gone)
+    for _ in range(4):
+        hc.binary("multiply", x, 0.0, out=hc.allocate(x.shape, np.float32))
+    hc.add_output(second)
+    (found,) = nfuser.HostIrEvaluator(hc.program()).run([X[0]])
+    assert (found == 2).all()
+    assert (kept[0] == 2).all()
 
 
 def test_memory_that_a_function_gave_back_is_not_used_again() -> None:

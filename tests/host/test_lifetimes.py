@@ -18,6 +18,7 @@ import nfuser.host.statements as st
 from nfuser.host.assign_streams import assign_streams
 from nfuser.host.insert_frees import insert_frees
 from nfuser.host.timeline import Timeline
+from tests.host.peak import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,3 +147,5 @@ def test_passes_change_no_result_and_lower_the_peak(seed: int) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
         peaks.append(timeline.peak_bytes)
     assert peaks[1] <= peaks[0]
+    made = (t for s in st.walk(program.body) for t in st.writes(s))
+    assert peaks[1] <= reference_of(program, dict.fromkeys(made, x.nbytes))

@@ -115,3 +115,32 @@ def test_loops_count_in_steps_and_backwards() -> None:
     want: Any = zeros.copy()
     want[[7, 5, 3, 1]] = [49, 25, 9, 1]
     np.testing.assert_array_equal(second, want)
+
+
+@POLICIES
+@CACHED
+def test_a_fusion_that_reshapes_by_the_index_is_not_frozen(
+    resize: ResizePolicy, cache: bool
+) -> None:
+    with nfuser.FusionDefinition() as f:
+        t = f.define_tensor(shape=[-1])
+        rows = f.define_scalar(dtype=nfuser.DataType.Int)
+        columns = f.define_scalar(dtype=nfuser.DataType.Int)
+        f.add_output(f.ops.sum(f.ops.exp(f.ops.reshape(t, [rows, columns])), 0))
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    sums = hc.binary("multiply", x, 0.0)
+    with hc.loop(1, 13) as i, hc.when(sc.equal(sc.const(12) % i, 0)):
+        columns = sc.const(12) // i
+        place = hc.slice(sums, (0,), (columns,))
+        laid = hc.launch(f.fusion, x, i, columns, like=[((columns,), np.float32)])
+        hc.binary("add", place, laid, out=place)
+    hc.add_output(sums)
+    array = np.linspace(0, 1, 12, dtype=np.float32)
+    want = np.zeros(12, np.float32)
+    for i in (1, 2, 3, 4, 6, 12):
+        want[: 12 // i] += np.exp(array).reshape(i, -1).sum(0)
+    evaluator = _evaluator(hc, resize, cache=cache)
+    for _ in range(2):
+        (got,) = evaluator.run([array])
+        np.testing.assert_allclose(got, want, rtol=1e-5)

@@ -12,76 +12,28 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import DeviceError, DTypeError, MutationError, ShapeError
+from nfuser.errors import (
+    DeviceError,
+    DTypeError,
+    HostError,
+    MutationError,
+    ShapeError,
+)
+from tests.host.operations import OPERATIONS, X, Y, evaluator, into_a_buffer, strided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nfuser import HostIrContainer
-
-X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(4, 6)
-Y = np.linspace(1, 2, 24, dtype=np.float32).reshape(6, 4)
-OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "set": (lambda h, x, y: h.set(x), lambda x, y: x),
-    "unary": (lambda h, x, y: h.unary("exp", x), lambda x, y: np.exp(x)),
-    "compare": (
-        lambda h, x, y: h.binary("less", x, 0.5),
-        lambda x, y: x < 0.5,
-    ),
-    "binary": (
-        lambda h, x, y: h.binary("add", x, h.permute(y, (1, 0))),
-        lambda x, y: x + y.T,
-    ),
-    "stretched": (
-        lambda h, x, y: h.binary("multiply", x, h.select(x, 0, 1)),
-        lambda x, y: x * x[1],
-    ),
-    "number first": (lambda h, x, y: h.binary("subtract", 2, x), lambda x, y: 2 - x),
-    "reduce": (lambda h, x, y: h.reduce("sum", x, -1), lambda x, y: x.sum(1)),
-    "reduce all": (lambda h, x, y: h.reduce("max", x, (0, 1)), lambda x, y: x.max()),
-    "matmul": (lambda h, x, y: h.matmul(x, y), lambda x, y: x @ y),
-    "matmul row": (
-        lambda h, x, y: h.matmul(h.select(x, 0, 2), y),
-        lambda x, y: x[2] @ y,
-    ),
-    "select": (lambda h, x, y: h.select(x, 1, 3), lambda x, y: x[:, 3]),
-    "slice": (
-        lambda h, x, y: h.slice(x, (1, 0), (4, 5), (1, 2)),
-        lambda x, y: x[1:4, 0:5:2],
-    ),
-    "permute": (lambda h, x, y: h.permute(x, (1, 0)), lambda x, y: x.T),
-    "reshape": (
-        lambda h, x, y: h.reshape(x, (x.shape[0] * x.shape[1],)),
-        lambda x, y: x.reshape(-1),
-    ),
-    "reshape a permuted one": (
-        lambda h, x, y: h.reshape(h.permute(x, (1, 0)), (3, 8)),
-        lambda x, y: x.T.reshape(3, 8),
-    ),
-}
-
-
-def _evaluator(build: Callable[..., Any]) -> nfuser.HostIrEvaluator:
-    hc = nfuser.HostIrContainer()
-    x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
-    hc.add_output(build(hc, x, y))
-    return nfuser.HostIrEvaluator(hc.program())
-
-
-def _strided(like: Any) -> Any:
-    shape = tuple(2 * n for n in like.shape)
-    return np.full(shape, 7, like.dtype)[(*(slice(None, None, 2) for _ in shape), ...)]
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_gives_what_numpy_gives(name: str) -> None:
     build, oracle = OPERATIONS[name]
-    evaluator = _evaluator(build)
+    ready = evaluator(build)
     want = np.asarray(oracle(X, Y))
-    (made,) = evaluator.run([X, Y])
+    (made,) = ready.run([X, Y])
     np.testing.assert_array_equal(made, want, strict=True)
-    for out in (np.empty_like(want), _strided(want)):
-        (given,) = evaluator.run([X, Y], [out])
+    for out in (np.empty_like(want), strided(want)):
+        (given,) = ready.run([X, Y], [out])
         assert given is out
         np.testing.assert_array_equal(out, want, strict=True)
 
@@ -94,7 +46,7 @@ def test_a_wrong_buffer_is_refused_before_anything_is_written(name: str) -> None
         h.add_output(h.set(x))
         return build(h, x, y)
 
-    evaluator = _evaluator(both)
+    ready = evaluator(both)
     want = np.asarray(oracle(X, Y))
     first = np.full_like(X, 7)
     locked = np.empty_like(want)
@@ -106,7 +58,7 @@ def test_a_wrong_buffer_is_refused_before_anything_is_written(name: str) -> None
     ]
     for error, out in wrong:
         with pytest.raises(error, match="output 1 of host"):
-            evaluator.run([X, Y], [first, out])
+            ready.run([X, Y], [first, out])
         assert (first == 7).all()
 
 
@@ -116,38 +68,75 @@ def test_outputs_that_overlap_an_input_are_written_last() -> None:
         return h.binary("multiply", x, 2.0)
 
     x = X.copy()
-    first, second = _evaluator(build).run([x, Y], [x, None])
+    first, second = evaluator(build).run([x, Y], [x, None])
     assert first is x
     np.testing.assert_array_equal(first, X + 1)
     np.testing.assert_array_equal(second, X * 2)
     x = np.arange(24, dtype=np.float32)
     half, moved = x[:12].reshape(3, 4), x[4:16].reshape(3, 4)
     want = half * 2
-    _evaluator(build).run([half, Y], [None, moved])
+    evaluator(build).run([half, Y], [None, moved])
     np.testing.assert_array_equal(moved, want)
 
 
 def test_arrays_of_two_libraries_are_refused() -> None:
     torch = pytest.importorskip("torch")
-    evaluator = _evaluator(OPERATIONS["matmul"][0])
+    ready = evaluator(OPERATIONS["matmul"][0])
     with pytest.raises(DeviceError, match="input T1"):
-        evaluator.run([X, torch.from_numpy(Y)])
+        ready.run([X, torch.from_numpy(Y)])
     with pytest.raises(DeviceError, match="output 0"):
-        evaluator.run([X, Y], [torch.empty(4, 4)])
+        ready.run([X, Y], [torch.empty(4, 4)])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_torch_gives_the_same(name: str) -> None:
     torch = pytest.importorskip("torch")
     build, oracle = OPERATIONS[name]
-    evaluator = _evaluator(build)
+    ready = evaluator(build)
     given = [torch.from_numpy(X.copy()), torch.from_numpy(Y.copy())]
     want = np.asarray(oracle(X, Y))
-    (made,) = evaluator.run(given)
+    (made,) = ready.run(given)
     np.testing.assert_allclose(made.numpy(), want, rtol=1e-6, strict=True)
-    out = torch.from_numpy(_strided(want))
-    assert evaluator.run(given, [out])[0] is out
+    out = torch.from_numpy(strided(want))
+    assert ready.run(given, [out])[0] is out
     np.testing.assert_allclose(out.numpy(), want, rtol=1e-6, strict=True)
+
+
+LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
+
+
+def _given(library: str, array: Any) -> Any:
+    if library == "numpy":
+        return array
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_writes_the_buffer_that_it_names(name: str, library: str) -> None:
+    build, oracle = OPERATIONS[name]
+    want = np.asarray(oracle(X, Y))
+    ready = into_a_buffer(build, want)
+    x, y = (_given(library, array.copy()) for array in (X, Y))
+    for out in (np.empty_like(want), strided(want)):
+        copied, buffer = _given(library, np.empty_like(X)), _given(library, out)
+        assert ready.run([x, y, copied, buffer])[0] is buffer
+        np.testing.assert_array_equal(copied, X)
+        np.testing.assert_allclose(out, want, rtol=1e-6, strict=True)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("name", [n for n in OPERATIONS if n != "reduce all"])
+def test_a_buffer_of_another_size_is_left_alone(name: str, library: str) -> None:
+    build, oracle = OPERATIONS[name]
+    want = np.asarray(oracle(X, Y))
+    ready = into_a_buffer(build, want)
+    x, y, copied = (_given(library, array.copy()) for array in (X, Y, X))
+    large = np.full([n + 1 for n in want.shape], 1, want.dtype)
+    with pytest.raises(HostError, match="shape") as caught:
+        ready.run([x, y, copied, _given(library, large)])
+    assert "operations.py" in str(caught.value)
+    assert (large == 1).all()
 
 
 def test_integers_become_what_numpy_makes_of_them() -> None:
@@ -160,8 +149,8 @@ def test_integers_become_what_numpy_makes_of_them() -> None:
         hc.binary("true_divide", x, x),
     ):
         hc.add_output(made)
-    evaluator = nfuser.HostIrEvaluator(hc.program())
+    ready = nfuser.HostIrEvaluator(hc.program())
     array = np.arange(1, 5, dtype=np.int32)
     wanted = [np.sqrt(array), array.sum(), array + 2.5, array / array]
-    for got, want in zip(evaluator.run([array]), wanted, strict=True):
+    for got, want in zip(ready.run([array]), wanted, strict=True):
         np.testing.assert_array_equal(got, np.asarray(want), strict=True)

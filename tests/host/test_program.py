@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.config as config
 import nfuser.host.statements as st
 from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
 from nfuser.host.verify import verify
@@ -82,6 +83,17 @@ def test_lines_of_the_user_are_kept() -> None:
     assert {str(s.line).rpartition("/")[2][:15] for s in st.walk(program.body)} == {
         "test_program.py"
     }
+
+
+def test_programs_are_dumped(capsys: pytest.CaptureFixture[str]) -> None:
+    with config.override(dump=frozenset({"host"})):
+        program = _all_statements()
+        with nfuser.FusionDefinition(backend="interpret") as fd:
+            fd.add_output(fd.ops.relu(fd.define_tensor(shape=[-1, -1])))
+        fd.execute([X])
+    written, called = capsys.readouterr().err.split("--- nfuser host\n")[1:]
+    assert written == str(program)
+    assert "out0 = allocate f32[3, 4]" in called
 
 
 # -- aliases -----------------------------------------------------------------

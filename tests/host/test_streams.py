@@ -17,11 +17,11 @@ import nfuser.host.statements as st
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.lower_streams import lower_streams
 from nfuser.host.timeline import Timeline
+from tests.host.classic import CLASSIC, sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.tensor import TensorView
 
 X = np.arange(28, dtype=np.float32).reshape(7, 4)
 
@@ -30,29 +30,9 @@ def _text(program: nfuser.HostProgram) -> str:
     return re.sub(r"  # \S+:\d+$", "", str(program), flags=re.MULTILINE)
 
 
-def _sets(*axes: int | None) -> nfuser.HostProgram:
-    """Return chained copies, each with its stream axis, if any."""
-    hc = nfuser.HostIrContainer("sets")
-    last = hc.define_tensor([-1, -1])
-    bindings: dict[TensorView, int] = {}
-    for axis in axes:
-        last = hc.set(last)
-        if axis is not None:
-            bindings[last] = axis
-    hc.add_output(last)
-    return lower_streams(hc.program(), bindings)
-
-
-CLASSIC = {
-    "one_set": (0,),
-    "two_sets_share_a_loop": (0, 0),
-    "a_plain_set_between_two_loops": (0, None, 0),
-}
-
-
 @pytest.mark.parametrize("name", CLASSIC)
 def test_the_classic_programs(name: str, golden: Callable[[str], None]) -> None:
-    program = _sets(*CLASSIC[name])
+    program = sets(*CLASSIC[name])
     golden(_text(program))
     for streams in (1, 3, 9):
         evaluator = nfuser.HostIrEvaluator(program, number_of_streams=streams)
@@ -62,7 +42,7 @@ def test_the_classic_programs(name: str, golden: Callable[[str], None]) -> None:
 
 
 def test_other_axes_do_not_share_a_loop() -> None:
-    program = _sets(0, 1)
+    program = sets(0, 1)
     assert sum(isinstance(s, st.For) for s in program.body) == 2
     np.testing.assert_array_equal(nfuser.HostIrEvaluator(program).run([X])[0], X)
 
@@ -70,7 +50,7 @@ def test_other_axes_do_not_share_a_loop() -> None:
 def test_an_inner_tensor_has_a_slice_for_each_stream() -> None:
     timeline = Timeline()
     array = np.ones((64, 1000), np.float32)
-    evaluator = nfuser.HostIrEvaluator(_sets(0, 0, 0), number_of_streams=4)
+    evaluator = nfuser.HostIrEvaluator(sets(0, 0, 0), number_of_streams=4)
     evaluator.run([array], timeline=timeline)
     assert timeline.peak_bytes == array.nbytes + 2 * 4 * array[0].nbytes
 

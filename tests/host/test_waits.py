@@ -60,6 +60,10 @@ class _Device(Arrays):
     def join(self, stream: Any) -> None:
         self.log.append(f"{self.now.name} waits for {stream.name}")
 
+    def lend(self, array: Any) -> Any:
+        self.log.append(f"{self.now.name} takes {array.shape}")
+        return array
+
     def record(self) -> Any:
         self.events += 1
         return f"event {self.events} of {self.now.name}"
@@ -122,6 +126,7 @@ def test_independent_statements_wait_for_what_they_need(device: _Device) -> None
         "side 0 waits for event 1 of caller",
         "side 0 waits for event 2 of caller",
         "caller waits for side 0",
+        "caller takes (7, 4)",
     ]
 
 
@@ -146,8 +151,21 @@ def test_the_caller_waits_for_what_the_program_left_running(device: _Device) -> 
     hc.set_stream(hc.stream(1))
     hc.add_output(hc.unary("exp", x))
     _run(hc.program(), X)
-    assert device.log == ["caller waits for side 1"]
+    assert device.log == ["caller waits for side 1", "caller takes (7, 4)"]
     assert device.now.name == "caller"
+
+
+def test_only_results_of_other_streams_are_lent(device: _Device) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    mine = hc.unary("exp", x)
+    hc.set_stream(hc.stream(1))
+    theirs = hc.unary("exp", x)
+    for output in (x, mine, hc.row(mine, 0), theirs, hc.row(theirs, 0)):
+        hc.add_output(output)
+    _run(hc.program(), X)
+    taken = [line for line in device.log if "takes" in line]
+    assert taken == ["caller takes (7, 4)", "caller takes (4,)"]
 
 
 def test_a_fault_goes_back_to_the_callers_stream(device: _Device) -> None:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements whose result may lie in what they read.
+
+NumPy reads an element before it writes over it, whatever overlaps. Other libraries
+refuse, or multiply and fold what they have written already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import nfuser.host.statements as st
+from nfuser.device.descriptor import Library, describe
+from nfuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.host.frame import Frame
+    from nfuser.host.host_ir import HostProgram
+    from nfuser.host.memory import Memory
+    from nfuser.host.statements import Compute, View
+
+    ReadsLate: TypeAlias = Callable[[Frame, Any], bool]
+
+_ELEMENTWISE = (st.Set, st.Unary, st.Binary)
+
+
+class Overlap:
+    """Tells which statements of ``program`` could read what they have overwritten."""
+
+    def __init__(self, program: HostProgram, memory: Memory) -> None:
+        values = (x.value for x in program.inputs)
+        self._inputs = {x for x in values if isinstance(x, TensorView)}
+        self._memory = memory
+
+    def reads_late(self, stmt: Compute | View) -> ReadsLate:
+        """Return what tells whether ``stmt`` may, if it writes a given array."""
+        is_elementwise = isinstance(stmt, _ELEMENTWISE)
+        owner = self._memory.owner
+        keys = {owner.get(t, t) for t in st.reads(stmt) if self._may_meet(t, stmt)}
+        if is_elementwise:
+            keys.discard(owner.get(stmt.result, stmt.result))
+        if not keys or isinstance(stmt, st.Communicate):
+            return lambda frame, out: False
+
+        def ask(frame: Frame, out: Any) -> bool:
+            if frame.library.library is Library.NUMPY:
+                return False
+            target = describe(out, "a result")
+            for key in keys:
+                d = describe(frame.arrays[key], "an operand")
+                is_same = d == target and is_elementwise
+                if d.meets(target) and not is_same:
+                    return True
+            return False
+
+        return ask
+
+    def _may_meet(self, tensor: TensorView, stmt: Compute | View) -> bool:
+        """Tell whether memory may be shared: inputs may overlap, new arrays do not."""
+        a, b = self._memory.root(tensor), self._memory.root(stmt.result)
+        return a is b or (a in self._inputs and b in self._inputs)
