@@ -14,6 +14,7 @@ from numba.core import types
 
 from nfuser.codegen.primitives import cpu_math_value as v
 from nfuser.codegen.primitives.cpu_math_value import Value, call, select
+from nfuser.codegen.primitives.cpu_target import has_fma
 
 
 def is_float(kind: Any) -> bool:
@@ -65,6 +66,11 @@ def subtract(_kind: Any, a: Value, b: Value) -> Value:
 def multiply(_kind: Any, a: Value, b: Value) -> Value:
     """Return a * b, wrapping."""
     return a * b
+
+
+def fma(_kind: Any, a: Value, b: Value, c: Value) -> Value:
+    """Return a * b + c for floats, rounded once where that takes no longer."""
+    return v.fma(a, b, c) if has_fma() else a * b + c
 
 
 def divide(_kind: Any, a: Value, b: Value) -> Value:

@@ -37,6 +37,13 @@ def _vector_bits() -> int:
     return 256 if get_host_cpu_features().get("avx2", False) else 0
 
 
+@cache
+def has_fma() -> bool:
+    """Whether one instruction multiplies and adds: if not, the C library does."""
+    features = get_host_cpu_features()
+    return bool(features.get("fma", "sse2" not in features))
+
+
 def _wide_vectors_rule(_typing: Any) -> Any:
     def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
         if _keeps_its_clock():
