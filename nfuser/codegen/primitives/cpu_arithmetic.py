@@ -17,6 +17,11 @@ from nfuser.codegen.primitives.cpu_math_value import Value, call, select
 from nfuser.codegen.primitives.cpu_target import has_fma
 
 
+# Of a zero and its negative NumPy gives one or the other, too. What is folded into
+# comes last: only the first operand is asked whether it is NaN.
+_ANY_ZERO = ("nsz",)
+
+
 def is_float(kind: Any) -> bool:
     """Whether a Numba type is a float."""
     return isinstance(kind, types.Float)
@@ -92,14 +97,14 @@ def _extreme(kind: Any, a: Value, b: Value, way: str) -> Value:
 def maximum(kind: Any, a: Value, b: Value) -> Value:
     """Return the larger, or NaN if either is NaN."""
     if is_float(kind):
-        return call("llvm.maximum", a, b)
+        return call("llvm.maximum", b, a, flags=_ANY_ZERO)
     return _extreme(kind, a, b, "max")
 
 
 def minimum(kind: Any, a: Value, b: Value) -> Value:
     """Return the smaller, or NaN if either is NaN."""
     if is_float(kind):
-        return call("llvm.minimum", a, b)
+        return call("llvm.minimum", b, a, flags=_ANY_ZERO)
     return _extreme(kind, a, b, "min")
 
 
