@@ -16,7 +16,6 @@ from nfuser.codegen.primitives import cpu_math_value as v
 from nfuser.codegen.primitives.cpu_math_value import Value, call, select
 from nfuser.codegen.primitives.cpu_target import has_fma
 
-
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
 _ANY_ZERO = ("nsz",)
