@@ -13,6 +13,7 @@ from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
+from nfuser.lower.contract import contracted
 from nfuser.lower.cpu_lanes import in_streams
 from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import computed_everywhere, is_everywhere, kept_values
@@ -140,7 +141,8 @@ class _Builder:
             body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
-        body = (*self.values.allocations(), *pruned(body))
+        body = contracted(pruned(body), self.scheduled.target)
+        body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
         bound = tuple(

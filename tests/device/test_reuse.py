@@ -98,6 +98,15 @@ def test_arrays_are_aligned_writable_and_dense(pool: ReusePool) -> None:
     assert array.dtype == np.int16
 
 
+def test_stores_are_not_taken_for_what_is_loaded_next(pool: ReusePool) -> None:
+    # Two arrays of a whole number of pages that an allocator lays one after the other:
+    # the second begins no few bytes later in its page than the first.
+    block = pool.take(1 << 20)
+    ahead = block.address - block.memory.ctypes.data
+    assert 1024 <= ahead % 4096 <= 3072
+    assert block.address + block.size <= block.memory.ctypes.data + block.memory.nbytes
+
+
 def test_pickles_and_copies_own_their_data(pool: ReusePool) -> None:
     array = reusing_allocator(SHAPE, DType.F64, pool)()
     array[:] = np.arange(1024)

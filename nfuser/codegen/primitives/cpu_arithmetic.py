@@ -14,6 +14,11 @@ from numba.core import types
 
 from nfuser.codegen.primitives import cpu_math_value as v
 from nfuser.codegen.primitives.cpu_math_value import Value, call, select
+from nfuser.codegen.primitives.cpu_target import has_fma
+
+# Of a zero and its negative NumPy gives one or the other, too. What is folded into
+# comes last: only the first operand is asked whether it is NaN.
+_ANY_ZERO = ("nsz",)
 
 
 def is_float(kind: Any) -> bool:
@@ -67,6 +72,11 @@ def multiply(_kind: Any, a: Value, b: Value) -> Value:
     return a * b
 
 
+def fma(_kind: Any, a: Value, b: Value, c: Value) -> Value:
+    """Return a * b + c for floats, rounded once where that takes no longer."""
+    return v.fma(a, b, c) if has_fma() else a * b + c
+
+
 def divide(_kind: Any, a: Value, b: Value) -> Value:
     """Return a / b for floats."""
     return a / b
@@ -86,14 +96,14 @@ def _extreme(kind: Any, a: Value, b: Value, way: str) -> Value:
 def maximum(kind: Any, a: Value, b: Value) -> Value:
     """Return the larger, or NaN if either is NaN."""
     if is_float(kind):
-        return call("llvm.maximum", a, b)
+        return call("llvm.maximum", b, a, flags=_ANY_ZERO)
     return _extreme(kind, a, b, "max")
 
 
 def minimum(kind: Any, a: Value, b: Value) -> Value:
     """Return the smaller, or NaN if either is NaN."""
     if is_float(kind):
-        return call("llvm.minimum", a, b)
+        return call("llvm.minimum", b, a, flags=_ANY_ZERO)
     return _extreme(kind, a, b, "min")
 
 

@@ -16,11 +16,13 @@ from nfuser.codegen.primitives.cpu_math_value import (
     copysign,
     fma,
     from_bits,
+    ldexp,
     polynomial,
     select,
     sqrt,
     two_sum,
 )
+from nfuser.codegen.primitives.cpu_target import has_ldexp
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -37,7 +39,9 @@ def _power_of_two(n: Value) -> Value:
 
 
 def _scale(x: Value, n: Value) -> Value:
-    """Multiply by 2^n in two steps, so that subnormal results are rounded once."""
+    """Multiply by 2^n, at once or in two steps: subnormal results are rounded once."""
+    if has_ldexp():
+        return ldexp(x, n)
     half = n >> 1
     return x * _power_of_two(half) * _power_of_two(n - half)
 

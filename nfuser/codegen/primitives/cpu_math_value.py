@@ -154,14 +154,16 @@ class Value:
         return self.make(self.builder.fcmp_unordered("uno", self.ir, self.ir))
 
 
-def call(name: str, first: Value, *rest: Value) -> Value:
+def call(name: str, first: Value, *rest: Value, flags: Sequence[str] = ()) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on the operands' one type."""
     operands = (first, *rest)
     function_type = ir.FunctionType(first.type, [first.type] * len(operands))
     function: Any = first.builder.module.declare_intrinsic(
         name, [first.type], function_type
     )
-    return first.make(first.builder.call(function, [v.ir for v in operands]))
+    return first.make(
+        first.builder.call(function, [v.ir for v in operands], fastmath=flags)
+    )
 
 
 def fma(a: Value, b: Value | float, c: Value | float) -> Value:
@@ -169,6 +171,17 @@ def fma(a: Value, b: Value | float, c: Value | float) -> Value:
     b = b if isinstance(b, Value) else a.constant(b)
     c = c if isinstance(c, Value) else a.constant(c)
     return call("llvm.fma", a, b, c)
+
+
+def ldexp(x: Value, n: Value) -> Value:
+    """Return ``x * 2**n`` rounded once; ``n`` has the width of ``x``."""
+    builder: Any = x.builder
+    power = n.ir if n.type == I32 else builder.trunc(n.ir, I32)
+    function_type = ir.FunctionType(x.type, [x.type, I32])
+    function: Any = builder.module.declare_intrinsic(
+        "llvm.ldexp", [x.type, I32], function_type
+    )
+    return x.make(builder.call(function, [x.ir, power]))
 
 
 def absolute(x: Value) -> Value:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from llvmlite.binding import get_host_cpu_features
+from llvmlite.binding import get_host_cpu_features, llvm_version_info
 from numba.core import types
 from numba.core.typing.templates import signature
 
@@ -35,6 +35,20 @@ def _vector_bits() -> int:
     if _keeps_its_clock():
         return 512
     return 256 if get_host_cpu_features().get("avx2", False) else 0
+
+
+@cache
+def has_fma() -> bool:
+    """Whether one instruction multiplies and adds: if not, the C library does."""
+    features = get_host_cpu_features()
+    return bool(features.get("fma", "sse2" not in features))
+
+
+@cache
+def has_ldexp() -> bool:
+    """Whether one instruction multiplies by a power of two, in vectors as well."""
+    is_used = llvm_version_info >= (22, 0, 0)
+    return is_used and bool(get_host_cpu_features().get("avx512vl", False))
 
 
 def _wide_vectors_rule(_typing: Any) -> Any:
