@@ -42,7 +42,7 @@ from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
-from nfuser.lower.streams import jammed
+from nfuser.lower.steps import Chunk, fold_steps, in_steps
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
@@ -295,16 +295,8 @@ class _Builder:
         kept = () if is_free or not states else self._kept_first(roots)
         self._open_tile()
         after: list[Stmt] = []
-        folding = {
-            r: self._chunk_of(r, state, after)
-            for r, state in states.items()
-            if not self._folds_lanes(r)
-        }
-        for reduce, state in states.items():
-            if reduce in folding:
-                self._fold_element(reduce, folding[reduce])
-            else:
-                self._fold_lanes(reduce, state, after)
+        chunk = Chunk()
+        folding = self._fold_all(states, after, chunk)
         for output in outputs:
             self._store(output, after)
         begin, loop = self._close_tile()
@@ -328,7 +320,25 @@ class _Builder:
             values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
             early = ()
         parts = ((), early, body) if is_free else (body, early, kept)
-        values.row.stmts.extend(self._in_steps(*parts))
+        values.row.stmts.extend(self._in_steps(*parts, chunk=chunk))
+
+    def _fold_all(
+        self, states: dict[Reduce, fold.State], after: list[Stmt], chunk: Chunk
+    ) -> dict[Reduce, fold.State]:
+        """Fold into ``states``; return what elements are folded into one by one."""
+        folding = {
+            r: self._chunk_of(r, state, after)
+            for r, state in states.items()
+            if not (self._folds_lanes(r) or self._folds_steps(r))
+        }
+        for reduce, state in states.items():
+            if reduce in folding:
+                self._fold_element(reduce, folding[reduce])
+            elif self._folds_steps(reduce):
+                fold_steps(self.values, self.combiner, reduce, state, chunk)
+            else:
+                self._fold_lanes(reduce, state, after)
+        return folding
 
     def _open_tile(self) -> None:
         self.values.tile = Scope()
@@ -446,6 +456,13 @@ class _Builder:
             self.combiner.join(reduce, state, [largest, total])
         after.extend(body)
 
+    def _folds_steps(self, reduce: Reduce) -> bool:
+        """Tell whether what is loaded together is folded so, without lanes."""
+        together = self.nest.leaf(Binding.UNROLLED)
+        has_several = together is not None and together.extent is not sc.const(1)
+        is_alone = self.nest.lane is None and not self._is_persistent
+        return has_several and is_alone and fold.is_of_exponentials(reduce)
+
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values
         point = self.space.source_point(reduce)
@@ -464,34 +481,14 @@ class _Builder:
         self.combiner.assign(state, joined)
 
     def _in_steps(
-        self, body: tuple[Stmt, ...], *first: tuple[Stmt, ...]
+        self,
+        body: tuple[Stmt, ...],
+        *first: tuple[Stmt, ...],
+        chunk: Chunk | None = None,
     ) -> tuple[Stmt, ...]:
-        """Wrap a tile in the guards and loops of the row.
-
-        Unrolled steps all run each part that comes ``first`` before the rest. Steps
-        beyond a clamped end run them too, on the last packet again.
-        """
-        parts = (*first, body)
-        for bound in self.nest.reduced_bounds:
-            within = sc.less(bound.index, bound.extent)
-            always = first if bound.is_clamped else ()
-            inside = (guarded(within, p) for p in parts[len(always) :])
-            parts = (*always, *inside)
-        for leaf in reversed(self.nest.reduced):
-            if leaf.binding.is_bound or leaf.extent is sc.const(1):
-                continue
-            if leaf.binding is not Binding.UNROLLED:
-                parts = (sum(parts, ()),)
-            loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
-            parts = tuple(self._jammed(leaf, loop) for loop in loops)
-        return sum(parts, ())
-
-    def _jammed(self, leaf: Leaf, loop: For) -> tuple[Stmt, ...]:
-        """Let a CPU that folds columns go through several rows of them at once."""
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
-        is_last = leaf is self.nest.reduced[-1] and not self.nest.lane_reduces
-        return jammed(loop, heuristic.streams if is_last else 1)
+        return in_steps(self.scheduled, heuristic, first, body, chunk or Chunk())
 
     # -- outputs -------------------------------------------------------------
 

@@ -32,6 +32,8 @@ WARP = 32  # columns, or packets of them, that are read side by side across memo
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
 STEPS = 4  # packets of a row that a thread has in flight
+NARROW = 4  # times as many, at most, where packets are narrower
+PACKET_BYTES = 16  # of the widest packet
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
@@ -140,7 +142,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
             return None
     threads = geometry.fold * geometry.keep
     steps = _steps(shape, geometry.fold, width)
-    words = shape.kept_words(steps, width)
+    words = shape.kept_words(steps, width) + _aside(shape, steps, width)
     if words > _register_budget(fusion, threads):
         return None
     if steps * width * weight(fusion) > ROW_LIMIT:
@@ -149,6 +151,8 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     most = 256 if threads <= 256 else most
     while most // 2 >= threads and words > _register_budget(fusion, most):
         most //= 2
+    if words > _register_budget(fusion, most):
+        most = -(-threads // 128) * 128
     common = shape.common_words(steps, width)
     has_room = words + common <= _register_budget(fusion, most)
     return _heuristic(
@@ -167,7 +171,7 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
 
     Then one kernel serves short rows too.
     """
-    steps = STEPS if shape.inner else 1
+    steps = _in_flight(shape, width) if shape.inner else 1
     while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
     return max(steps, shape.steps(fold, width))
@@ -182,7 +186,10 @@ def _geometry(
     """
     if shape.inner:
         packets = max(shape.length // width, 1)
-        fold = _whole(-(-packets // STEPS))  # any number of warps can meet
+        steps = _in_flight(shape, width)
+        while steps > STEPS and packets > steps * limit:
+            steps *= 2
+        fold = _whole(-(-packets // steps))  # any number of warps can meet
         beside = max(LINE_BYTES // (width * shape.widest()), 1)
         fold = max(fold, min(power_of_two(packets), beside))
         while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
@@ -196,6 +203,23 @@ def _geometry(
     keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _in_flight(shape: RowShape, width: int) -> int:
+    """Return the packets of a row that a thread loads before it needs the first.
+
+    Narrow ones bring less each: more of them keep memory as busy.
+    """
+    narrow = PACKET_BYTES // max(width * shape.widest(), 1)
+    return STEPS * min(max(narrow, 1), NARROW)
+
+
+def _aside(shape: RowShape, steps: int, width: int) -> int:
+    """Return the registers that ``steps`` of narrow packets take beside the row.
+
+    Each has an address and an end of its own.
+    """
+    return steps if _in_flight(shape, width) > STEPS else 0
 
 
 def _whole(threads: int) -> int:
@@ -304,10 +328,11 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         threads = min(threads, _most_across(fusion, width) // 2)
     room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
     room = min(room, SHARE_KEPT)
+    each = shape.kept_words(1, width) + _aside(shape, 1, width)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
     steps = min(
-        room // shape.kept_words(1, width),
+        room // each,
         ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
@@ -377,7 +402,8 @@ def _looped(
 def _flight(shape: RowShape, width: int) -> int:
     """Return how many packets of a row a thread loads before it waits for the first."""
     room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
-    return max(1, min(STEPS, power_of_two(room // shape.kept_words(1, width))))
+    most = _in_flight(shape, width) if shape.inner else STEPS
+    return max(1, min(most, power_of_two(room // shape.kept_words(1, width))))
 
 
 def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
