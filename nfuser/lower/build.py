@@ -35,6 +35,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
     guarded,
+    kernel_name,
     pruned,
 )
 from nfuser.lower.landing import Prefetch, land_rows, prefetch
@@ -42,11 +43,15 @@ from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
-from nfuser.lower.steps import Chunk, fold_steps, in_steps
+from nfuser.lower.steps import Chunk, fold_steps, folds_steps, in_steps
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic, Scheduled
+from nfuser.schedule.scheduled import (
+    ReductionHeuristic,
+    Scheduled,
+    TransposeHeuristic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.nest import Leaf
+    from nfuser.schedule.nest import Bound, Leaf
     from nfuser.schedule.scheduled import Schedule
 
 _CLEARING = 2000  # numbers of loops made here; those of nests and combiners are smaller
@@ -87,6 +92,7 @@ class _Builder:
         self.before: list[Stmt] = []  # the first of the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
+        self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
         self.meeting = 0  # where among statements threads begin to meet, most lately
 
     def _declare_buffers(self) -> list[Buffer]:
@@ -151,7 +157,7 @@ class _Builder:
         is_cuda = self.scheduled.target.kind == "cuda"
         launch = self._launch()
         return Kernel(
-            _kernel_name(self.fusion.name),
+            kernel_name(self.fusion.name),
             self.scheduled,
             buffers,
             tuple(self.values.parameters.values()),
@@ -194,11 +200,12 @@ class _Builder:
             return Launch((pieces, one), (one, one), 1)
         heuristic = self.scheduled.heuristic
         reduces = isinstance(heuristic, ReductionHeuristic)
+        counts = isinstance(heuristic, ReductionHeuristic | TransposeHeuristic)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
             (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
             heuristic.most_threads,
-            heuristic.blocks if reduces else 0,
+            heuristic.blocks if counts else 0,
             is_cooperative=reduces and heuristic.is_shared,
             shared_bytes=self.shared_bytes,
         )
@@ -260,6 +267,11 @@ class _Builder:
         self.values.emit(If(is_last, tuple(body)))
 
     @property
+    def _is_clamped(self) -> bool:
+        """Whether steps beyond the end of a row are the last one again."""
+        return any(bound.is_clamped for bound in self.nest.reduced_bounds)
+
+    @property
     def _is_persistent(self) -> bool:
         heuristic = self.scheduled.heuristic
         return isinstance(heuristic, ReductionHeuristic) and heuristic.is_persistent
@@ -290,8 +302,10 @@ class _Builder:
         values.early = self._early_loads(level)
         before = set(values.filled)
         is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
+        only_stores = not states and self.nest.lane is None and self._is_clamped
         roots = self._roots_of_passes()[level]
-        is_free = is_free and is_everywhere(values, roots)
+        is_free = (is_free or only_stores) and is_everywhere(values, roots)
+        self.ends = self.nest.reduced_bounds if is_free and only_stores else ()
         kept = () if is_free or not states else self._kept_first(roots)
         self._open_tile()
         after: list[Stmt] = []
@@ -299,6 +313,7 @@ class _Builder:
         folding = self._fold_all(states, after, chunk)
         for output in outputs:
             self._store(output, after)
+        self.ends = ()
         begin, loop = self._close_tile()
         if is_free:
             values.everywhere |= values.filled - before
@@ -329,12 +344,12 @@ class _Builder:
         folding = {
             r: self._chunk_of(r, state, after)
             for r, state in states.items()
-            if not (self._folds_lanes(r) or self._folds_steps(r))
+            if not (self._folds_lanes(r) or folds_steps(self.scheduled, r))
         }
         for reduce, state in states.items():
             if reduce in folding:
                 self._fold_element(reduce, folding[reduce])
-            elif self._folds_steps(reduce):
+            elif folds_steps(self.scheduled, reduce):
                 fold_steps(self.values, self.combiner, reduce, state, chunk)
             else:
                 self._fold_lanes(reduce, state, after)
@@ -359,7 +374,7 @@ class _Builder:
         to be cleared; what is folded then does.
         """
         values = self.values
-        if not any(bound.is_clamped for bound in self.nest.reduced_bounds):
+        if not self._is_clamped:
             return ()
         fresh = computed_everywhere(values, roots)
         before = set(values.filled)
@@ -455,13 +470,6 @@ class _Builder:
         with values.block() as body:
             self.combiner.join(reduce, state, [largest, total])
         after.extend(body)
-
-    def _folds_steps(self, reduce: Reduce) -> bool:
-        """Tell whether what is loaded together is folded so, without lanes."""
-        together = self.nest.leaf(Binding.UNROLLED)
-        has_several = together is not None and together.extent is not sc.const(1)
-        is_alone = self.nest.lane is None and not self._is_persistent
-        return has_several and is_alone and fold.is_of_exponentials(reduce)
 
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values
@@ -564,6 +572,8 @@ class _Builder:
         full = values.tile is not None if self.levels > 0 else is_unrolled
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
+            for end in self.ends:
+                store = guarded(sc.less(end.index, end.extent), store)
             for stmt in self.combiner.for_real_rows(store) if full else store:
                 values.emit(stmt)
             return
@@ -577,12 +587,6 @@ class _Builder:
                 StorePacket(buffer, base + start, array, at, chunk),
             )
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
-
-
-def _kernel_name(name: str) -> str:
-    """Return a name that is no keyword and no primitive's."""
-    stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
-    return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"
 
 
 def _only_stores(stmt: Stmt) -> bool:

@@ -21,6 +21,7 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.streams import jammed, peeled
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from nfuser.lower.combine import Combiner
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf, Nest
-    from nfuser.schedule.scheduled import ReductionHeuristic, Scheduled
+    from nfuser.schedule.scheduled import Scheduled
 
 
 @dataclass
@@ -70,7 +71,8 @@ def in_steps(
             continue
         plain = _in_loop(plain, leaf, nest, heuristic, chunk)
         if leaf.binding is Binding.SERIAL:
-            pairs = zip(sum(parts, ()), sum(plain, ()), strict=True)
+            # Rows that are known to be empty leave no loop.
+            pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
             parts = tuple(peeled(loop, other, full) for loop, other in pairs)
     return sum(parts, ())
 
@@ -108,6 +110,16 @@ def _in_loop(
     if leaf.binding is Binding.UNROLLED:
         made = (tuple(chunk.begin), *made, tuple(chunk.end))
     return made
+
+
+def folds_steps(scheduled: Scheduled, reduce: Reduce) -> bool:
+    """Tell whether what is loaded together is folded so, without lanes."""
+    nest, heuristic = scheduled.nest, scheduled.heuristic
+    together = nest.leaf(Binding.UNROLLED)
+    is_looped = isinstance(heuristic, ReductionHeuristic) and heuristic.steps == 0
+    has_several = together is not None and together.extent is not sc.const(1)
+    is_alone = nest.lane is None and is_looped
+    return has_several and is_alone and fold.is_of_exponentials(reduce)
 
 
 def fold_steps(
