@@ -59,7 +59,8 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
-    shared = None if is_single else _shared(fusion, shape, width)
+    is_read_once = is_single or _is_narrow(shape, width)
+    shared = None if is_read_once else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
 
 
@@ -145,14 +146,14 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     words = shape.kept_words(steps, width) + _aside(shape, steps, width)
     if words > _register_budget(fusion, threads):
         return None
+    if _is_narrow(shape, width) and steps > NARROW * STEPS:
+        return None
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
     # More threads would leave each fewer registers than rows and packets need.
     most = 256 if threads <= 256 else most
     while most // 2 >= threads and words > _register_budget(fusion, most):
         most //= 2
-    if words > _register_budget(fusion, most):
-        most = -(-threads // 128) * 128
     common = shape.common_words(steps, width)
     has_room = words + common <= _register_budget(fusion, most)
     return _heuristic(
@@ -174,7 +175,9 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
     steps = _in_flight(shape, width) if shape.inner else 1
     while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
-    return max(steps, shape.steps(fold, width))
+    return (
+        steps if shape.least_steps(fold, width) <= steps else shape.steps(fold, width)
+    )
 
 
 def _geometry(
@@ -187,8 +190,6 @@ def _geometry(
     if shape.inner:
         packets = max(shape.length // width, 1)
         steps = _in_flight(shape, width)
-        while steps > STEPS and packets > steps * limit:
-            steps *= 2
         fold = _whole(-(-packets // steps))  # any number of warps can meet
         beside = max(LINE_BYTES // (width * shape.widest()), 1)
         fold = max(fold, min(power_of_two(packets), beside))
@@ -219,7 +220,16 @@ def _aside(shape: RowShape, steps: int, width: int) -> int:
 
     Each has an address and an end of its own.
     """
-    return steps if _in_flight(shape, width) > STEPS else 0
+    return steps if _is_narrow(shape, width) else 0
+
+
+def _is_narrow(shape: RowShape, width: int) -> bool:
+    """Tell whether a row goes by packets so narrow that each costs instructions.
+
+    A thread has to address and to guard every one of them: where a row takes more of
+    them than it has under way, reading it again, from a cache, costs less.
+    """
+    return shape.inner and _in_flight(shape, width) > STEPS
 
 
 def _whole(threads: int) -> int:
@@ -328,11 +338,10 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         threads = min(threads, _most_across(fusion, width) // 2)
     room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
     room = min(room, SHARE_KEPT)
-    each = shape.kept_words(1, width) + _aside(shape, 1, width)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
     steps = min(
-        room // each,
+        room // shape.kept_words(1, width),
         ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
@@ -376,7 +385,8 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
 def _looped(
     fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
 ) -> ReductionHeuristic:
-    limit = LOOP_THREADS if is_single else MAX_THREADS
+    is_light = is_single or _is_narrow(shape, width)
+    limit = LOOP_THREADS if is_light else MAX_THREADS
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
     cost = _waves_cost(shape, geometry, width, most, splits)
