@@ -36,6 +36,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
     guarded,
+    kernel_name,
     pruned,
 )
 from nfuser.lower.landing import Prefetch, land_rows, prefetch
@@ -43,11 +44,15 @@ from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
-from nfuser.lower.streams import jammed
+from nfuser.lower.steps import Chunk, fold_steps, folds_steps, in_steps
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic, Scheduled
+from nfuser.schedule.scheduled import (
+    ReductionHeuristic,
+    Scheduled,
+    TransposeHeuristic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.nest import Leaf
+    from nfuser.schedule.nest import Bound, Leaf
     from nfuser.schedule.scheduled import Schedule
 
 _CLEARING = 2000  # numbers of loops made here; those of nests and combiners are smaller
@@ -88,6 +93,7 @@ class _Builder:
         self.before: list[Stmt] = []  # the first of the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
+        self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
         self.meeting = 0  # where among statements threads begin to meet, most lately
 
     def _declare_buffers(self) -> list[Buffer]:
@@ -153,7 +159,7 @@ class _Builder:
         is_cuda = self.scheduled.target.kind == "cuda"
         launch = self._launch()
         return Kernel(
-            _kernel_name(self.fusion.name),
+            kernel_name(self.fusion.name),
             self.scheduled,
             buffers,
             tuple(self.values.parameters.values()),
@@ -196,11 +202,12 @@ class _Builder:
             return Launch((pieces, one), (one, one), 1)
         heuristic = self.scheduled.heuristic
         reduces = isinstance(heuristic, ReductionHeuristic)
+        counts = isinstance(heuristic, ReductionHeuristic | TransposeHeuristic)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
             (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
             heuristic.most_threads,
-            heuristic.blocks if reduces else 0,
+            heuristic.blocks if counts else 0,
             is_cooperative=reduces and heuristic.is_shared,
             shared_bytes=self.shared_bytes,
         )
@@ -262,6 +269,11 @@ class _Builder:
         self.values.emit(If(is_last, tuple(body)))
 
     @property
+    def _is_clamped(self) -> bool:
+        """Whether steps beyond the end of a row are the last one again."""
+        return any(bound.is_clamped for bound in self.nest.reduced_bounds)
+
+    @property
     def _is_persistent(self) -> bool:
         heuristic = self.scheduled.heuristic
         return isinstance(heuristic, ReductionHeuristic) and heuristic.is_persistent
@@ -292,23 +304,18 @@ class _Builder:
         values.early = self._early_loads(level)
         before = set(values.filled)
         is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
+        only_stores = not states and self.nest.lane is None and self._is_clamped
         roots = self._roots_of_passes()[level]
-        is_free = is_free and is_everywhere(values, roots)
+        is_free = (is_free or only_stores) and is_everywhere(values, roots)
+        self.ends = self.nest.reduced_bounds if is_free and only_stores else ()
         kept = () if is_free or not states else self._kept_first(roots)
         self._open_tile()
         after: list[Stmt] = []
-        folding = {
-            r: self._chunk_of(r, state, after)
-            for r, state in states.items()
-            if not self._folds_lanes(r)
-        }
-        for reduce, state in states.items():
-            if reduce in folding:
-                self._fold_element(reduce, folding[reduce])
-            else:
-                self._fold_lanes(reduce, state, after)
+        chunk = Chunk()
+        folding = self._fold_all(states, after, chunk)
         for output in outputs:
             self._store(output, after)
+        self.ends = ()
         begin, loop = self._close_tile()
         if is_free:
             values.everywhere |= values.filled - before
@@ -330,7 +337,25 @@ class _Builder:
             values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
             early = ()
         parts = ((), early, body) if is_free else (body, early, kept)
-        values.row.stmts.extend(self._in_steps(*parts))
+        values.row.stmts.extend(self._in_steps(*parts, chunk=chunk))
+
+    def _fold_all(
+        self, states: dict[Reduce, fold.State], after: list[Stmt], chunk: Chunk
+    ) -> dict[Reduce, fold.State]:
+        """Fold into ``states``; return what elements are folded into one by one."""
+        folding = {
+            r: self._chunk_of(r, state, after)
+            for r, state in states.items()
+            if not (self._folds_lanes(r) or folds_steps(self.scheduled, r))
+        }
+        for reduce, state in states.items():
+            if reduce in folding:
+                self._fold_element(reduce, folding[reduce])
+            elif folds_steps(self.scheduled, reduce):
+                fold_steps(self.values, self.combiner, reduce, state, chunk)
+            else:
+                self._fold_lanes(reduce, state, after)
+        return folding
 
     def _open_tile(self) -> None:
         self.values.tile = Scope()
@@ -351,7 +376,7 @@ class _Builder:
         to be cleared; what is folded then does.
         """
         values = self.values
-        if not any(bound.is_clamped for bound in self.nest.reduced_bounds):
+        if not self._is_clamped:
             return ()
         fresh = computed_everywhere(values, roots)
         before = set(values.filled)
@@ -466,34 +491,14 @@ class _Builder:
         self.combiner.assign(state, joined)
 
     def _in_steps(
-        self, body: tuple[Stmt, ...], *first: tuple[Stmt, ...]
+        self,
+        body: tuple[Stmt, ...],
+        *first: tuple[Stmt, ...],
+        chunk: Chunk | None = None,
     ) -> tuple[Stmt, ...]:
-        """Wrap a tile in the guards and loops of the row.
-
-        Unrolled steps all run each part that comes ``first`` before the rest. Steps
-        beyond a clamped end run them too, on the last packet again.
-        """
-        parts = (*first, body)
-        for bound in self.nest.reduced_bounds:
-            within = sc.less(bound.index, bound.extent)
-            always = first if bound.is_clamped else ()
-            inside = (guarded(within, p) for p in parts[len(always) :])
-            parts = (*always, *inside)
-        for leaf in reversed(self.nest.reduced):
-            if leaf.binding.is_bound or leaf.extent is sc.const(1):
-                continue
-            if leaf.binding is not Binding.UNROLLED:
-                parts = (sum(parts, ()),)
-            loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
-            parts = tuple(self._jammed(leaf, loop) for loop in loops)
-        return sum(parts, ())
-
-    def _jammed(self, leaf: Leaf, loop: For) -> tuple[Stmt, ...]:
-        """Let a CPU that folds columns go through several rows of them at once."""
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
-        is_last = leaf is self.nest.reduced[-1] and not self.nest.lane_reduces
-        return jammed(loop, heuristic.streams if is_last else 1)
+        return in_steps(self.scheduled, heuristic, first, body, chunk or Chunk())
 
     # -- outputs -------------------------------------------------------------
 
@@ -569,6 +574,8 @@ class _Builder:
         full = values.tile is not None if self.levels > 0 else is_unrolled
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
+            for end in self.ends:
+                store = guarded(sc.less(end.index, end.extent), store)
             for stmt in self.combiner.for_real_rows(store) if full else store:
                 values.emit(stmt)
             return
@@ -582,12 +589,6 @@ class _Builder:
                 StorePacket(buffer, base + start, array, at, chunk),
             )
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
-
-
-def _kernel_name(name: str) -> str:
-    """Return a name that is no keyword and no primitive's."""
-    stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
-    return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"
 
 
 def _only_stores(stmt: Stmt) -> bool:

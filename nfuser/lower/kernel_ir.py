@@ -365,3 +365,9 @@ def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     if isinstance(condition, Const):
         return body if condition.value else ()
     return (If(condition, body),) if body else ()
+
+
+def kernel_name(name: str) -> str:
+    """Return a name that is no keyword and no primitive's."""
+    stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
+    return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"

@@ -127,6 +127,13 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
     return For(group, groups, tuple(inner)), _rest(outer, groups * count)
 
 
+def peeled(loop: Stmt, plain: Stmt, full: Scalar) -> tuple[Stmt, ...]:
+    """Return ``loop``, of which the first ``full`` turns may run as ``plain`` does."""
+    assert isinstance(loop, For)
+    assert isinstance(plain, For)
+    return replace(plain, stop=full), _rest(loop, full)
+
+
 def gathers(body: tuple[Stmt, ...]) -> bool:
     """Tell whether variables of ``body`` are in indices: it has to stay one of a kind.
 

@@ -29,6 +29,7 @@ from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 from nfuser.lower import quotients
 from nfuser.lower.kernel_ir import (
+    Array,
     AwaitCopies,
     Call,
     CopyPacket,
@@ -349,9 +350,17 @@ class Values(Scopes):
         if key in self.staged:
             scope.stmts.append(Let(var, self.staged[key]))
             return var
+        load = Let(var, Load(self.buffers[tensor], address))
+        if self.nest.lane is None and self._is_early(key):
+            assert self.early is not None
+            array, at = self._rows_of(key)
+            self.early += [load, SetElement(array, at, var)]
+            self.everywhere.add(key)
+            var = Var(array.dtype, tensor)
+            scope.stmts.append(Let(var, Element(array, at)))
+            return var
         if point.guard:
             scope.stmts.append(Let(var, Number(0, var.dtype)))
-        load = Let(var, Load(self.buffers[tensor], address))
         scope.stmts.extend(self._guarded(point, (load,)))
         self.keep(key, var)
         return var
@@ -416,17 +425,7 @@ class Values(Scopes):
         if key in self.landed:
             return self._land_packet(key, address)
         buffer, width = self.buffers[tensor], self.lane_size
-        at: Scalar = sc.const(0)
-        together = self.nest.leaf(Binding.UNROLLED)
-        is_early = self.early is not None and self._is_free(key)
-        if key in self.kept and self.tile is not None:
-            array, at = self.kept[key], self.step_index() * width
-        elif is_early and together is not None and together.extent is not sc.const(1):
-            assert isinstance(together.extent, sc.Const)
-            array = self.array(tensor.dtype.compute, width * together.extent.value)
-            at = together.index * width
-        else:
-            array = self.array(tensor.dtype.compute, width)
+        array, at = self._rows_of(key)
         base = address - self.lane_index
         loads = tuple(
             LoadPacket(array, at + start, buffer, base + start, chunk)
@@ -440,7 +439,7 @@ class Values(Scopes):
             )
             for c in point.guard:
                 loads = guarded(self._condition(c, point, is_even=True), loads)
-        if is_early and self.early is not None:
+        if self.early is not None and self._is_early(key):
             self.early.extend(loads)
             self.everywhere.add(key)
         else:
@@ -450,6 +449,20 @@ class Values(Scopes):
         var = Var(element.dtype, tensor)
         self.lane.stmts.append(Let(var, element))
         return var
+
+    def _rows_of(self, key: Key) -> tuple[Array, Scalar]:
+        """Return an array for what is loaded, and where this step's part begins."""
+        dtype, width = key[0].dtype.compute, self.lane_size
+        together = self.nest.leaf(Binding.UNROLLED)
+        if key in self.kept and self.tile is not None:
+            return self.kept[key], self.step_index() * width
+        if not self._is_early(key) or together is None:
+            return self.array(dtype, width), sc.const(0)
+        if together.extent is sc.const(1):
+            return self.array(dtype, width), sc.const(0)
+        assert isinstance(together.extent, sc.Const)
+        array = self.array(dtype, width * together.extent.value)
+        return array, together.index * width
 
     def _land_packet(self, key: Key, address: Scalar) -> Var:
         """Copy a packet to its place in shared memory, and take it from there."""
@@ -475,9 +488,10 @@ class Values(Scopes):
             return found
         return scalar_walk.substitute([found], {self.lane_index: sc.const(0)})[0]
 
-    def _is_free(self, key: Key) -> bool:
-        """Tell whether ``key`` can be read before anything else of its tile."""
-        return self.place(key).in_tile and not key[1].guard and not data_of(key[1])
+    def _is_early(self, key: Key) -> bool:
+        """Tell whether ``key`` is read before anything else of its tile."""
+        is_free = not key[1].guard and not data_of(key[1])
+        return self.early is not None and self.place(key).in_tile and is_free
 
     def _lay_out_row(self, key: Key) -> None:
         """Compute what varies by lane only before the tile, and keep it by lane."""

@@ -85,9 +85,11 @@ class Pointwise:
             group = [space.kept[k] for k in groups[-1]]
             width = limited(packet_width(group, found, facts), fusion)
             together = packed(group, found, width, facts, memory_tensors(fusion))
-            shared = sharing(fusion, groups, found, facts)
+            several = _items(fusion, facts, 1) if width == 1 else 0
+            shared = sharing(fusion, groups, found, facts, several)
         items, along = _items(fusion, facts, width), -1
-        if items == 1 and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
+        is_better = items == 1 or (width == 1 and shared[0] >= items)
+        if is_better and shared[0] * width * weight(fusion) <= PACKET_LIMIT:
             items, along = shared
         inside = [space.kept[k].extent for group in groups[along + 1 :] for k in group]
         blocks = -(-math.prod(map(facts.size, inside)) // (width * CUDA_THREADS))

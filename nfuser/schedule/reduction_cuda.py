@@ -32,6 +32,8 @@ WARP = 32  # columns, or packets of them, that are read side by side across memo
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
 STEPS = 4  # packets of a row that a thread has in flight
+NARROW = 4  # times as many, at most, where packets are narrower
+PACKET_BYTES = 16  # of the widest packet
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
@@ -57,7 +59,8 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
-    shared = None if is_single else _shared(fusion, shape, width)
+    is_read_once = is_single or _is_narrow(shape, width)
+    shared = None if is_read_once else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
 
 
@@ -140,8 +143,10 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
             return None
     threads = geometry.fold * geometry.keep
     steps = _steps(shape, geometry.fold, width)
-    words = shape.kept_words(steps, width)
+    words = shape.kept_words(steps, width) + _aside(shape, steps, width)
     if words > _register_budget(fusion, threads):
+        return None
+    if _is_narrow(shape, width) and steps > NARROW * STEPS:
         return None
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
@@ -167,10 +172,12 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
 
     Then one kernel serves short rows too.
     """
-    steps = STEPS if shape.inner else 1
+    steps = _in_flight(shape, width) if shape.inner else 1
     while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
-    return max(steps, shape.steps(fold, width))
+    return (
+        steps if shape.least_steps(fold, width) <= steps else shape.steps(fold, width)
+    )
 
 
 def _geometry(
@@ -182,7 +189,8 @@ def _geometry(
     """
     if shape.inner:
         packets = max(shape.length // width, 1)
-        fold = _whole(-(-packets // STEPS))  # any number of warps can meet
+        steps = _in_flight(shape, width)
+        fold = _whole(-(-packets // steps))  # any number of warps can meet
         beside = max(LINE_BYTES // (width * shape.widest()), 1)
         fold = max(fold, min(power_of_two(packets), beside))
         while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
@@ -196,6 +204,32 @@ def _geometry(
     keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _in_flight(shape: RowShape, width: int) -> int:
+    """Return the packets of a row that a thread loads before it needs the first.
+
+    Narrow ones bring less each: more of them keep memory as busy.
+    """
+    narrow = PACKET_BYTES // max(width * shape.widest(), 1)
+    return STEPS * min(max(narrow, 1), NARROW)
+
+
+def _aside(shape: RowShape, steps: int, width: int) -> int:
+    """Return the registers that ``steps`` of narrow packets take beside the row.
+
+    Each has an address and an end of its own.
+    """
+    return steps if _is_narrow(shape, width) else 0
+
+
+def _is_narrow(shape: RowShape, width: int) -> bool:
+    """Tell whether a row goes by packets so narrow that each costs instructions.
+
+    A thread has to address and to guard every one of them: where a row takes more of
+    them than it has under way, reading it again, from a cache, costs less.
+    """
+    return shape.inner and _in_flight(shape, width) > STEPS
 
 
 def _whole(threads: int) -> int:
@@ -351,7 +385,8 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
 def _looped(
     fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
 ) -> ReductionHeuristic:
-    limit = LOOP_THREADS if is_single else MAX_THREADS
+    is_light = is_single or _is_narrow(shape, width)
+    limit = LOOP_THREADS if is_light else MAX_THREADS
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
     cost = _waves_cost(shape, geometry, width, most, splits)
@@ -377,7 +412,8 @@ def _looped(
 def _flight(shape: RowShape, width: int) -> int:
     """Return how many packets of a row a thread loads before it waits for the first."""
     room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
-    return max(1, min(STEPS, power_of_two(room // shape.kept_words(1, width))))
+    most = _in_flight(shape, width) if shape.inner else STEPS
+    return max(1, min(most, power_of_two(room // shape.kept_words(1, width))))
 
 
 def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:

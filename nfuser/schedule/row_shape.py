@@ -92,7 +92,8 @@ class RowShape:
             along = any(access.steps.get(loop, 0) for loop in self.space.reduced)
             across = any(access.steps.get(loop, 0) for loop in self.space.kept)
             if along and not across:
-                total += access.tensor.dtype.itemsize
+                size = access.tensor.dtype.itemsize
+                total += size if width > 1 else max(size, 4)
         return -(-steps * width * total // 4)
 
     def widest(self) -> int:

@@ -266,6 +266,7 @@ class TransposeHeuristic:
     wide_index: bool
     packed: Packed
     staged: Packed
+    blocks: int = 0  # that a multiprocessor holds at least
 
     @property
     def width(self) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,27 +26,34 @@ BUSY = 0.4
 
 
 def sharing(
-    fusion: Fusion, groups: Groups, found: Sequence[Access], facts: Facts
+    fusion: Fusion,
+    groups: Groups,
+    found: Sequence[Access],
+    facts: Facts,
+    several: int = 0,
 ) -> tuple[int, int]:
     """Return how many packets of a thread share operands, and along which group.
 
     Along it, what most bytes are read of stays the same; (1, -1) where nothing does.
     What is read again comes out of a cache: that costs little where it is the
     multiprocessor's own, unless instructions are what the kernel waits for. The
-    innermost of several groups is the one whose steps lie closest together.
+    innermost of several groups is the one whose steps lie closest together. Single
+    elements come by ``several``: they share what their indices take to compute, too.
     """
     loops = {loop.number: loop for a in found for loop in _moving(a)}
     elements = prod(facts.size(loop.extent) for loop in loops.values())
     moved = sum(_bytes_of(a, facts) for a in found)
     is_busy = weight(fusion) * elements > BUSY * moved
     least, most = (0, SEVERAL) if is_busy else (OWN_CACHE, FEW)
+    if several:
+        least, most = 0, several
     many = [a for a in found if _bytes_of(a, facts) > least]
     chosen, best = (1, -1), 0.0
     for place, group in enumerate(groups[:-1]):
         own = {loops[k] for k in group if k in loops}
         same = sum(a.tensor.dtype.itemsize for a in many if own.isdisjoint(_moving(a)))
         extent = prod(facts.size(loop.extent) for loop in own)
-        items = next(n for n in (most, FEW, 1) if extent % n == 0)
+        items = math.gcd(extent, most)  # a power of two
         saved = same * (1 - 1 / items)
         if saved and saved >= best:
             chosen, best = (items, place), saved

@@ -39,6 +39,7 @@ SHORT = 32  # elements along which the flat loop does as well
 THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
 SHARED_BYTES = 40 * 1024
+RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
 BANK = 4  # bytes
@@ -81,6 +82,7 @@ def choose(
     )
     tensors = memory_tensors(fusion)
     room = math.prod(tile)
+    threads = min(max(room // PER_THREAD, THREADS), room // max(widths))
     return TransposeHeuristic(
         groups,
         steps,
@@ -88,11 +90,13 @@ def choose(
         across,
         tile,
         widths,
-        min(max(room // PER_THREAD, THREADS), room // max(widths)),
+        threads,
         wide_index,
         packed(rows, direct, widths[0], facts, tensors)
         | packed(columns, staged, widths[1], facts, tensors),
         frozenset((tensors.index(a.tensor), a.point) for a in staged),
+        # Single elements have an address each, and the registers of two blocks.
+        blocks=RESIDENT_THREADS // threads if min(widths) == 1 else 0,
     )
 
 

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loops along a row, and the guards at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.lower import fold
+from nfuser.lower.kernel_ir import (
+    Call,
+    Element,
+    For,
+    Let,
+    Number,
+    SetElement,
+    Stmt,
+    Var,
+    guarded,
+)
+from nfuser.lower.streams import jammed, peeled
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import ReductionHeuristic
+
+if TYPE_CHECKING:
+    from nfuser.ir.expr import Reduce
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.combine import Combiner
+    from nfuser.lower.values import Values
+    from nfuser.schedule.nest import Leaf, Nest
+    from nfuser.schedule.scheduled import Scheduled
+
+
+@dataclass
+class Chunk:
+    """What is done before, after and a second time in steps that run together."""
+
+    begin: list[Stmt] = field(default_factory=list[Stmt])
+    again: list[Stmt] = field(default_factory=list[Stmt])
+    end: list[Stmt] = field(default_factory=list[Stmt])
+
+
+def in_steps(
+    scheduled: Scheduled,
+    heuristic: ReductionHeuristic,
+    first: tuple[tuple[Stmt, ...], ...],
+    body: tuple[Stmt, ...],
+    chunk: Chunk,
+) -> tuple[Stmt, ...]:
+    """Wrap a tile in the guards and loops of the row.
+
+    Unrolled steps all run each part that comes ``first`` before the rest. Steps beyond
+    a clamped end run them too, on the last packet again. What a ``chunk`` does again
+    comes after all of them.
+    """
+    nest = scheduled.nest
+    plain = (*first, body, tuple(chunk.again))
+    parts = plain
+    for bound in nest.reduced_bounds:
+        within = sc.less(bound.index, bound.extent)
+        always = first if bound.is_clamped else ()
+        inside = (guarded(within, p) for p in parts[len(always) :])
+        parts = (*always, *inside)
+    full = _full_turns(scheduled)
+    for leaf in reversed(nest.reduced):
+        if leaf.binding.is_bound or leaf.extent is sc.const(1):
+            continue
+        parts = _in_loop(parts, leaf, nest, heuristic, chunk)
+        if full is None:
+            continue
+        plain = _in_loop(plain, leaf, nest, heuristic, chunk)
+        if leaf.binding is Binding.SERIAL:
+            # Rows that are known to be empty leave no loop.
+            pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
+            parts = tuple(peeled(loop, other, full) for loop, other in pairs)
+    return sum(parts, ())
+
+
+def _full_turns(scheduled: Scheduled) -> Scalar | None:
+    """Return how many turns of a GPU's loop along rows need no guard, if any do.
+
+    Single elements have one each, which would cost as much as what is done with them.
+    """
+    nest = scheduled.nest
+    serial = [leaf for leaf in nest.reduced if leaf.binding is Binding.SERIAL]
+    bounds = nest.reduced_bounds
+    is_plain = len(serial) == len(bounds) == 1 and not bounds[0].is_clamped
+    if scheduled.target.kind != "cuda" or nest.lane is not None or not is_plain:
+        return None
+    share = sc.const(1)
+    for leaf in nest.reduced:
+        share = share if leaf is serial[0] else share * leaf.extent
+    return bounds[0].extent // share
+
+
+def _in_loop(
+    parts: tuple[tuple[Stmt, ...], ...],
+    leaf: Leaf,
+    nest: Nest,
+    heuristic: ReductionHeuristic,
+    chunk: Chunk,
+) -> tuple[tuple[Stmt, ...], ...]:
+    if leaf.binding is not Binding.UNROLLED:
+        parts = (sum(parts, ()),)
+    loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
+    # A CPU that folds columns goes through several rows of them at once.
+    is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
+    made = tuple(jammed(loop, heuristic.streams if is_last else 1) for loop in loops)
+    if leaf.binding is Binding.UNROLLED:
+        made = (tuple(chunk.begin), *made, tuple(chunk.end))
+    return made
+
+
+def folds_steps(scheduled: Scheduled, reduce: Reduce) -> bool:
+    """Tell whether what is loaded together is folded so, without lanes."""
+    nest, heuristic = scheduled.nest, scheduled.heuristic
+    together = nest.leaf(Binding.UNROLLED)
+    is_looped = isinstance(heuristic, ReductionHeuristic) and heuristic.steps == 0
+    has_several = together is not None and together.extent is not sc.const(1)
+    is_alone = nest.lane is None and is_looped
+    return has_several and is_alone and fold.is_of_exponentials(reduce)
+
+
+def fold_steps(
+    values: Values, combiner: Combiner, reduce: Reduce, state: fold.State, chunk: Chunk
+) -> None:
+    """Fold the exponentials of steps that are loaded together, as those of lanes are.
+
+    The largest of all of them comes first.
+    """
+    together = values.nest.leaf(Binding.UNROLLED)
+    assert together is not None
+    assert isinstance(together.extent, sc.Const)
+    point = values.scheduled.space.source_point(reduce)
+    element = values.value(reduce.source, point)
+    dtype = element.dtype
+    largest, total = Var(dtype, reduce.result), Var(dtype, reduce.result)
+    lowest, zero = fold.initial(reduce)
+    chunk.begin += [Let(largest, lowest), Let(total, Number(zero.value, dtype))]
+    steps = values.array(dtype, together.extent.value)
+    values.emit(SetElement(steps, together.index, element))
+    values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
+    power = fold.exponential(reduce, Element(steps, together.index), largest)
+    chunk.again.append(Let(total, Call("add", (total, power), dtype)))
+    with values.block() as body:
+        combiner.join(reduce, state, [largest, total])
+    chunk.end += body

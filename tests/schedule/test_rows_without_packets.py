@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of odd length go element by element, many at once and none under a guard."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + 1e-5) * weight + bias
+
+
+def _normalised(x: Any) -> Any:
+    scale = np.abs(x).max(axis=-1, keepdims=True) / 127
+    return x / scale, scale[..., 0]
+
+
+def _scaled(x: Any, weight: Any) -> Any:
+    return x * weight
+
+
+def _misaligned(array: Array) -> Array:
+    """Return ``array`` at an address that no packet begins at."""
+    room = np.empty(array.size + 1, array.dtype)[1:]
+    assert room.ctypes.data % 16
+    room[:] = array.ravel()
+    return room.reshape(array.shape)
+
+
+def _arrays(function: Callable[..., Any], rows: int, length: int) -> list[Array]:
+    random = np.random.default_rng(0)
+    count = {_softmax: 0, _normalised: 0, _scaled: 1, _layer_norm: 2}[function]
+    shapes = [(rows, length), *[(length,)] * count]
+    made = (random.standard_normal(s).astype(ml_dtypes.bfloat16) for s in shapes)
+    return [_misaligned(a) for a in made]
+
+
+@pytest.mark.parametrize("function", [_softmax, _layer_norm, _normalised, _scaled])
+@pytest.mark.parametrize("length", [1, 31, 64, 257, 4097, 20_001])
+def test_results_are_numpys_wherever_rows_begin(
+    function: Callable[..., Any], length: int
+) -> None:
+    arrays = _arrays(function, 4, length)
+    found: Any = nfuser.fuse(function, backend="interpret")(*arrays)
+    wanted: Any = function(*(a.astype(np.float64) for a in arrays))
+    if function is not _normalised:
+        found, wanted = [found], [wanted]
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize("function", [_softmax, _layer_norm, _normalised])
+def test_elements_of_a_kept_row_are_read_without_a_condition(
+    function: Callable[..., Any],
+) -> None:
+    fused = nfuser.fuse(function, backend="interpret")
+    (kernel,) = fused.kernels(*_arrays(function, 4, 4097))
+    assert "kept in 16 steps" in kernel.schedule
+    loads = re.findall("^( *)t.* = load_bf16\\(", kernel.source, re.MULTILINE)
+    assert set(loads) == {8 * " "}  # in loops over steps, and no deeper
+
+
+def test_all_turns_along_a_long_row_but_the_last_have_no_guard() -> None:
+    arrays = _arrays(_layer_norm, 4, 20_001)
+    (kernel,) = nfuser.fuse(_layer_norm, backend="interpret").kernels(*arrays)
+    assert "looped" in kernel.schedule  # it would not fit the registers of a block
+    loads = re.findall("^( *)t.* = load_bf16\\(T0", kernel.source, re.MULTILINE)
+    plain, guarded = 12 * " ", 16 * " "
+    assert loads == [plain, guarded] * 3  # a pass each
+
+
+def test_single_elements_share_indices_along_another_axis() -> None:
+    arrays = _arrays(_scaled, 16, 4097)
+    (kernel,) = nfuser.fuse(_scaled, backend="interpret").kernels(*arrays)
+    assert "items=8" in kernel.schedule
+    assert kernel.source.count("load_bf16(T1") == 1
+    body = kernel.source.partition("for i0 in ")[2]
+    assert "load_bf16(T0" in body
+    assert "divide" not in body
