@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from typing import Any
 
+import numpy as np
+
 import nfuser
 from benchmarks import fresh_process, gelu, normal, require, require_torch_cuda, softmax
 
@@ -38,6 +40,29 @@ class HotCall:
 
     def time_numpy_add(self) -> None:
         _add(self.x, self.y)
+
+
+def _five(x: Any, y: Any) -> Any:
+    return np.maximum((x * y + 1) * x - y, 0)
+
+
+class SmallChain:
+    """Five operations at once, and one after the other."""
+
+    params = (100, 1_000, 10_000)
+    param_names = ("elements",)
+
+    def setup(self, elements: int) -> None:
+        self.x, self.y = normal(elements), normal(elements, seed=1)
+        self.chain = nfuser.fuse(_five)
+        for _ in range(3):
+            self.chain(self.x, self.y)
+
+    def time_chain(self, elements: int) -> None:
+        self.chain(self.x, self.y)
+
+    def time_numpy_chain(self, elements: int) -> None:
+        _five(self.x, self.y)
 
 
 class HotCallTorch:

@@ -43,6 +43,7 @@ IN_FLIGHT = 16  # bytes of an output that a thread has under way
 MOST_ITEMS = 8
 LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
 NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
+LEAST_SHORT = 1 << 19  # elements of what takes a kernel for short rows: 100 us of work
 CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 CPU_TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
 CACHE_LINE = 64  # bytes
@@ -98,8 +99,10 @@ class Pointwise:
         is_flat = is_cpu and across < 0
         length = _lanes(groups, space.kept, facts) if is_flat else 0
         past = is_flat and bypasses(fusion, length, facts)
-        # Rows that are too short for pieces are stored in lines all the same.
-        is_short = past and length < WRITING * PIECE
+        # Too short for pieces, though rows that pass the cache are stored in lines.
+        # Rows of what is small share a kernel with all others.
+        extents = (facts.size(loop.extent) for loop in space.kept)
+        is_short = length < WRITING * PIECE and math.prod(extents) >= LEAST_SHORT
         return PointwiseHeuristic(
             groups,
             steps,
@@ -113,6 +116,7 @@ class Pointwise:
             across=across,
             streams=streams(fusion) if is_flat and not is_short else 1,
             bypass=past,
+            short=is_flat and is_short and len(groups) > 1,
             near=_near(blocks),
         )
 
@@ -247,7 +251,10 @@ def _cpu_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> Ne
     axes = _merged(builder, loops, heuristic) or [builder.one()]
     is_tiled = heuristic.across >= 0
     width = CPU_TILE[1] if is_tiled else CPU_CHUNK
-    axes[-1], lane = builder.split(axes[-1], width, Tail.SHRINK)
+    if heuristic.short:
+        lane = axes.pop()
+    else:
+        axes[-1], lane = builder.split(axes[-1], width, Tail.SHRINK)
     row = None
     if is_tiled:
         k = heuristic.across

@@ -46,8 +46,8 @@ class PointwiseHeuristic:
     those that share operands with them; ``near`` is given at the launch.
     A CPU runs in tiles of the last group and the one numbered ``across``, along which
     something lies in memory; -1 where all lies along the last. It walks through
-    ``streams`` places of memory at once, and stores past the cache if it is to
-    ``bypass`` it.
+    ``streams`` places of memory at once, stores past the cache if it is to ``bypass``
+    it, and takes rows that are ``short`` as they are, not in pieces.
     """
 
     groups: Groups
@@ -62,6 +62,7 @@ class PointwiseHeuristic:
     across: int = -1
     streams: int = 1
     bypass: bool = False
+    short: bool = False
     part: int = 0  # which of several that share a kernel
     near: int = field(default=1, compare=False)
 
@@ -86,6 +87,7 @@ class PointwiseHeuristic:
         items += f", across={self.across}" if self.across >= 0 else ""
         items += f", streams={self.streams}" if self.streams > 1 else ""
         items += ", bypass" if self.bypass else ""
+        items += ", short" if self.short else ""
         return f"pointwise(width={self.width}, threads={self.threads}{items})"
 
 

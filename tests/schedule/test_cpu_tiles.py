@@ -32,8 +32,8 @@ def test_a_transposed_operand(shape: tuple[int, int], dtype: str) -> None:
 def test_every_order_of_three_axes(order: tuple[int, ...]) -> None:
     a = np.random.default_rng(1).random((70, 90, 67))
     b = a.transpose(order).copy().transpose(np.argsort(order))
-    made = nfuser.fuse(lambda a, b: a * b - a)(a, b)
-    np.testing.assert_array_equal(made, a * b - a)
+    made = nfuser.fuse(lambda a, b: (a - b) * a)(a, b)
+    np.testing.assert_array_equal(made, (a - b) * a)
 
 
 def test_both_outputs_of_two_orders() -> None:
@@ -50,6 +50,19 @@ def test_tiles_are_for_long_strides_only() -> None:
     pixels = np.ones((512, 512, 3), np.float32).transpose(2, 0, 1)
     planes = np.ones((3, 512, 512), np.float32)
     assert "across" not in heuristic_of(lambda a, b: a + b, planes, pixels)
+
+
+@pytest.mark.parametrize("inside", [1, 17, 190, 1023])
+def test_short_rows_of_much_are_not_cut(inside: int) -> None:
+    x = np.random.default_rng(4).random((3 + (1 << 19) // inside, inside + 2))
+
+    def between(x: Any) -> Any:
+        return (x[:-2, 1:-1] + x[2:, 1:-1]) - x[1:-1, 2:]
+
+    fused = nfuser.fuse(between)
+    np.testing.assert_array_equal(fused(x), between(x))
+    assert ("short" in heuristic_of(between, x)) == (inside > 1)
+    assert "short" not in heuristic_of(between, x[:50])
 
 
 def test_threads_do_not_change_a_bit() -> None:
