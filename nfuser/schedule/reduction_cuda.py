@@ -35,7 +35,9 @@ REGISTERS = 65536  # of a multiprocessor
 STEPS = 4  # packets of a row that a thread has in flight
 NARROW = 4  # times as many, at most, where packets are narrower
 LONG_STEPS = 32  # of single elements, where rows are long
+MOST_STEPS = 36  # of them, where a block has all threads there may be
 PACKET_BYTES = 16  # of the widest packet
+NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
@@ -156,7 +158,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     words = shape.kept_words(steps, width)
     if words > _register_budget(fusion, threads):
         return None
-    if exact and steps > LONG_STEPS:
+    if exact and steps > MOST_STEPS:
         return None
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
@@ -225,8 +227,8 @@ def _in_flight(shape: RowShape, width: int) -> int:
 
     Narrow ones bring less each: more of them keep memory as busy.
     """
-    narrow = PACKET_BYTES // (width * shape.widest_along())
-    return STEPS * min(max(narrow, 1), NARROW)
+    size = width * shape.widest_along()
+    return STEPS * min(PACKET_BYTES // size, NARROW) if size < NARROW_BYTES else STEPS
 
 
 def _is_exact(shape: RowShape, geometry: Geometry, width: int) -> bool:
@@ -235,7 +237,7 @@ def _is_exact(shape: RowShape, geometry: Geometry, width: int) -> bool:
     Single elements cost instructions: addresses in steps that are known, and an end in
     the last of them only, are worth a kernel for each number of warps.
     """
-    return shape.inner and width == 1 and geometry.fold > WARP
+    return width == 1 and geometry.fold > WARP and _is_narrow(shape, width)
 
 
 def _is_narrow(shape: RowShape, width: int) -> bool:
@@ -390,7 +392,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     # As many as there may be serve all lengths, but each costs instructions.
     needed = power_of_two(-(-places // (splits * fold)))
     steps = min(steps, max(needed, STEPS))
-    exact = shape.inner and width == 1
+    exact = width == 1 and _is_narrow(shape, width)
     steps = -(-places // (splits * fold)) if exact else steps
     rounds = -(-tiles // (resident // splits))
     return _heuristic(

@@ -85,7 +85,7 @@ def test_elements_of_a_kept_row_are_read_without_a_condition(
 
 
 def test_all_turns_along_a_long_row_but_the_last_have_no_guard() -> None:
-    arrays = _arrays(_layer_norm, 4, 33_001)
+    arrays = _arrays(_layer_norm, 4, 38_001)
     (kernel,) = nfuser.fuse(_layer_norm, backend="interpret").kernels(*arrays)
     assert "looped" in kernel.schedule  # it would not fit the registers of a block
     loads = re.findall("^( *)t.* = load_bf16\\(T0", kernel.source, re.MULTILINE)
