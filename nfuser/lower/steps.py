@@ -62,7 +62,7 @@ def in_steps(
         always = first if bound.is_clamped else ()
         inside = (guarded(within, p) for p in parts[len(always) :])
         parts = (*always, *inside)
-    full = _full_turns(scheduled)
+    full = _full_turns(scheduled, heuristic)
     for leaf in reversed(nest.reduced):
         if leaf.binding.is_bound or leaf.extent is sc.const(1):
             continue
@@ -70,28 +70,34 @@ def in_steps(
         if full is None:
             continue
         plain = _in_loop(plain, leaf, nest, heuristic, chunk)
-        if leaf.binding is Binding.SERIAL:
+        if leaf is full[0]:
             # Rows that are known to be empty leave no loop.
             pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
-            parts = tuple(peeled(loop, other, full) for loop, other in pairs)
+            parts = tuple(peeled(loop, other, full[1]) for loop, other in pairs)
     return sum(parts, ())
 
 
-def _full_turns(scheduled: Scheduled) -> Scalar | None:
-    """Return how many turns of a GPU's loop along rows need no guard, if any do.
+def _full_turns(
+    scheduled: Scheduled, heuristic: ReductionHeuristic
+) -> tuple[Leaf, Scalar] | None:
+    """Return a GPU's loop along rows, and how many turns of it need no guard, if any.
 
     Single elements have one each, which would cost as much as what is done with them.
     """
-    nest = scheduled.nest
-    serial = [leaf for leaf in nest.reduced if leaf.binding is Binding.SERIAL]
-    bounds = nest.reduced_bounds
-    is_plain = len(serial) == len(bounds) == 1 and not bounds[0].is_clamped
+    nest, bounds = scheduled.nest, scheduled.nest.reduced_bounds
+    is_plain = len(bounds) == 1 and not bounds[0].is_clamped
     if scheduled.target.kind != "cuda" or nest.lane is not None or not is_plain:
+        return None
+    if heuristic.exact:
+        leaf = nest.leaf(Binding.UNROLLED)
+        return None if leaf is None else (leaf, leaf.extent - 1)
+    serial = [leaf for leaf in nest.reduced if leaf.binding is Binding.SERIAL]
+    if len(serial) != 1:
         return None
     share = sc.const(1)
     for leaf in nest.reduced:
         share = share if leaf is serial[0] else share * leaf.extent
-    return bounds[0].extent // share
+    return serial[0], bounds[0].extent // share
 
 
 def _in_loop(

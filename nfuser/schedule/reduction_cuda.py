@@ -31,14 +31,19 @@ if TYPE_CHECKING:
 WARP = 32  # columns, or packets of them, that are read side by side across memory
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
+REGISTERS = 65536  # of a multiprocessor
 STEPS = 4  # packets of a row that a thread has in flight
 NARROW = 4  # times as many, at most, where packets are narrower
+LONG_STEPS = 32  # of single elements, where rows are long
+MOST_STEPS = 36  # of them, where a block has all threads there may be
 PACKET_BYTES = 16  # of the widest packet
+NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
 COMMON_PER_THREAD = 16  # that what all rows share may take while threads meet
 SHARED_BYTES = 40 * 1024
+CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
@@ -59,8 +64,8 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
-    is_read_once = is_single or _is_narrow(shape, width)
-    shared = None if is_read_once else _shared(fusion, shape, width)
+    is_looped = is_single or _is_cached(shape, width)
+    shared = None if is_looped else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
 
 
@@ -102,6 +107,7 @@ def _heuristic(
     is_shared: bool = False,
     as_stored: bool = False,
     eager: bool = False,
+    exact: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
@@ -114,8 +120,8 @@ def _heuristic(
         patterns(fusion, shape.facts),
         shape.inner,
         width,
-        fold_threads=geometry.fold if is_shared else 0,
-        keep_threads=geometry.keep if is_shared else 0,
+        fold_threads=geometry.fold if is_shared or exact else 0,
+        keep_threads=geometry.keep if is_shared or exact else 0,
         steps=steps,
         splits=0 if is_shared or geometry.splits > 1 else 1,
         wide_index=needs_wide_index(fusion, shape.facts),
@@ -126,6 +132,7 @@ def _heuristic(
         blocks=blocks,
         as_stored=as_stored,
         eager=eager,
+        exact=exact,
         rounds=0 if is_shared else 1,
         geometry=geometry,
     )
@@ -142,16 +149,21 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         if not shape.inner or is_cut or not _has_moments(fusion):
             return None
     threads = geometry.fold * geometry.keep
-    steps = _steps(shape, geometry.fold, width)
-    words = shape.kept_words(steps, width) + _aside(shape, steps, width)
+    exact = _is_exact(shape, geometry, width)
+    steps = (
+        shape.least_steps(geometry.fold, 1)
+        if exact
+        else _steps(shape, geometry.fold, width)
+    )
+    words = shape.kept_words(steps, width)
     if words > _register_budget(fusion, threads):
         return None
-    if _is_narrow(shape, width) and steps > NARROW * STEPS:
+    if exact and steps > MOST_STEPS:
         return None
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
     # More threads would leave each fewer registers than rows and packets need.
-    most = 256 if threads <= 256 else most
+    most = threads if exact else 256 if threads <= 256 else most
     while most // 2 >= threads and words > _register_budget(fusion, most):
         most //= 2
     common = shape.common_words(steps, width)
@@ -164,6 +176,8 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         threads=most,
         geometry=geometry,
         eager=shape.inner and has_room and 0 < common <= COMMON_PER_THREAD,
+        exact=exact,
+        blocks=REGISTERS // (threads * (words + _spare(fusion))) if exact else 0,
     )
 
 
@@ -190,6 +204,8 @@ def _geometry(
     if shape.inner:
         packets = max(shape.length // width, 1)
         steps = _in_flight(shape, width)
+        if steps > STEPS and packets > steps * SHARE_THREADS:
+            steps = LONG_STEPS
         fold = _whole(-(-packets // steps))  # any number of warps can meet
         beside = max(LINE_BYTES // (width * shape.widest()), 1)
         fold = max(fold, min(power_of_two(packets), beside))
@@ -211,25 +227,32 @@ def _in_flight(shape: RowShape, width: int) -> int:
 
     Narrow ones bring less each: more of them keep memory as busy.
     """
-    narrow = PACKET_BYTES // max(width * shape.widest(), 1)
-    return STEPS * min(max(narrow, 1), NARROW)
+    size = width * shape.widest_along()
+    return STEPS * min(PACKET_BYTES // size, NARROW) if size < NARROW_BYTES else STEPS
 
 
-def _aside(shape: RowShape, steps: int, width: int) -> int:
-    """Return the registers that ``steps`` of narrow packets take beside the row.
+def _is_exact(shape: RowShape, geometry: Geometry, width: int) -> bool:
+    """Tell whether a kernel is for rows that just so many steps of its threads fill.
 
-    Each has an address and an end of its own.
+    Single elements cost instructions: addresses in steps that are known, and an end in
+    the last of them only, are worth a kernel for each number of warps.
     """
-    return steps if _is_narrow(shape, width) else 0
+    return width == 1 and geometry.fold > WARP and _is_narrow(shape, width)
 
 
 def _is_narrow(shape: RowShape, width: int) -> bool:
-    """Tell whether a row goes by packets so narrow that each costs instructions.
-
-    A thread has to address and to guard every one of them: where a row takes more of
-    them than it has under way, reading it again, from a cache, costs less.
-    """
+    """Tell whether a row goes by packets so narrow that each costs instructions."""
     return shape.inner and _in_flight(shape, width) > STEPS
+
+
+def _is_cached(shape: RowShape, width: int) -> bool:
+    """Tell whether rows of narrow packets are read again out of a cache.
+
+    That costs less than to keep so many, with an address and an end for each.
+    """
+    blocks = shape.facts.target.multiprocessors * RESIDENT_THREADS // LOOP_THREADS
+    row = shape.length * shape.widest()
+    return _is_narrow(shape, width) and row * blocks <= CACHE_BYTES
 
 
 def _whole(threads: int) -> int:
@@ -270,11 +293,14 @@ def _has_moments(fusion: Fusion) -> bool:
 
 def _register_budget(fusion: Fusion, threads: int) -> int:
     """Return the 32-bit registers of a thread that rows may take."""
+    return min(REGISTERS // max(threads, 256), 192) - _spare(fusion)
+
+
+def _spare(fusion: Fusion) -> int:
+    """Return the registers that addresses take, and what is being computed."""
     is_wide = any(t.dtype is DType.F64 for t in fusion.definition)
     names = {e.op.name for e in fusion.exprs if isinstance(e, Pointwise)}
-    # For addresses and what is being computed; quotients are products in f64.
-    spare = 44 if is_wide else 36 if "divide" in names else 28
-    return min(65536 // max(threads, 256), 192) - spare
+    return 44 if is_wide else 36 if "divide" in names else 28  # quotients are in f64
 
 
 # -- rows that one block keeps as they are stored --------------------------------------
@@ -366,6 +392,8 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     # As many as there may be serve all lengths, but each costs instructions.
     needed = power_of_two(-(-places // (splits * fold)))
     steps = min(steps, max(needed, STEPS))
+    exact = width == 1 and _is_narrow(shape, width)
+    steps = -(-places // (splits * fold)) if exact else steps
     rounds = -(-tiles // (resident // splits))
     return _heuristic(
         fusion,
@@ -376,6 +404,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         geometry=Geometry(fold, keep, splits, rounds),
         blocks=SHARE_BLOCKS,
         is_shared=True,
+        exact=exact,
     )
 
 

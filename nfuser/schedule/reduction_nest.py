@@ -99,13 +99,10 @@ def _row_end(heuristic: ReductionHeuristic, length: Scalar) -> Tail:
     condition is widened there, to be kept as f32; else it stays as it is stored. Rows
     of no length, which fusions know of, have no last packet.
     """
+    is_single = heuristic.inner and heuristic.width == 1 and not heuristic.exact
+    keeps_packets = heuristic.is_persistent and bool(heuristic.packed or is_single)
     is_alone = not (heuristic.is_split or heuristic.as_stored)
-    has_last = is_alone and length is not sc.const(0)
-    has_last = (
-        has_last
-        and heuristic.is_persistent
-        and (bool(heuristic.packed) or (heuristic.inner and heuristic.width == 1))
-    )
+    has_last = keeps_packets and is_alone and length is not sc.const(0)
     return Tail.CLAMP if has_last else Tail.GUARD
 
 

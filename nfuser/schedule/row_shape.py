@@ -100,6 +100,14 @@ class RowShape:
         """Return the bytes of the widest element that reductions read."""
         return max((a.tensor.dtype.itemsize for a in self._read_again()), default=4)
 
+    def widest_along(self) -> int:
+        """Return the bytes of the widest element that lies along the lane."""
+        lane = self.lane_group()[-1:]
+        along = (
+            a.tensor.dtype.itemsize for x in lane for a in self.found if is_unit(a, x)
+        )
+        return max(along, default=4)
+
     def _read_again(self) -> list[Access]:
         """Return the reads of rows that reductions need; what follows reads them again.
 

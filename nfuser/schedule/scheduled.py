@@ -105,7 +105,8 @@ class ReductionHeuristic:
     multiprocessor then holds ``blocks`` of them at least. Where ``as_stored``, a block
     keeps what it reads in shared memory as it was, and computes all else again in each
     pass: a 16-bit float takes two bytes, and no registers. An ``eager`` one loads what
-    all rows share before its threads meet, not after it. A CPU adds up at most
+    all rows share before its threads meet, not after it. Where ``steps`` are ``exact``,
+    all but the last of them lie within every row. A CPU adds up at most
     ``chunk`` elements before it adds their sum to the row's (0: all at once). Long
     chains of one accumulator are ``compensated``: they keep what rounding takes away.
     ``packed`` accesses go in packets, all others element by element. Where
@@ -135,6 +136,7 @@ class ReductionHeuristic:
     blocks: int = 0
     as_stored: bool = False
     eager: bool = False
+    exact: bool = False
     rounds: int = 1
     streams: int = 1
     bypass: bool = False
