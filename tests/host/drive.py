@@ -6,11 +6,10 @@ from __future__ import annotations
 import json
 import traceback
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
-from tests.host.updates import check_updates
+from tests.host.updates import check_updates, where_more_can_go_wrong
 
 CHUNK = 25  # programs a process: on the CPU one may take seconds to compile
 
@@ -58,23 +57,13 @@ class Result:
     report: str | None = None
 
 
-def _check_updates(index: int) -> None:
-    """Check a program on torch, which itself does not look what overlaps."""
-    if find_spec("torch") is None:
-        check_updates(index)
-        return
-    import torch
-
-    check_updates(index, torch.from_numpy)
-
-
 def run_one(task: Task, index: int) -> Result:
     """Check a program."""
     try:
         if task.ranks:
             random_case(index).check(TOLERANCE)
             return Result(index)
-        _check_updates(index)
+        check_updates(index, where_more_can_go_wrong())
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))
