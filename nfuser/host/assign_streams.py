@@ -71,15 +71,15 @@ class _Assignment:
             self.writer[tensor] = number
         for tensor in given - made:
             self.readers.setdefault(tensor, []).append(number)
-        return {n for n in needs if _issues(self.program.body[n])}
+        return {n for n in needs if self._issues(self.program.body[n])}
 
     def _place(self, stmt: Statement, needs: set[int]) -> int:
-        if not _issues(stmt):
+        if not self._issues(stmt):
             return 0
         last = {
             stream: number
             for number, stream in enumerate(self.placed)
-            if _issues(self.program.body[number])
+            if self._issues(self.program.body[number])
         }
         for number in sorted(needs, reverse=True):
             if last[self.placed[number]] == number:
@@ -88,6 +88,14 @@ class _Assignment:
             if stream not in last:
                 return stream
         return min(last, key=last.__getitem__)
+
+    def _issues(self, stmt: Statement) -> bool:
+        """Tell whether ``stmt`` gives a stream something to do."""
+        if isinstance(stmt, st.Reshape):
+            return True  # it may be a copy
+        return not (
+            isinstance(stmt, st.Allocate | st.Free) or self.memory.is_view(stmt)
+        )
 
     def _written(self) -> list[Statement]:
         writer = _Writer(self.caller)
@@ -100,7 +108,7 @@ class _Assignment:
         }
         first_use: dict[TensorView, int] = {}
         for number, stmt in enumerate(body):
-            if _issues(stmt):
+            if self._issues(stmt):
                 for tensor in (*st.reads(stmt), *st.writes(stmt)):
                     first_use.setdefault(root(tensor), placed[number])
         unmade: dict[TensorView, Statement] = {}
@@ -113,7 +121,7 @@ class _Assignment:
                 if (key := root(tensor)) in unmade:
                     writer.switch(first_use.get(key, 0), stmt)
                     writer.made.append(unmade.pop(key))
-            if not _issues(stmt):
+            if not self._issues(stmt):
                 writer.made.append(stmt)
                 continue
             writer.switch(placed[number], stmt)
@@ -170,9 +178,3 @@ class _Writer:
         if number == 0:
             return self.caller
         return st.Stream(sc.const(number - 1) % STREAMS)
-
-
-def _issues(stmt: Statement) -> bool:
-    """Tell whether ``stmt`` gives a stream something to do."""
-    quiet = st.Allocate | st.Free | st.Select | st.AliasSelect | st.Slice | st.Permute
-    return not isinstance(stmt, quiet)

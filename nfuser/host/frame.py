@@ -32,6 +32,7 @@ class Frame:
         "begin",
         "communicator",
         "home",
+        "is_serial",
         "joined",
         "library",
         "made",
@@ -60,6 +61,7 @@ class Frame:
         self.begin: tuple[Any, Any] | None = None  # of a parallel loop: stream, event
         self.joined: list[Any] = []  # streams that this loop gave work to
         self.size = self.peak = 0
+        self.is_serial = False  # whether all is done on the caller's stream
         self.tracer: Tracer | None = None
 
     # -- memory --------------------------------------------------------------

@@ -22,6 +22,7 @@ from nfuser.host.arrays import arrays_of
 from nfuser.host.bind import bind_inputs, bind_outputs, common_home
 from nfuser.host.frame import Frame
 from nfuser.host.memory import Memory
+from nfuser.host.overlap import Overlap
 from nfuser.host.statements import line_of
 from nfuser.host.steps import Steps
 from nfuser.host.timeline import Tracer
@@ -57,7 +58,10 @@ class Interpreter:
         self.streams = streams
         self._memory = memory = Memory(program)
         self._kept: dict[tuple[Any, ...], list[Any]] = {}
-        made = Steps(program, memory, call, self._run, self._allocate, self._release)
+        self._overlap = Overlap(program, memory)
+        made = Steps(
+            self._overlap, memory, call, self._run, self._allocate, self._release
+        )
         self._steps = made.block(program.body)
         self._outputs = [memory.owner.get(t, t) for t in program.outputs]
 
@@ -73,6 +77,7 @@ class Interpreter:
         home = common_home(self.program, listed)
         frame = Frame(arrays_of(*home), communicator)
         bind_inputs(frame, self.program, listed, self.streams)
+        frame.is_serial = self._overlap.among_inputs(frame)
         staged = bind_outputs(frame, self.program, self._outputs, outputs)
         try:
             if timeline is not None:

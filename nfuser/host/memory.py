@@ -11,6 +11,7 @@ from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from nfuser.host.host_ir import HostProgram
+    from nfuser.host.statements import Statement
 
 _VIEWS: tuple[type, ...] = get_args(st.View)
 
@@ -24,6 +25,7 @@ class Memory:
     def __init__(self, program: HostProgram) -> None:
         self.owner = owners(program.aliases)
         self._source: dict[TensorView, TensorView] = {}
+        self._copies: set[Statement] = set()
         inputs = (x.value for x in program.inputs)
         known = {*self.owner, *(x for x in inputs if isinstance(x, TensorView))}
         for stmt in st.walk(program.body):
@@ -31,7 +33,13 @@ class Memory:
             new = [t for t in st.writes(stmt) if t not in known]
             if isinstance(stmt, _VIEWS):
                 self._source |= {t: st.reads(stmt)[0] for t in new}
+                if not new:
+                    self._copies.add(stmt)
             known.update(new)
+
+    def is_view(self, stmt: Statement) -> bool:
+        """Tell whether ``stmt`` gives a view, and writes nothing."""
+        return isinstance(stmt, _VIEWS) and stmt not in self._copies
 
     def root(self, tensor: TensorView) -> TensorView:
         """Return the tensor that has the memory."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nfuser.host.frame import Frame
     from nfuser.host.host_ir import HostProgram
     from nfuser.host.memory import Memory
-    from nfuser.host.statements import Compute, View
+    from nfuser.host.statements import Compute, Statement, View
 
     ReadsLate: TypeAlias = Callable[[Frame, Any], bool]
 
@@ -33,6 +33,26 @@ class Overlap:
         values = (x.value for x in program.inputs)
         self._inputs = {x for x in values if isinstance(x, TensorView)}
         self._memory = memory
+        stmts = list(st.walk(program.body))
+        made = [memory.root(t) for s in stmts for t in _written(s, memory)]
+        uses_streams = any(isinstance(s, st.SetStream) for s in stmts)
+        self._updated = [t for t in dict.fromkeys(made) if t in self._inputs]
+        self._updated = self._updated if uses_streams else []
+
+    def among_inputs(self, frame: Frame) -> bool:
+        """Tell whether inputs that are written overlap others, on several streams.
+
+        Which statements wait for which was decided as if they did not.
+        """
+        if not self._updated or not frame.library.device.is_cuda:
+            return False
+        spans = {t: describe(frame.arrays[t], "an input") for t in self._inputs}
+        return any(
+            spans[t].meets(d)
+            for t in self._updated
+            for u, d in spans.items()
+            if u is not t
+        )
 
     def reads_late(self, stmt: Compute | View) -> ReadsLate:
         """Return what tells whether ``stmt`` may, if it writes a given array."""
@@ -61,3 +81,7 @@ class Overlap:
         """Tell whether memory may be shared: inputs may overlap, new arrays do not."""
         a, b = self._memory.root(tensor), self._memory.root(stmt.result)
         return a is b or (a in self._inputs and b in self._inputs)
+
+
+def _written(stmt: Statement, memory: Memory) -> tuple[TensorView, ...]:
+    return () if memory.is_view(stmt) else st.writes(stmt)

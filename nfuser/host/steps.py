@@ -20,15 +20,14 @@ from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.host.forms import forms_of
 from nfuser.host.frame import reader, shape_reader
 from nfuser.host.mesh import peers
-from nfuser.host.overlap import Overlap
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.host.frame import Frame
-    from nfuser.host.host_ir import HostProgram
     from nfuser.host.memory import Memory
+    from nfuser.host.overlap import Overlap
     from nfuser.host.statements import Operand, Statement, Stream
 
 Step: TypeAlias = "Callable[[Frame], None]"
@@ -45,14 +44,14 @@ class Steps:
 
     def __init__(
         self,
-        program: HostProgram,
+        overlap: Overlap,
         memory: Memory,
         call: Call,
         run: Run,
         allocate: Callable[[Frame, tuple[int, ...], TensorView], Any],
         release: Callable[[Frame, Any], None],
     ) -> None:
-        self._overlap = Overlap(program, memory)
+        self._overlap = overlap
         self._owner = memory.owner
         self._views = memory.views()
         self._call = call
@@ -288,7 +287,7 @@ def _on_stream(stmt: st.GetStream | st.SetStream | st.Synchronize) -> Step:
         return lambda f: f.streams.__setitem__(made, f.library.current())
     find = _stream_finder(stmt.stream)
     if isinstance(stmt, st.SetStream):
-        return lambda f: f.library.use(find(f))
+        return lambda f: None if f.is_serial else f.library.use(find(f))
     return lambda f: f.join(find(f))
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tests.host.operations import (
     evaluator,
     into_a_buffer,
 )
+from tests.host.updates import check_updates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +138,12 @@ def test_nothing_reads_what_it_has_overwritten(name: str, library: str) -> None:
     given = _array(library, SQUARE)
     nfuser.HostIrEvaluator(hc.program()).run([given])
     np.testing.assert_allclose(_host(given), oracle(SQUARE), rtol=1e-3, atol=1e-3)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("seed", range(60))
+def test_a_random_program_of_updates(seed: int, library: str) -> None:
+    check_updates(seed, partial(_array, library), _host)
 
 
 def _stretched(library: str, like: Any) -> Any:

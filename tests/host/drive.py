@@ -6,14 +6,11 @@ from __future__ import annotations
 import json
 import traceback
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
-from tests.host.updates import check_updates
+from tests.host.updates import check_updates, where_more_can_go_wrong
 
-# torch checks less than NumPy what overlaps, so that more can go wrong.
-LIBRARY = "torch" if find_spec("torch") else "numpy"
 CHUNK = 25  # programs a process: on the CPU one may take seconds to compile
 
 
@@ -66,7 +63,7 @@ def run_one(task: Task, index: int) -> Result:
         if task.ranks:
             random_case(index).check(TOLERANCE)
             return Result(index)
-        check_updates(index, LIBRARY)
+        check_updates(index, where_more_can_go_wrong())
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))

@@ -130,6 +130,47 @@ def test_independent_statements_wait_for_what_they_need(device: _Device) -> None
     ]
 
 
+def test_a_view_that_is_copied_is_work_of_a_stream(
+    device: _Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copy(source: Any, out: Any) -> Any:
+        device.log.append(f"{device.now.name} copies {source.shape}")
+        out[...] = source
+        return out
+
+    monkeypatch.setattr(device, "copy", copy)
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
+    left, right = hc.unary("exp", x), hc.unary("sin", y)
+    turned = hc.allocate(x.shape[::-1], np.float32)
+    hc.permute(right, (1, 0), out=turned)
+    hc.permute(left, (1, 0))
+    hc.add_output(left)
+    hc.add_output(turned)
+    _run(assign_streams(hc.program()), X, X)
+    assert "side 0 copies (4, 7)" in device.log
+    assert sum("copies" in line for line in device.log) == 1
+
+
+def test_written_inputs_that_overlap_others_keep_to_one_stream(
+    device: _Device,
+) -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
+    hc.add_output(hc.unary("sin", x))
+    hc.binary("multiply", y, 2.0, out=y)
+    hc.add_output(y)
+    program = assign_streams(hc.program())
+    rows = X / 7
+    want = np.sin(rows[:5])
+    _run(program, rows[:2], rows[4:].copy())
+    assert any(line.startswith("side 0") for line in device.log)
+    device.log.clear()
+    (made, _) = _run(program, rows[:5], rows[2:])
+    np.testing.assert_array_equal(made, want)
+    assert not any(line.startswith("side") for line in device.log)
+
+
 def test_memory_used_elsewhere_is_waited_for_before_it_goes(device: _Device) -> None:
     hc = nfuser.HostIrContainer()
     x = hc.define_tensor([-1, -1])
