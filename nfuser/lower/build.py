@@ -316,7 +316,8 @@ class _Builder:
         if ahead := self._prefetch(early):
             self.before.extend(self._in_steps(ahead.first))
             values.emit(AwaitCopies())
-            values.emit_all(self._in_steps(ahead.taken))
+            # Taken step by step, copies need no registers until their turn.
+            body = (*ahead.taken, *body)
             self.ahead = self._if_another_turn(self._in_steps(ahead.following))
             self.shared_bytes = ahead.shared_bytes
             early = ()
