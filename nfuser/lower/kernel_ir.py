@@ -365,3 +365,14 @@ def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     if isinstance(condition, Const):
         return body if condition.value else ()
     return (If(condition, body),) if body else ()
+
+
+def only_stores(stmt: Stmt) -> bool:
+    """Tell whether ``stmt`` writes outputs and does nothing else."""
+    match stmt:
+        case Store() | StorePacket():
+            return True
+        case For(_, _, body):
+            return any(isinstance(s, Store) for s in body)
+        case _:
+            return False
