@@ -15,8 +15,14 @@ from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.contract import contracted
 from nfuser.lower.cpu_lanes import in_streams
+from nfuser.lower.exchange import Exchange
 from nfuser.lower.join import Common, joined, side_by_side
-from nfuser.lower.keep import computed_everywhere, is_everywhere, kept_values
+from nfuser.lower.keep import (
+    computed_everywhere,
+    forget,
+    is_everywhere,
+    kept_values,
+)
 from nfuser.lower.kernel_ir import (
     BOUND_NAMES,
     AwaitCopies,
@@ -37,6 +43,7 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
     kernel_name,
+    only_stores,
     pruned,
 )
 from nfuser.lower.landing import Prefetch, land_rows, prefetch
@@ -63,8 +70,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Bound, Leaf
     from nfuser.schedule.scheduled import Schedule
 
-_CLEARING = 2000  # numbers of loops made here; those of nests and combiners are smaller
-_LANES = 2001
+_LANES = 2001  # number of loops made here; those of nests and combiners are smaller
 
 
 def lower(scheduled: Schedule) -> Kernel:
@@ -87,11 +93,11 @@ class _Builder:
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
+        self.exchange = Exchange(self.combiner)
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
         self.before: list[Stmt] = []  # the first of the rows that a block takes
-        self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
         self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
         self.meeting = 0  # where among statements threads begin to meet, most lately
@@ -227,35 +233,29 @@ class _Builder:
                 )
                 values.kept[key] = values.array(key[0].dtype.compute, size)
         if heuristic.is_shared:
-            self._forget()
+            forget(values)
+            # The mean of a part may neither be stored nor be in what is kept.
+            keeps_means = any(self.depths[tensor] for tensor, _ in values.kept)
+            if not (keeps_means or self._full_outputs(1)):
+                self.space = self.exchange.delay(self.space)
         for level in range(self.levels):
             self._fold_level(level, heuristic)
-        # Copies hold up what blocks send each other: they begin after the last of it.
-        values.emit_all(self.ahead)
+        values.emit_all(self.exchange.copies)
         if heuristic.is_persistent or not heuristic.is_split:
             self._tile(self.levels, {})
             self._store_rows()
 
-    def _forget(self) -> None:
-        """Clear what is kept: where a row ends early, nothing of the last one stays.
-
-        Else its registers would be taken from one row to the next.
-        """
-        for array in self.values.kept.values():
-            each = sc.loop_index(_CLEARING, array.size)
-            zero = Number(0, array.dtype)
-            clear = SetElement(array, each, zero)
-            self.values.emit(For(each, each.extent, (clear,)))
-
     def _fold_level(self, level: int, heuristic: ReductionHeuristic) -> None:
         combiner = self.combiner
         reduces = [r for r, at in self.space.levels.items() if at == level]
-        states = {r: combiner.begin(r) for r in reduces}
+        folded = (*self.exchange.rests(level), *reduces)
+        states = {r: combiner.begin(r) for r in folded}
         self._tile(level, states)
         self.meeting = len(self.values.row.stmts)
         combiner.combine(states)
         if heuristic.is_shared:
-            combiner.exchange(states)
+            self.exchange.meet(level, states)
+            return
         if heuristic.is_persistent or not heuristic.is_split:
             for reduce in reduces:
                 combiner.publish(reduce, states[reduce])
@@ -304,10 +304,10 @@ class _Builder:
         values.early = self._early_loads(level)
         before = set(values.filled)
         is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
-        only_stores = not states and self.nest.lane is None and self._is_clamped
+        is_last = not states and self.nest.lane is None and self._is_clamped
         roots = self._roots_of_passes()[level]
-        is_free = (is_free or only_stores) and is_everywhere(values, roots)
-        self.ends = self.nest.reduced_bounds if is_free and only_stores else ()
+        is_free = (is_free or is_last) and is_everywhere(values, roots)
+        self.ends = self.nest.reduced_bounds if is_free and is_last else ()
         kept = () if is_free or not states else self._kept_first(roots)
         self._open_tile()
         after: list[Stmt] = []
@@ -323,12 +323,7 @@ class _Builder:
         body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
         if ahead := self._prefetch(early):
-            self.before.extend(self._in_steps(ahead.first))
-            values.emit(AwaitCopies())
-            values.emit_all(self._in_steps(ahead.taken))
-            self.ahead = self._if_another_turn(self._in_steps(ahead.following))
-            self.shared_bytes = ahead.shared_bytes
-            early = ()
+            body, early = self._ahead(ahead, body), ()
         if values.landed and early:
             values.emit_all(self._in_steps(early))
             values.emit(AwaitCopies())
@@ -404,10 +399,19 @@ class _Builder:
         turn = self._turn()
         return prefetch(self.values, loads, turn) if turn and loads else None
 
-    def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _ahead(self, loads: Prefetch, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Copy rows ahead; return the step that takes its packets and runs ``body``.
+
+        Taken step by step, copies need no registers until their turn.
+        """
         turn = self._turn()
         assert turn is not None
-        return guarded(sc.less(turn.index + 1, turn.stop), body)
+        self.before.extend(self._in_steps(loads.first))
+        self.values.emit(AwaitCopies())
+        has_next = sc.less(turn.index + 1, turn.stop)
+        self.exchange.begin_later(self._in_steps(loads.following), has_next)
+        self.shared_bytes = loads.shared_bytes
+        return (*loads.taken, *body)
 
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.
@@ -523,8 +527,8 @@ class _Builder:
             values.row.stmts.extend(body)
             return
         # What the stores read is computed by all threads: it may hold barriers' peers.
-        stores = [s for s in body if _only_stores(s)]
-        values.row.stmts.extend(s for s in body if not _only_stores(s))
+        stores = [s for s in body if only_stores(s)]
+        values.row.stmts.extend(s for s in body if not only_stores(s))
         values.row.stmts.extend(self.combiner.for_one_thread(tuple(stores)))
 
     def _store(self, output: TensorView, after: list[Stmt]) -> None:
@@ -589,13 +593,3 @@ class _Builder:
                 StorePacket(buffer, base + start, array, at, chunk),
             )
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
-
-
-def _only_stores(stmt: Stmt) -> bool:
-    match stmt:
-        case Store() | StorePacket():
-            return True
-        case For(_, _, body):
-            return any(isinstance(s, Store) for s in body)
-        case _:
-            return False

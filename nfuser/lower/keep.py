@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import source_points
 from nfuser.domains.space import reads
+from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
     Concatenate,
@@ -18,12 +19,14 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
+from nfuser.lower.kernel_ir import For, Number, SetElement
 
 if TYPE_CHECKING:
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
 
 
+_CLEARING = 2000  # number of the loop made here, unlike those of nests and combiners
 _MADE = (Pointwise, Argument, Reduce, Scan, Pad, Concatenate)
 
 
@@ -86,6 +89,18 @@ def closure(values: Values, roots: list[Key]) -> list[Key]:
     """Return all that ``roots`` read, themselves included, that varies along rows."""
     found = reads(values.scheduled.fusion, list(dict.fromkeys(roots)))
     return [key for key in found if values.place(key).in_tile]
+
+
+def forget(values: Values) -> None:
+    """Clear what is kept: where a row ends early, nothing of the last one stays.
+
+    Else its registers would be taken from one row to the next.
+    """
+    for array in values.kept.values():
+        each = sc.loop_index(_CLEARING, array.size)
+        zero = Number(0, array.dtype)
+        clear = SetElement(array, each, zero)
+        values.emit(For(each, each.extent, (clear,)))
 
 
 def _materialised(values: Values, key: Key) -> Key:

@@ -371,3 +371,14 @@ def kernel_name(name: str) -> str:
     """Return a name that is no keyword and no primitive's."""
     stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
     return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"
+
+
+def only_stores(stmt: Stmt) -> bool:
+    """Tell whether ``stmt`` writes outputs and does nothing else."""
+    match stmt:
+        case Store() | StorePacket():
+            return True
+        case For(_, _, body):
+            return any(isinstance(s, Store) for s in body)
+        case _:
+            return False

@@ -104,6 +104,23 @@ def _masked(x: Any, mask: Any) -> Any:
     return xp.softmax(xp.where(mask, x * 0.125, -xp.inf), axis=-1)
 
 
+def _weighted(x: Any, weight: Any) -> Any:
+    return xp.softmax(x * weight, axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "arrays", "length"), [(_backward, 3, 32768), (_weighted, 2, 40960)]
+)
+def test_long_rows_of_halves_and_their_weights_keep_to_their_registers(
+    function: Callable[..., Any], arrays: int, length: int
+) -> None:
+    shapes = [(64, length)] * (arrays - 1) + [(length,)]
+    fused = nfuser.fuse(function, backend="interpret")
+    for kernel in fused.kernels(*(build("bfloat16", shape) for shape in shapes)):
+        assert "copy_packet" in kernel.source
+        _check(kernel)
+
+
 @pytest.mark.parametrize(
     ("function", "dtypes"),
     [

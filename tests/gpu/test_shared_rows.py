@@ -45,6 +45,11 @@ def _places(x: Any) -> Any:
     return x - x.min(axis=-1, keepdims=True), x.argmax(axis=-1), x.max(axis=-1)
 
 
+def _normal(x: Any) -> Any:
+    spread = np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+    return (x - x.mean(axis=-1, keepdims=True)) / spread
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "softmax": (_softmax, ((33, 9000),)),
     "softmax of odd rows": (_softmax, ((300, 9001),)),
@@ -67,8 +72,24 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CASES)
 def test_shared_rows(name: str, dtype: Any) -> None:
+    _check(*CASES[name], dtype)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("shape", [(33, 9000), (300, 9001), (5, 70000)])
+def test_a_mean_and_the_squares_about_it(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A thread of these blocks has the sums of one block at most.
+    monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 256)
+    monkeypatch.setattr(reduction_cuda, "SHARE_KEPT", 8)
+    _check(_normal, (shape,), np.float32)
+
+
+def _check(
+    function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], dtype: Any
+) -> None:
     cupy: Any = pytest.importorskip("cupy")
-    function, shapes = CASES[name]
     random = np.random.default_rng(1)
     arrays = [random.standard_normal(shape).astype(dtype) for shape in shapes]
     fused = nfuser.fuse(function)
