@@ -208,6 +208,7 @@ def test_rows_that_blocks_share_are_served_natively(
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "CACHE_BYTES", 0)
     x = library.array(_values(33, 9000))
     fused = nfuser.fuse(lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)))
     (kernel,) = fused.kernels(x)

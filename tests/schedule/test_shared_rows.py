@@ -28,6 +28,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduction_cuda, "SHARE_KEPT", 8)
     monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "CACHE_BYTES", 0)
 
 
 def _layer_norm(x: Any) -> Any:
