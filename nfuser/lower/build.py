@@ -13,7 +13,6 @@ from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
-from nfuser.lower.contract import contracted
 from nfuser.lower.cpu_lanes import in_streams
 from nfuser.lower.exchange import Exchange
 from nfuser.lower.join import Common, joined, side_by_side
@@ -153,8 +152,7 @@ class _Builder:
             body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
-        body = contracted(pruned(body), self.scheduled.target)
-        body = (*self.values.allocations(), *body)
+        body = (*self.values.allocations(), *pruned(body))
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
         bound = tuple(

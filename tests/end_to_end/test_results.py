@@ -75,3 +75,14 @@ def test_kept_rows_of_many_short_runs_stay_in_their_array(
         return xp.softmax(x, axis=axes)
 
     np.testing.assert_allclose(nfuser.fuse(softmax)(x), softmax(x), rtol=1e-5)
+
+
+def _below_the_largest(x: Any, w: Any) -> Any:
+    return x * w - (x * w).max(axis=-1, keepdims=True)
+
+
+def test_a_product_that_is_computed_again_is_the_same_number() -> None:
+    x, w = np.random.default_rng(0).random((2, 8, 100))
+    found = nfuser.fuse(_below_the_largest, backend="cpu")(x, w)
+    assert (found.max(axis=-1) == 0).all()
+    np.testing.assert_array_equal(found, _below_the_largest(x, w))

@@ -182,7 +182,6 @@ signbit = define("signbit", 1, FLOAT, arithmetic.signbit, boolean)
 add = define("add", 2, NUMBER, arithmetic.add)
 subtract = define("subtract", 2, NUMBER, arithmetic.subtract)
 multiply = define("multiply", 2, NUMBER, arithmetic.multiply)
-fma = define("fma", 3, FLOAT, arithmetic.fma)
 divide = define("divide", 2, FLOAT, arithmetic.divide)
 divide_near = define("divide_near", 2, FLOAT, arithmetic.divide)
 floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
@@ -236,7 +235,6 @@ __all__ = [
     "f64",
     "floor",
     "floor_divide",
-    "fma",
     "fmax",
     "fmin",
     "fmod",

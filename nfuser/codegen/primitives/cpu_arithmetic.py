@@ -14,7 +14,6 @@ from numba.core import types
 
 from nfuser.codegen.primitives import cpu_math_value as v
 from nfuser.codegen.primitives.cpu_math_value import Value, call, select
-from nfuser.codegen.primitives.cpu_target import has_fma
 
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
@@ -70,11 +69,6 @@ def subtract(_kind: Any, a: Value, b: Value) -> Value:
 def multiply(_kind: Any, a: Value, b: Value) -> Value:
     """Return a * b, wrapping."""
     return a * b
-
-
-def fma(_kind: Any, a: Value, b: Value, c: Value) -> Value:
-    """Return a * b + c for floats, rounded once where that takes no longer."""
-    return v.fma(a, b, c) if has_fma() else a * b + c
 
 
 def divide(_kind: Any, a: Value, b: Value) -> Value:

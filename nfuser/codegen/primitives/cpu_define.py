@@ -66,10 +66,7 @@ def define(name: str, arity: int, kinds: Kinds, body: TypedBody, to: Any = None)
     def binary(_typing: Any, a: Any, b: Any) -> Any:
         return typed_as((a, b))
 
-    def ternary(_typing: Any, a: Any, b: Any, c: Any) -> Any:
-        return typed_as((a, b, c))
-
-    return register(name, (unary, binary, ternary)[arity - 1])
+    return register(name, (unary, binary)[arity - 1])
 
 
 def register(name: str, rule: Callable[..., Any], **options: Any) -> Any:

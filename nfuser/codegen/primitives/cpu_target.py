@@ -38,13 +38,6 @@ def _vector_bits() -> int:
 
 
 @cache
-def has_fma() -> bool:
-    """Whether one instruction multiplies and adds: if not, the C library does."""
-    features = get_host_cpu_features()
-    return bool(features.get("fma", "sse2" not in features))
-
-
-@cache
 def has_ldexp() -> bool:
     """Whether one instruction multiplies by a power of two, in vectors as well."""
     is_used = llvm_version_info >= (22, 0, 0)
