@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import numexpr
 import numpy as np
 
 import nfuser
-from benchmarks import gelu, normal, ratio, swiglu
+from benchmarks import gelu, normal, ratio, require, swiglu
 
 ROWS = 1024
 COLUMNS = 4096
@@ -31,6 +30,7 @@ class Cpu:
         text = "y * 0.5 * (1 + tanh(0.7978845608 * (y + 0.044715 * y * y * y)))"
         expression = text.replace("y", "(x + bias)")
         names = {"x": self.x, "bias": self.bias}
+        numexpr = require("numexpr")
         return ratio(
             lambda: self.gelu(self.x, self.bias),
             lambda: numexpr.evaluate(expression, names),

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ def followed_once(postproc: Any) -> Generator[None]:
     The passes in between, which kernels need, ask for nothing but the blocks in order.
     """
     processor = postproc.PostProcessor
-    follow = processor.run
+    follow, here = processor.run, get_ident()
 
     def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-        if emit_dels or self.func_ir.is_generator:
+        if emit_dels or self.func_ir.is_generator or get_ident() != here:
             follow(self, emit_dels, extend_lifetimes)
             return
         blocks = self.func_ir.blocks

@@ -60,6 +60,8 @@ class _Assignment:
 
     def _dependencies(self, number: int, stmt: Statement) -> set[int]:
         """Return the earlier statements that must be done, by what is read and made."""
+        if self.memory.is_view(stmt) and not self._issues(stmt):
+            return set()  # nobody waits for it: what wrote that memory did so before
         root = self.memory.root
         given = {root(t) for t in st.reads(stmt)}
         made = {root(t) for t in st.writes(stmt)}

@@ -107,14 +107,15 @@ class _Widener:
     def _near(self, expr: Pointwise) -> PointOp:
         """Return the operation in the accuracy that what follows can tell from better.
 
-        The near tanh is wrong by an ulp of one, so one has to be added to it, or it is
-        an output; all others are good to a few of their own.
+        The near tanh is wrong by an ulp of one, so one has to be added to it; all
+        others are good to a few of their own.
         """
         near = NEAR.get(expr.op.name, expr.op)
+        if near is not NEAR["tanh"]:
+            return near
         users = self._fusion.users[expr.result]
-        if near is NEAR["tanh"] and not all(map(self._adds_one, users)):
-            return expr.op
-        return near
+        is_output = expr.result in self._fusion.outputs
+        return expr.op if is_output or not all(map(self._adds_one, users)) else near
 
     def _adds_one(self, user: Expr) -> bool:
         """Tell whether ``user`` adds a number of the size of one, at least about."""

@@ -111,11 +111,11 @@ class HostIrEvaluator:
         if isinstance(function, HostProgram | HostIrEvaluator):
             wanted = outs if any(out is not None for out in outs) else ()
             found = self._evaluator_of(function).run(operands, wanted)
-            return [_own(made, operands, outs) for made in found]
+            return _own_each(found, operands, outs)
         execute = getattr(function, "execute", None)
         if execute is not None:
             return execute(operands)
-        return [_own(made, operands, outs) for made in flat(function(*operands))]
+        return _own_each(flat(function(*operands)), operands, outs)
 
     def _cache_of(self, fusion: Fusion) -> FusionExecutorCache:
         def make() -> FusionExecutorCache:
@@ -142,8 +142,16 @@ class HostIrEvaluator:
         return self._inner.get(inner, make)[0]
 
 
+def _own_each(found: Sequence[Any], operands: list[Any], outs: list[Any]) -> list[Any]:
+    """Return results no two of which, nor any operand, share memory."""
+    given: list[Any] = []
+    for made in found:
+        given.append(_own(made, [*operands, *given], outs))
+    return given
+
+
 def _own(made: Any, operands: list[Any], outs: list[Any]) -> Any:
-    """Return a copy of what a function gave back of its operands' memory."""
+    """Return a copy of what a function gave back of memory that others have."""
     library = library_of(type(made))
     if library is None or any(made is out for out in outs):
         return made

@@ -31,7 +31,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, BackendError, DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 # The other libraries may warn as they like.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
@@ -363,11 +363,19 @@ def test_pinned_memory_of_torch_is_on_the_cpu() -> None:
     assert describe(torch.ones(3).pin_memory(), "x").device == CPU
 
 
+@pytest.fixture
+def first_device_again() -> Generator[None]:
+    """Leave the first device current: JAX leaves that on which it allocated last."""
+    yield
+    driver.make_current(0)
+
+
 def both_devices(make: Callable[[int], Any]) -> tuple[Any, Any]:
     return make(0), make(1)
 
 
 @pytest.mark.multigpu
+@pytest.mark.usefixtures("first_device_again")
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_second_device_while_the_first_is_current(library: Library) -> None:
     host = numbers(1000)
@@ -382,6 +390,7 @@ def test_the_second_device_while_the_first_is_current(library: Library) -> None:
 
 
 @pytest.mark.multigpu
+@pytest.mark.usefixtures("first_device_again")
 def test_an_array_over_two_devices_is_refused() -> None:
     jax = imported(Library.JAX)
     mesh = jax.make_mesh((2,), ("d",))
