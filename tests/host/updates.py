@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import random
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -184,8 +185,7 @@ def where_more_can_go_wrong() -> Callable[[Any], Any]:
     """Return what makes arrays of torch, which itself does not look what overlaps."""
     if find_spec("torch") is None:
         return _same
-    import torch
-
+    torch: Any = import_module("torch")
     return torch.from_numpy
 
 
