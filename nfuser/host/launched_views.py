@@ -83,7 +83,7 @@ def _statement(
             last = tuple(at + step * n for at, step, n in spans)
             return st.Slice(source, first, last, steps, made, launch.line)
         case _:
-            return st.Reshape(source, made, launch.line)
+            return st.Reshape(source, made, launch.line, shares=True)
 
 
 def _rest(launch: Launch, fusion: Fusion, gone: TensorView) -> list[Statement]:

@@ -152,7 +152,7 @@ class Printer:
             case st.Permute(_, order):
                 return f"permute({source}, {order})"
             case st.Reshape():
-                return f"reshape({source})"
+                return f"reshape({source})" + (" in place" if stmt.shares else "")
             case _:
                 assert_never(stmt)
 

@@ -164,11 +164,15 @@ class Permute:
 
 @node
 class Reshape:
-    """The same elements in C order; a copy where no strides can say so."""
+    """The same elements in C order; a copy where no strides can say so.
+
+    One that ``shares`` memory is an error there: what is written to it must arrive.
+    """
 
     source: TensorView
     result: TensorView
     line: SourceLine | None = None
+    shares: bool = False
 
 
 @node

@@ -16,7 +16,8 @@ import numpy as np
 import nfuser.host.rules as rules
 import nfuser.host.statements as st
 from nfuser.dtypes import as_dtype
-from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
+from nfuser.host.arrays import share_memory
 from nfuser.host.forms import forms_of
 from nfuser.host.frame import reader, shape_reader
 from nfuser.host.mesh import peers
@@ -276,9 +277,26 @@ def _viewer(stmt: st.View) -> Callable[[Frame, Any], Any]:
             )
         case st.Permute(_, order):
             return lambda f, x: f.library.permute(x, order)
-        case st.Reshape(_, result):
+        case st.Reshape(_, result, _, shares):
             shape = shape_reader(result.shape)
-            return lambda f, x: f.library.reshape(x, shape(f))
+            give = _reshaped_in_place if shares else _reshaped
+            return lambda f, x: give(f, x, shape(f))
+
+
+def _reshaped(frame: Frame, source: Any, shape: tuple[int, ...]) -> Any:
+    return frame.library.reshape(source, shape)
+
+
+def _reshaped_in_place(frame: Frame, source: Any, shape: tuple[int, ...]) -> Any:
+    made = _reshaped(frame, source, shape)
+    if prod(shape) and not share_memory(frame.library.library, made, source):
+        message = (
+            f"an alias was asked for, but no strides lay {tuple(source.shape)} out as "
+            f"{shape} where it is: a copy would be needed. Give a contiguous array, or "
+            "ask for no alias"
+        )
+        raise MutationError(message)
+    return made
 
 
 def _on_stream(stmt: st.GetStream | st.SetStream | st.Synchronize) -> Step:

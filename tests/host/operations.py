@@ -113,6 +113,20 @@ IN_PLACE: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 }
 
 
+def check_in_place(
+    name: str, give: Callable[[Any], Any], back: Callable[[Any], Any]
+) -> None:
+    """Run a program of ``IN_PLACE`` on what ``give`` makes; compare with NumPy."""
+    build, oracle = IN_PLACE[name]
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([64, 64])
+    build(hc, x)
+    hc.add_output(x)
+    array = give(SQUARE.copy())
+    nfuser.HostIrEvaluator(hc.program()).run([array])
+    np.testing.assert_allclose(back(array), oracle(SQUARE), rtol=1e-4, atol=1e-4)
+
+
 def evaluator(build: Callable[..., Any]) -> nfuser.HostIrEvaluator:
     """Return what runs an operation on two matrices."""
     hc = nfuser.HostIrContainer()

@@ -6,34 +6,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 
 import nfuser
-from tests.host.operations import IN_PLACE, SQUARE, X
-
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
-
-
-def _given(library: str, array: Any) -> Any:
-    if library == "numpy":
-        return array
-    return pytest.importorskip("torch").from_numpy(array)
+from tests.host.libraries import LIBRARIES, array_of
+from tests.host.operations import IN_PLACE, SQUARE, X, check_in_place
 
 
 @LIBRARIES
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_nothing_reads_what_it_has_overwritten(name: str, library: str) -> None:
-    build, oracle = IN_PLACE[name]
-    hc = nfuser.HostIrContainer()
-    x = hc.define_tensor([64, 64])
-    build(hc, x)
-    hc.add_output(x)
-    array = SQUARE.copy()
-    nfuser.HostIrEvaluator(hc.program()).run([_given(library, array)])
-    np.testing.assert_allclose(array, oracle(SQUARE), rtol=1e-4, atol=1e-4)
+    check_in_place(name, partial(array_of, library), np.asarray)
 
 
 @LIBRARIES
@@ -43,7 +29,7 @@ def test_inputs_may_overlap_each_other(library: str) -> None:
     hc.matmul(x, x, out=out)
     hc.add_output(out)
     whole = np.concatenate([SQUARE, SQUARE])
-    given = _given(library, whole)
+    given = array_of(library, whole)
     nfuser.HostIrEvaluator(hc.program()).run([given[:64], given[32:96]])
     np.testing.assert_allclose(whole[32:96], SQUARE @ SQUARE, rtol=1e-4, atol=1e-4)
 

@@ -13,13 +13,13 @@ import pytest
 
 import nfuser
 import nfuser.host.statements as st
+from tests.host.libraries import LIBRARIES, array_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser import HostIrContainer
 
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
 X = np.arange(48, dtype=np.float32).reshape(4, 12)
 VIEWS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "turned": (
@@ -40,12 +40,6 @@ VIEWS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     ),
     "set": (lambda f, x: f.ops.set(x), lambda x: x),
 }
-
-
-def _given(library: str, array: Any) -> Any:
-    if library == "numpy":
-        return array
-    return pytest.importorskip("torch").from_numpy(array)
 
 
 def _launches(program: nfuser.HostProgram) -> list[st.Launch]:
@@ -69,10 +63,28 @@ def test_no_kernel_computes_a_view(name: str, library: str) -> None:
     program = hc.program()
     assert not _launches(program)
     array = X.copy()
-    (made,) = nfuser.HostIrEvaluator(program).run([_given(library, array)])
+    (made,) = nfuser.HostIrEvaluator(program).run([array_of(library, array)])
     np.testing.assert_array_equal(np.asarray(made), oracle(X), strict=True)
     assert np.shares_memory(np.asarray(made), array)
     np.testing.assert_array_equal(array, X)
+
+
+@LIBRARIES
+def test_a_view_that_would_be_a_copy_is_refused(library: str) -> None:
+    fd = _defined(lambda fd, x: fd.add_output(fd.ops.reshape(x, [48])))
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([4, 12])
+    flat = hc.launch(fd, x)
+    hc.alias(flat, x)
+    hc.binary("add", flat, 1.0, out=flat)
+    hc.add_output(flat)
+    ready = nfuser.HostIrEvaluator(hc.program())
+    lies, turned = X.copy(), np.ascontiguousarray(X.T)
+    ready.run([array_of(library, lies)])
+    np.testing.assert_array_equal(lies, X + 1)
+    with pytest.raises(nfuser.errors.HostError, match="no strides lay"):
+        ready.run([array_of(library, turned).T])
+    np.testing.assert_array_equal(turned, X.T)
 
 
 def test_what_is_computed_is_launched_without_the_view() -> None:

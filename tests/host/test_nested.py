@@ -15,15 +15,9 @@ import nfuser
 from nfuser.errors import ArgumentError, HostError
 from nfuser.host.insert_frees import insert_frees
 from nfuser.host.lower_streams import lower_streams
+from tests.host.libraries import LIBRARIES, array_of
 
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
-
-
-def _given(library: str, array: Any) -> Any:
-    if library == "numpy":
-        return array
-    return pytest.importorskip("torch").from_numpy(array)
 
 
 def _power_sum() -> nfuser.HostProgram:
@@ -71,7 +65,7 @@ def test_loops_and_streams_run_inside_another_program(
     for given in (programs, evaluators):
         evaluator = nfuser.HostIrEvaluator(_outer(*given), cache=cache)
         for _ in range(3):
-            (made,) = evaluator.run([_given(library, X)])
+            (made,) = evaluator.run([array_of(library, X)])
             np.testing.assert_allclose(np.asarray(made), want, rtol=1e-5)
 
 

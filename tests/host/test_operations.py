@@ -19,6 +19,7 @@ from nfuser.errors import (
     MutationError,
     ShapeError,
 )
+from tests.host.libraries import LIBRARIES, array_of
 from tests.host.operations import OPERATIONS, X, Y, evaluator, into_a_buffer, strided
 
 if TYPE_CHECKING:
@@ -102,24 +103,15 @@ def test_torch_gives_the_same(name: str) -> None:
     np.testing.assert_allclose(out.numpy(), want, rtol=1e-6, strict=True)
 
 
-LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
-
-
-def _given(library: str, array: Any) -> Any:
-    if library == "numpy":
-        return array
-    return pytest.importorskip("torch").from_numpy(array)
-
-
 @LIBRARIES
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_writes_the_buffer_that_it_names(name: str, library: str) -> None:
     build, oracle = OPERATIONS[name]
     want = np.asarray(oracle(X, Y))
     ready = into_a_buffer(build, want)
-    x, y = (_given(library, array.copy()) for array in (X, Y))
+    x, y = (array_of(library, array.copy()) for array in (X, Y))
     for out in (np.empty_like(want), strided(want)):
-        copied, buffer = _given(library, np.empty_like(X)), _given(library, out)
+        copied, buffer = array_of(library, np.empty_like(X)), array_of(library, out)
         assert ready.run([x, y, copied, buffer])[0] is buffer
         np.testing.assert_array_equal(copied, X)
         np.testing.assert_allclose(out, want, rtol=1e-6, strict=True)
@@ -131,10 +123,10 @@ def test_a_buffer_of_another_size_is_left_alone(name: str, library: str) -> None
     build, oracle = OPERATIONS[name]
     want = np.asarray(oracle(X, Y))
     ready = into_a_buffer(build, want)
-    x, y, copied = (_given(library, array.copy()) for array in (X, Y, X))
+    x, y, copied = (array_of(library, array.copy()) for array in (X, Y, X))
     large = np.full([n + 1 for n in want.shape], 1, want.dtype)
     with pytest.raises(HostError, match="shape") as caught:
-        ready.run([x, y, copied, _given(library, large)])
+        ready.run([x, y, copied, array_of(library, large)])
     assert "operations.py" in str(caught.value)
     assert (large == 1).all()
 
