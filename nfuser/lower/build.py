@@ -14,7 +14,6 @@ from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.cpu_lanes import in_streams
-from nfuser.lower.exchange import Exchange
 from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import (
     computed_everywhere,
@@ -92,11 +91,11 @@ class _Builder:
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
-        self.exchange = Exchange(self.combiner)
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
         self.before: list[Stmt] = []  # the first of the rows that a block takes
+        self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.shared_bytes = 0
         self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
         self.meeting = 0  # where among statements threads begin to meet, most lately
@@ -232,13 +231,10 @@ class _Builder:
                 values.kept[key] = values.array(key[0].dtype.compute, size)
         if heuristic.is_shared:
             forget(values)
-            # The mean of a part may neither be stored nor be in what is kept.
-            keeps_means = any(self.depths[tensor] for tensor, _ in values.kept)
-            if not (keeps_means or self._full_outputs(1)):
-                self.space = self.exchange.delay(self.space)
         for level in range(self.levels):
             self._fold_level(level, heuristic)
-        values.emit_all(self.exchange.copies)
+        # Copies hold up what blocks send each other: they begin after the last of it.
+        values.emit_all(self.ahead)
         if heuristic.is_persistent or not heuristic.is_split:
             self._tile(self.levels, {})
             self._store_rows()
@@ -246,14 +242,12 @@ class _Builder:
     def _fold_level(self, level: int, heuristic: ReductionHeuristic) -> None:
         combiner = self.combiner
         reduces = [r for r, at in self.space.levels.items() if at == level]
-        folded = (*self.exchange.rests(level), *reduces)
-        states = {r: combiner.begin(r) for r in folded}
+        states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
         self.meeting = len(self.values.row.stmts)
         combiner.combine(states)
         if heuristic.is_shared:
-            self.exchange.meet(level, states)
-            return
+            combiner.exchange(states)
         if heuristic.is_persistent or not heuristic.is_split:
             for reduce in reduces:
                 combiner.publish(reduce, states[reduce])
@@ -321,7 +315,13 @@ class _Builder:
         body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
         if ahead := self._prefetch(early):
-            body, early = self._ahead(ahead, body), ()
+            self.before.extend(self._in_steps(ahead.first))
+            values.emit(AwaitCopies())
+            # Taken step by step, copies need no registers until their turn.
+            body = (*ahead.taken, *body)
+            self.ahead = self._if_another_turn(self._in_steps(ahead.following))
+            self.shared_bytes = ahead.shared_bytes
+            early = ()
         if values.landed and early:
             values.emit_all(self._in_steps(early))
             values.emit(AwaitCopies())
@@ -397,19 +397,10 @@ class _Builder:
         turn = self._turn()
         return prefetch(self.values, loads, turn) if turn and loads else None
 
-    def _ahead(self, loads: Prefetch, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Copy rows ahead; return the step that takes its packets and runs ``body``.
-
-        Taken step by step, copies need no registers until their turn.
-        """
+    def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         turn = self._turn()
         assert turn is not None
-        self.before.extend(self._in_steps(loads.first))
-        self.values.emit(AwaitCopies())
-        has_next = sc.less(turn.index + 1, turn.stop)
-        self.exchange.begin_later(self._in_steps(loads.following), has_next)
-        self.shared_bytes = loads.shared_bytes
-        return (*loads.taken, *body)
+        return guarded(sc.less(turn.index + 1, turn.stop), body)
 
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.

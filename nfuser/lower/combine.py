@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.lower import fold
-from nfuser.lower.deviations import part_count
 from nfuser.lower.kernel_ir import (
     Array,
     Barrier,
@@ -20,7 +19,6 @@ from nfuser.lower.kernel_ir import (
     Let,
     Load,
     Memory,
-    Number,
     Post,
     Publish,
     Receive,
@@ -40,7 +38,6 @@ from nfuser.schedule.scheduled import ReductionHeuristic
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.deviations import Deviations
     from nfuser.lower.values import Values
 
 WARP = 32
@@ -264,65 +261,15 @@ class Combiner:
             self.values.emit(Barrier())
         return self._is_last()
 
-    def send(self, states: dict[Reduce, fold.State]) -> None:
-        """Give the other blocks of the row what this one has folded.
+    def exchange(self, states: dict[Reduce, fold.State]) -> None:
+        """Let ``states`` hold what all blocks of the row have folded, in each block.
 
         The words travel in boxes that are filled once in a launch: who finds one full
         has its contents, with no fence, and none is emptied that is still to be read.
         """
         self._share_parts(states)
-
-    def receive(self, states: dict[Reduce, fold.State]) -> None:
-        """Let ``states`` hold what all blocks of the row have sent."""
         for reduce, state in states.items():
             self.join_parts(reduce, state)
-
-    def receive_deviations(
-        self, found: Deviations, total: fold.State, squares: fold.State
-    ) -> None:
-        """Let states hold what all blocks have sent: a sum, and squares about a mean.
-
-        Blocks sent squares of distances from the means of their own parts.
-        """
-        values = self.values
-        block, dtype = self.fold_index, total[0].dtype
-        has_part = sc.less(block, self._splits())
-        own, rest, around = (values.let(Number(0, dtype)) for _ in range(3))
-        sent = ((found.total, own), (found.rest, rest), (found.squares, around))
-        with values.block() as body:
-            at = self._part(block)
-            for reduce, var in sent:
-                ((boxes, first),) = self._parts[reduce]
-                values.emit(Let(var, Receive(boxes, first + at, dtype)))
-        values.emit_all(guarded(has_part, tuple(body)))
-        self.assign(total, [own])
-        self._has_met = True
-        self.combine({found.total: total})
-
-        def two(op: str, a: Value, b: Value) -> Value:
-            return values.let(Call(op, (a, b), dtype))
-
-        with values.block() as body:
-            count = part_count(values.scheduled, block)
-            mean = self.quotient(total[0], found.count)
-            gap = two("subtract", self.quotient(own, count), mean)
-            grown = two("multiply", IndexValue(count, dtype), gap)
-            grown = two("add", two("add", grown, rest), rest)
-            values.emit(Let(around, two("add", around, two("multiply", gap, grown))))
-        values.emit_all(guarded(has_part, tuple(body)))
-        self.assign(squares, [around])
-        self.combine({found.squares: squares})
-        self._has_met = False
-
-    def quotient(self, value: Value, count: Scalar) -> Value:
-        """Return ``value`` over ``count``, or over 1 if that is 0."""
-        number = IndexValue(sc.maximum(count, 1), value.dtype)
-        return self.values.let(Call("divide", (value, number), value.dtype))
-
-    @property
-    def own_count(self) -> Scalar:
-        """How many elements of a row this block has."""
-        return part_count(self.values.scheduled, self._index[Binding.BLOCK_Y])
 
     def _share_parts(self, states: dict[Reduce, fold.State]) -> None:
         values = self.values

@@ -73,11 +73,10 @@ class Call:
 
     def check(self, scheduled: Scheduled) -> None:
         """Lower, print and interpret ``scheduled``; compare with NumPy."""
-        for got, want in zip(self.run(scheduled), self.expected, strict=True):
+        for got, want in zip(self._run(scheduled), self.expected, strict=True):
             np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
-    def run(self, scheduled: Scheduled) -> list[Array]:
-        """Return what the interpreter gives."""
+    def _run(self, scheduled: Scheduled) -> list[Array]:
         source = print_cuda(lower(scheduled))
         inputs = tuple(a.result for a in self.fusion.arguments)
         segment = Segment(self.fusion, inputs, self.scheduler)
