@@ -39,6 +39,7 @@ from nfuser.lower.kernel_ir import (
     Var,
 )
 from nfuser.lower.parameters import computed_from, is_host
+from nfuser.lower.walk import every
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class Printer:
         """Name the indices of ``stmt`` that are worth it."""
         lines: list[str] = []
         hoists = self.hoists_guarded and isinstance(stmt, For)
-        for index in _indices_of(stmt, guarded=hoists):
+        for index in [*_computed(stmt), *_indices_of(stmt, guarded=hoists)]:
             for x in _worth_naming(index, self._repeats):
                 if x in self._named or not self._is_known(x):
                     continue
@@ -364,8 +365,17 @@ def _only_lets(body: tuple[Stmt, ...]) -> bool:
     )
 
 
+def _computed(stmt: Stmt) -> list[Scalar]:
+    """Return what the value of ``stmt`` is computed from besides arrays."""
+    if not isinstance(stmt, Let):
+        return []
+    return [x.scalar for x in every([stmt.value]) if isinstance(x, IndexValue)]
+
+
 def _own_indices(stmt: Stmt) -> list[Scalar]:
-    return [] if isinstance(stmt, (For, If)) else _indices_of(stmt)
+    if isinstance(stmt, For):
+        return [stmt.stop]
+    return [] if isinstance(stmt, If) else [*_computed(stmt), *_indices_of(stmt)]
 
 
 def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
@@ -376,13 +386,25 @@ def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
 
 
 def _repeated_indices(body: tuple[Stmt, ...]) -> set[Scalar]:
+    """Return whole indices, and bounds in them, that stand in several places."""
     counts: Counter[Scalar] = Counter()
-    _walk(body, lambda s: counts.update(_own_indices(s)))
-    return {x for x, n in counts.items() if n > 1 and isinstance(x, sc.Poly)}
+
+    def count(stmt: Stmt) -> None:
+        for index in _own_indices(stmt):
+            if isinstance(index, sc.Poly):
+                counts[index] += 1
+            counts.update(x for x in scalar_walk.every([index]) if _is_bound(x))
+
+    _walk(body, count)
+    return {x for x, n in counts.items() if n > 1}
+
+
+def _is_bound(x: Scalar) -> bool:
+    return isinstance(x, Binary) and x.op in (Op.MIN, Op.MAX)
 
 
 def _worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
-    """Return quotients and remainders in ``index``, and itself where it repeats."""
+    """Return quotients and remainders in ``index``, and what of it repeats."""
     found = [
         x
         for x in toposort([index], computed_from)
@@ -393,4 +415,5 @@ def _worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
     ]
     # A remainder is printed in terms of its quotient, if that has a name.
     found.sort(key=lambda x: x.op is Op.MOD)
-    return [*found, *([index] if index in repeats else [])]
+    parts = toposort([index], computed_from)
+    return [*found, *(x for x in parts if x in repeats and not is_host(x))]
