@@ -86,7 +86,7 @@ def test_damaged_entries_are_made_anew(harm: str) -> None:
     assert store is not None
     (key,) = store.keys()
     if harm == "cut":
-        path = next(p for p in store.folder.rglob("*") if p.is_file())
+        path = next(store.folder.rglob("*.nfk"))
         path.write_bytes(path.read_bytes()[:-1])
     else:
         entry = store.read(key)
