@@ -134,7 +134,7 @@ def test_named_fusions_are_cut_in_order(name: str) -> None:
 def test_the_reasons_for_a_cut_are_data() -> None:
     segmented = segment(_fusion(lambda x: np.exp(x).sum(1).sum(), X), find_scheduler)
     (cut,) = segmented.cuts
-    assert isinstance(segmented.fusion.definition[cut.producer], Reduce)
+    assert isinstance(segmented.fusion.definition[cut.tensor], Reduce)
     assert {type(r) for r in cut.reasons} == {Rejection}
     assert [r.scheduler for r in cut.reasons] == [
         "pointwise",
