@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import nfuser.frontend.traffic as traffic
@@ -145,10 +146,10 @@ class _Explainer:
             return Reason(rejection.reason)
         return Reason(rejection.reason, _operation(definition[rejection.tensor]))
 
-    # -- results -------------------------------------------------------------
+    # -- notes ---------------------------------------------------------------
 
     def _notes(self, aliases: Mapping[int, int]) -> tuple[str, ...]:
-        notes: list[str] = []
+        notes = self._apart()
         for number, tensor in enumerate(self.traced.outputs):
             what = f"result {number}" if len(self.traced.outputs) > 1 else "the result"
             if number in aliases:
@@ -157,6 +158,18 @@ class _Explainer:
             elif whole := self._returned(tensor):
                 notes.append(f"{what} is a copy of {whole}: it shares no memory")
         return tuple(notes)
+
+    def _apart(self) -> list[str]:
+        """Say of which pieces there is nothing to be explained."""
+        pieces = [
+            {t for t in s.fusion.definition if t.ndim} for s in self.segmented.segments
+        ]
+        held = Counter(t for piece in pieces for t in piece)
+        return [
+            f"piece {k} has nothing in common with the others"
+            for k, piece in enumerate(pieces)
+            if len(pieces) > 1 and all(held[t] == 1 for t in piece)
+        ]
 
     def _returned(self, tensor: TensorView) -> str | None:
         """Return of what argument, or part of one, an output is but a copy."""

@@ -87,7 +87,7 @@ class Explanation:
 
     ``unfused`` is what ``operations`` move, each by itself: its operands read, its
     result written. Caches are left out of account, for both. ``notes`` are on results
-    that are no new values.
+    that are no new values, and on pieces that share nothing with others.
     """
 
     name: str

@@ -101,6 +101,14 @@ def test_what_is_computed_twice_is_said() -> None:
     assert told.fused == Traffic(160, 36)
 
 
+def test_what_has_nothing_in_common_is_not_cut() -> None:
+    told = nfuser.fuse(lambda x, y: (x + 1, y.sum())).explain(X, X)
+    assert (told.kernels, told.cuts) == (2, ())
+    assert told.notes == tuple(
+        f"piece {k} has nothing in common with the others" for k in range(2)
+    )
+
+
 def test_a_product_is_no_kernel() -> None:
     fused = nfuser.fuse(layer)
     told = fused.explain(X, X[:3])
