@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.check import check
     from nfuser.frontend.definition import FusionDefinition
     from nfuser.frontend.definition_types import DataType
+    from nfuser.frontend.explanation import Explanation
     from nfuser.frontend.graph import capture
     from nfuser.frontend.spec import Spec
     from nfuser.frontend.stages import Compiled, Lowered
@@ -28,6 +29,7 @@ from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 __all__ = [
     "Compiled",
     "DataType",
+    "Explanation",
     "Fused",
     "FusionDefinition",
     "FusionExecutorCache",
@@ -48,6 +50,7 @@ __all__ = [
 _ON_FIRST_USE = {
     "Compiled": "nfuser.frontend.stages",
     "DataType": "nfuser.frontend.definition_types",
+    "Explanation": "nfuser.frontend.explanation",
     "FusionDefinition": "nfuser.frontend.definition",
     "FusionExecutorCache": "nfuser.runtime.executor_cache",
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",

@@ -33,6 +33,7 @@ STAGES = (
     "source",
     "host",
     "launch",
+    "explain",
 )
 DUMPS = frozenset({*STAGES, *(f"rewrite.{name}" for name in REWRITES)})
 

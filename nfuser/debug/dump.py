@@ -6,8 +6,12 @@ from __future__ import annotations
 import sys
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nfuser.config as config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _numbers = count()
 
@@ -16,6 +20,12 @@ def wants(stage: str) -> bool:
     """Tell whether ``stage`` (or ``stage.pass``, one of all passes) is to be dumped."""
     wanted = config.current().dump
     return bool(wanted) and not wanted.isdisjoint({stage, stage.partition(".")[0]})
+
+
+def dump_lazily(stage: str, text: Callable[[], str]) -> None:
+    """Dump what ``text`` gives if ``stage`` is wanted."""
+    if wants(stage):
+        dump(stage, text())
 
 
 def dump(stage: str, text: str) -> None:

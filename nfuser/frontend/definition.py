@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.dtypes import DType
+    from nfuser.frontend.explanation import Explanation
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.counters import CacheInfo
 
@@ -232,6 +233,16 @@ class FusionDefinition:
         with self._at_own_lines(inputs):
             plan = self._complete().plan(inputs, self._counters)
         return [KernelView(launch) for launch in plan.program.launches]
+
+    def explain(self, inputs: Sequence[Any] = ()) -> Explanation:
+        """Say how a call is fused, as ``explain`` of a fused function does."""
+        with self._at_own_lines(inputs):
+            runner = self._complete()
+            if self._shares:
+                with self._lock:
+                    self._draft.write()
+                    runner = self._built()
+            return runner.explain(inputs, self._counters)
 
     @contextmanager
     def _at_own_lines(self, inputs: Sequence[Any]) -> Generator[None]:

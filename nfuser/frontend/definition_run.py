@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.debug.dump import dump_lazily
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_alias import check_aliases, write_aliases
 from nfuser.frontend.definition_inputs import TensorInput
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
     from nfuser.device.descriptor import Descriptor
     from nfuser.frontend.definition_draft import Requirement
     from nfuser.frontend.definition_inputs import Input
+    from nfuser.frontend.explanation import Explanation
     from nfuser.ir.fusion import Fusion
     from nfuser.ops import ScalarFits
     from nfuser.runtime.counters import Counters
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+
+    Asked = tuple[Place, dict[int, Descriptor], dict[int, int]]
 
 
 class Runner:
@@ -96,6 +100,16 @@ class Runner:
         call = self._call(inputs)
         return self._plans.get(call.key, lambda: self._made(call, counters))[0]
 
+    def explain(self, inputs: Sequence[Any], counters: Counters) -> Explanation:
+        """Explain a call with ``inputs``."""
+        return self._explained(self._asked(self._call(inputs)), counters)
+
+    def _explained(self, asked: Asked, counters: Counters) -> Explanation:
+        from nfuser.frontend.explain import explain  # noqa: PLC0415 (few ask for it)
+
+        names = {slot: defined.name for slot, defined in enumerate(self._inputs)}
+        return explain(self._cache, self.fusion, *asked, counters, names, self._aliases)
+
     # -- one call ------------------------------------------------------------
 
     def _call(self, inputs: Sequence[Any]) -> Call:
@@ -124,7 +138,8 @@ class Runner:
     def _name(self, slot: int) -> str:
         return f"input {slot} ({self._inputs[slot].name})"
 
-    def _made(self, call: Call, counters: Counters) -> Plan:
+    def _asked(self, call: Call) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
+        """Return where a call runs, and what its arrays and its integers are."""
         described = describe_call(call, self._name)
         for slot, d in described.items():
             defined = self._inputs[slot]
@@ -133,11 +148,18 @@ class Runner:
         place = self._place(described)
         shapes = {slot: d.shape for slot, d in described.items()}
         self._check(symbols_of(shapes, call.numbers))
+        integers = {s: n for s, n in call.numbers.items() if type(n) is int}
+        return place, described, integers
+
+    def _made(self, call: Call, counters: Counters) -> Plan:
+        asked = self._asked(call)
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
-        integers = {s: n for s, n in call.numbers.items() if type(n) is int}
-        plan = self._cache.plan(place, described, integers, counters, self.fusion)
-        check_aliases(self._aliases, plan, described, self._name)
+        known = counters.counts["concretizations"]
+        plan = self._cache.plan(*asked, counters, self.fusion)
+        check_aliases(self._aliases, plan, asked[1], self._name)
+        if counters.counts["concretizations"] > known:
+            dump_lazily("explain", lambda: str(self._explained(asked, counters)))
         return plan
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:

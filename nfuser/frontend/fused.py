@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.debug.dump import dump_lazily
 from nfuser.device.descriptor import describe
 from nfuser.errors import ArgumentError, NfuserError
 from nfuser.frontend.argument_names import unknown_keyword
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from nfuser.device.descriptor import Descriptor
     from nfuser.device.native.state import State
     from nfuser.frontend.bound import Bound
+    from nfuser.frontend.explanation import Explanation
     from nfuser.frontend.graph import GraphedCall
     from nfuser.frontend.plan_table import Entry
     from nfuser.frontend.ready import Ready
@@ -202,15 +204,25 @@ class Fused(Generic[P, R]):
             ready, arrays, _ = self._plans.find(arguments, args, kwargs)
             if ready is not None:
                 return ready, arrays
-            described = Described(arguments, self._function)
-            call = (arguments, described, args, kwargs)
-            found = self._variants.find(*call)
-            if found is None:
-                self._discard(self._plans.drop_dead())
-                found = self._variants.trace(*call, self._counters)
+            found, described = self._traced(arguments, args, kwargs)
+            known = self._counters.counts["concretizations"]
             ready = self._ready(*found, described)
+            if self._counters.counts["concretizations"] > known:
+                dump_lazily("explain", lambda: str(self._explained(*found, described)))
             self._discard(self._plans.add(arguments.key, ready))
             return ready, found[1]
+
+    def _traced(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Variant, tuple[Any, ...]], Described]:
+        """Return the trace that serves a call, with what it captures; and the call."""
+        described = Described(arguments, self._function)
+        call = (arguments, described, args, kwargs)
+        found = self._variants.find(*call)
+        if found is None:
+            self._discard(self._plans.drop_dead())
+            found = self._variants.trace(*call, self._counters)
+        return found, described
 
     def _ready(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
@@ -257,16 +269,11 @@ class Fused(Generic[P, R]):
             given, named = self._normalised(given, named)
         arguments = Arguments(given, named, self._function)
         with self._lock:
-            described = Described(arguments, self._function)
-            call = (arguments, described, given, named)
-            found = self._variants.find(*call) or self._variants.trace(
-                *call, self._counters
-            )
-            asked = self._asked(*found, described)
-            variant = found[0]
-            sources = variant.cache.sources(
+            (variant, captured), described = self._traced(arguments, given, named)
+            asked = self._asked(variant, captured, described)
+            sources = variant.cache.outline(
                 *asked, self._counters, variant.trace.fusion
-            )
+            ).sources
 
         def prepare() -> None:
             self._prepare(arguments, given, named)
@@ -301,6 +308,44 @@ class Fused(Generic[P, R]):
             KernelView(launch)
             for launch in self._plan_of(args, kwargs).program.launches
         ]
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Say how a call is fused: its kernels, the bytes they move, why they are so.
+
+        Arguments are as in a call; ``nfuser.Spec`` may stand for an array. Nothing is
+        compiled, and nothing runs. A notebook shows the result as a table.
+
+        >>> import numpy as np
+        >>> means = fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
+        >>> told = means.explain(np.ones((100, 8)))
+        >>> told.operations, told.kernels, told.fused.reads, told.unfused.reads
+        (4, 2, 12800, 20800)
+        >>> for cut in told.cuts:
+        ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
+        sum it reduces other axes than the rest
+        """
+        try:
+            given, named = with_arrays((args, kwargs))
+            if named:
+                given, named = self._normalised(given, named)
+            arguments = Arguments(given, named, self._function)
+            with self._lock:
+                found, described = self._traced(arguments, given, named)
+                return self._explained(*found, described)
+        except NfuserError as error:
+            name_call(error)
+            raise
+
+    def _explained(
+        self, variant: Variant, arrays: tuple[Any, ...], described: Described
+    ) -> Explanation:
+        from nfuser.frontend.explain import explain  # noqa: PLC0415 (few ask for it)
+
+        asked = self._asked(variant, arrays, described)
+        captured = variant.trace.captured.arrays
+        names = {**described.names, **{a.slot: a.origin.name for a in captured}}
+        fusion, counters = variant.trace.fusion, self._counters
+        return explain(variant.cache, fusion, *asked, counters, names)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
         if kwargs:

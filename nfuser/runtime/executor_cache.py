@@ -26,6 +26,7 @@ from nfuser.debug import dump, timing
 from nfuser.device.descriptor import Descriptor, describe
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
@@ -67,6 +68,19 @@ if TYPE_CHECKING:
 
 Ready: TypeAlias = "Mapping[int, tuple[Any, Descriptor]]"
 NOTHING_READY: Ready = MappingProxyType({})
+
+
+@node
+class Outline:
+    """What is known of a call before any of its kernels is compiled.
+
+    ``heuristics`` and ``sources`` are those of the pieces that kernels run, in order.
+    """
+
+    concretization: Concretization
+    facts: Facts
+    heuristics: tuple[Heuristic, ...]
+    sources: tuple[Source, ...]
 
 
 class FusionExecutorCache:
@@ -169,18 +183,28 @@ class FusionExecutorCache:
         plan = self.plan(place, described, integers, self._counters, outputs=outputs)
         return plan, numbers
 
-    def sources(
+    def outline(
         self,
         place: Place,
         arrays: Mapping[int, Descriptor],
         integers: Mapping[int, int],
         counters: Counters,
         fusion: Fusion | None = None,
-    ) -> tuple[Source, ...]:
-        """Return the kernels of the plan that ``plan`` would give, not compiled."""
+    ) -> Outline:
+        """Return what the plan that ``plan`` would give is made of, not compiled."""
         found, facts, _ = self._found(place, arrays, integers, counters, fusion)
         heuristics = heuristics_for(found.segmented, facts)
-        return sources_for(found.segmented, heuristics, place)
+        sources = sources_for(found.segmented, heuristics, place)
+        return Outline(found, facts, heuristics, sources)
+
+    def alike(self, fusion: Fusion) -> FusionExecutorCache:
+        """Return a new cache for ``fusion`` that treats it as this one does its own."""
+        return FusionExecutorCache(
+            fusion,
+            backend=self._backend,
+            resize=self._resize,
+            should_merge=self._should_merge,
+        )
 
     def _found(
         self,

@@ -46,9 +46,9 @@ class Beside:
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take what falls into a few parts alike, each with a space of its own."""
         if fusion.reductions or fusion.scans:
-            return Rejection(self.name, "it reduces or scans")
+            return Rejection(self.name, "it reduces or scans", is_other=True)
         if not 1 < len(set(fusion.outputs)) <= MOST_PARTS:
-            return Rejection(self.name, "it has one result, or too many")
+            return Rejection(self.name, "it has one result, or too many", is_other=True)
         if len(fusion.exprs) > MOST_EXPRS:
             return Rejection(self.name, "it is too long to share a kernel")
         found = parts(fusion)

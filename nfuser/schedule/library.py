@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import VIEWS, Argument, Remap, Slice, results
+from nfuser.ir.expr import VIEWS, Argument, Remap, Slice
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
 from nfuser.segment import Rejection
@@ -29,7 +29,7 @@ class Product:
         for expr in fusion.exprs:
             if expr is not product and not _is_read_in_place(expr):
                 reason = "the library computes the product, and nothing else"
-                return Rejection(self.name, reason, results(expr)[0])
+                return Rejection(self.name, reason, product.result)
         if fusion.outputs != (product.result,):
             reason = "the library stores the product, and nothing else"
             return Rejection(self.name, reason, product.result)

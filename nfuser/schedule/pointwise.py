@@ -57,9 +57,11 @@ class Pointwise:
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take everything that has one space and no reduction."""
         if fusion.reductions:
-            return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+            first = fusion.reductions[0].result
+            return Rejection(self.name, "it reduces", first, is_other=True)
         if fusion.scans:
-            return Rejection(self.name, "it scans", fusion.scans[0].result)
+            first = fusion.scans[0].result
+            return Rejection(self.name, "it scans", first, is_other=True)
         found = find_space(fusion)
         if isinstance(found, Mismatch):
             return Rejection(self.name, found.reason, found.tensor)

@@ -46,7 +46,7 @@ class Reduction:
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take what reduces, all reductions over the same loops."""
         if not fusion.reductions:
-            return Rejection(self.name, "it does not reduce")
+            return Rejection(self.name, "it does not reduce", is_other=True)
         if fusion.scans:
             return Rejection(self.name, "it scans too", fusion.scans[0].result)
         found = find_space(fusion)

@@ -50,7 +50,7 @@ class Scans:
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take what scans along one axis, and reads nothing scanned elsewhere."""
         if not fusion.scans:
-            return Rejection(self.name, "it does not scan")
+            return Rejection(self.name, "it does not scan", is_other=True)
         if fusion.reductions:
             return Rejection(self.name, "it reduces", fusion.reductions[0].result)
         space = find_space(fusion)

@@ -7,6 +7,7 @@ through a third.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,13 +27,13 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.segment.segmented import Cut, Segment, Segmented
+from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.segmented import FindScheduler, Rejection
+    from nfuser.segment.segmented import FindScheduler
 
 ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 CHEAP = 8  # expressions that are rather computed twice than stored and read
@@ -127,7 +128,7 @@ class _Cutter:
                     continue
                 if first in apart[second] or second in apart[first]:
                     continue
-                self._try(first, second, None)
+                self._try(first, second)
                 if not second.exprs:
                     reads[first] |= reads[second]
                     apart = self._apart([g for g in groups if g.exprs])
@@ -145,22 +146,38 @@ class _Cutter:
     def _reads(self, group: _Group) -> set[TensorView]:
         return {t for e in group.exprs for t in sources(e) if t.ndim}
 
-    def _try(self, first: _Group, second: _Group, tensor: TensorView | None) -> None:
+    def _try(
+        self, first: _Group, second: _Group, tensor: TensorView | None = None
+    ) -> None:
+        """Merge two groups; ``tensor`` is what the second reads of the first, if so."""
         if first is second:
             return
         if self.should_merge and not self.should_merge(first.exprs, second.exprs):
+            self._refuse(first, second, tensor, _ASKED)
             return
         if self._has_detour(first, second):
+            self._refuse(first, second, tensor, _BETWEEN)
             return
         exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
         found = self.find(self._fusion_of(exprs))
         if isinstance(found, tuple):
-            if tensor is not None:
-                self.cuts[tensor] = found
+            self._refuse(first, second, tensor, *found)
             return
         first.exprs, second.exprs = exprs, []
         for expr in exprs:
             self.group_of[expr] = first
+
+    def _refuse(
+        self,
+        first: _Group,
+        second: _Group,
+        tensor: TensorView | None,
+        *reasons: Rejection,
+    ) -> None:
+        """Keep the first reasons for what two groups have in common."""
+        both = self._reads(first) & self._reads(second)
+        for shared in both if tensor is None else (tensor,):
+            self.cuts.setdefault(shared, reasons)
 
     def _has_detour(self, first: _Group, second: _Group) -> bool:
         """Tell whether a path between the two leads through a third.
@@ -256,8 +273,9 @@ class _Cutter:
             segments.extend(reversed(pieces))
             wanted.update(t for piece in pieces for t in piece.inputs)
         segments.reverse()
-        stored = {t for s in segments for t in s.inputs}
-        cuts = tuple(Cut(t, r) for t, r in self.cuts.items() if t in stored)
+        held = Counter(t for s in segments for t in s.fusion.definition)
+        shared = [t for t in self.fusion.definition if t in self.cuts and held[t] > 1]
+        cuts = tuple(Cut(t, self.cuts[t]) for t in shared)
         return Segmented(self.fusion, tuple(_numbered(segments)), cuts)
 
     def _in_order(self, groups: list[_Group]) -> list[_Group]:
@@ -304,7 +322,7 @@ class _Cutter:
             message = "a group of a segmentation has no scheduler"
             raise AssertionError(message)
         cut = _Cutter(made, self.find, self.should_merge).run()
-        self.cuts.update((c.producer, c.reasons) for c in cut.cuts)
+        self.cuts.update((c.tensor, c.reasons) for c in cut.cuts)
         return tuple(
             replace(s, fusion=_named(s.fusion, made.name)) for s in cut.segments
         )
@@ -351,6 +369,8 @@ class _Cutter:
 
 
 _MOST_SIBLINGS = 64
+_ASKED = Rejection("should_merge", "the caller keeps them apart")
+_BETWEEN = Rejection("order", "another piece reads the one and is read by the other")
 
 
 def _is_dear(expr: Expr) -> bool:

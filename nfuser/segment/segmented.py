@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 @value
 class Rejection:
-    """Why a scheduler will not take a fusion."""
+    """Why a scheduler will not take a fusion, and the result that it is about.
+
+    Where the fusion ``is_other`` than all that the scheduler is for, what another
+    scheduler says of it explains more.
+    """
 
     scheduler: str
     reason: str
     tensor: TensorView | None = None
+    is_other: bool = False
 
     def __str__(self) -> str:
         return f"{self.scheduler}: {self.reason}"
@@ -59,9 +64,12 @@ class Segment:
 
 @node
 class Cut:
-    """Why two pieces stayed apart."""
+    """Why pieces stayed apart that have ``tensor`` in common.
 
-    producer: TensorView
+    One leaves it for the others, or each of them reads it, or computes it anew.
+    """
+
+    tensor: TensorView
     reasons: tuple[Rejection, ...]
 
 
@@ -84,5 +92,5 @@ def text(segmented: Segmented) -> str:
         lines += [f"  {line}" for line in fusion_lines(segment.fusion, names)]
     for cut in segmented.cuts:
         reasons = "; ".join(dict.fromkeys(str(r) for r in cut.reasons))
-        lines.append(f"cut at {names.tensor(cut.producer)}: {reasons}")
+        lines.append(f"cut at {names.tensor(cut.tensor)}: {reasons}")
     return "\n".join(lines) + "\n"

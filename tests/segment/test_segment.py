@@ -87,11 +87,15 @@ def test_what_it_cannot_is_cut(name: str, golden: Callable[[str], None]) -> None
 
 
 def _check_pieces(segmented: Segmented) -> None:
-    """Pieces run in order, define what they store once, and have a scheduler."""
+    """Pieces run in order, define what they store once, and have a scheduler.
+
+    What one leaves for another has a reason to.
+    """
     known = {a.result for a in segmented.fusion.arguments}
+    explained = known | {cut.tensor for cut in segmented.cuts if cut.reasons}
     for piece in segmented.segments:
         verify_fusion(piece.fusion)
-        assert set(piece.inputs) <= known
+        assert set(piece.inputs) <= known & explained
         assert piece.inputs == tuple(a.result for a in piece.fusion.arguments)
         assert not known & set(piece.fusion.outputs)
         known |= set(piece.fusion.outputs)
@@ -134,7 +138,7 @@ def test_named_fusions_are_cut_in_order(name: str) -> None:
 def test_the_reasons_for_a_cut_are_data() -> None:
     segmented = segment(_fusion(lambda x: np.exp(x).sum(1).sum(), X), find_scheduler)
     (cut,) = segmented.cuts
-    assert isinstance(segmented.fusion.definition[cut.producer], Reduce)
+    assert isinstance(segmented.fusion.definition[cut.tensor], Reduce)
     assert {type(r) for r in cut.reasons} == {Rejection}
     assert [r.scheduler for r in cut.reasons] == [
         "pointwise",
@@ -155,6 +159,8 @@ def test_a_predicate_may_forbid_a_merge() -> None:
     segmented = segment(fusion, find_scheduler, lambda a, b: not _is_exp([*a, *b]))
     _check_pieces(segmented)
     assert len(segmented.segments) == 3
+    reasons = {str(r) for cut in segmented.cuts for r in cut.reasons}
+    assert reasons == {"should_merge: the caller keeps them apart"}
     (got,) = _run_pieces(segmented, [X])
     np.testing.assert_allclose(got, np.exp(X * 2) + 1, rtol=1e-5)
     together = segment(fusion, find_scheduler, lambda a, b: True)

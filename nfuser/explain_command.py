@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m nfuser explain script.py``: run a script, and say how its calls fuse."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nfuser.config as config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(script: str, arguments: Sequence[str] = ()) -> int:
+    """Run ``script`` as Python does, with ``NFUSER_DUMP=explain``."""
+    if not Path(script).is_file():
+        sys.stderr.write(f"there is no file {script}\n")
+        return 2
+    sys.argv[:] = [script, *arguments]
+    sys.path[0] = str(Path(script).resolve().parent)
+    with config.override(dump=config.current().dump | {"explain"}):
+        runpy.run_path(script, run_name="__main__")
+    return 0
