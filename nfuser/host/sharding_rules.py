@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
@@ -11,13 +12,15 @@ from nfuser.host.callee import fusion_of
 from nfuser.host.fusion_axes import folded_axes, input_axes
 from nfuser.host.rules import fold_of
 from nfuser.host.sharding import REPLICATED, Sharding
+from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const, as_scalar
+from nfuser.ir.scalar import Const, Size, as_scalar
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.host.statements import Operand
     from nfuser.ir.scalar import Scalar
 
 MERGED = ("sum", "prod", "max", "min", "any", "all")  # folds that ranks can complete
@@ -217,15 +220,25 @@ def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
             return Plan(tuple(given), given[0])
         case st.Binary("add" | "subtract") if len(sums) == 2:
             return Plan(tuple(given), given[0])
-        case st.Binary("multiply") if len(sums) == 1:
-            rest = all(s in (sums[0], REPLICATED) for s in given)
-            return Plan(tuple(given), sums[0]) if rest else None
-        case st.Binary("divide" | "true_divide", lhs) if len(sums) == 1:
-            numerator = isinstance(lhs, TensorView) and given[0].partial
-            rest = all(s == REPLICATED for s in given[1:])
-            return Plan(tuple(given), sums[0]) if numerator and rest else None
+        case st.Binary("multiply" | "divide" | "true_divide", lhs, rhs) if sums:
+            number = rhs if isinstance(lhs, TensorView) else lhs
+            swapped = number is lhs and stmt.name != "multiply"
+            scaled = not swapped and _is_scale(number)
+            return Plan(tuple(given), sums[0]) if scaled else None
         case _:
             return None
+
+
+def _is_scale(x: Operand) -> bool:
+    """Tell whether a product with each part is finite where that with the sum is.
+
+    A size is 0 only where there is nothing to divide, or nothing else either.
+    """
+    if isinstance(x, TensorView):
+        return False  # an element may be infinite, or 0 to divide by
+    if isinstance(x, int | float | complex):
+        return isfinite(abs(x)) and x != 0
+    return all(isinstance(s, Size) for s in scalar_walk.symbols([x]))
 
 
 def _reduce(

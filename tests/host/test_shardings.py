@@ -236,3 +236,23 @@ def test_a_rank_that_fails_stops_the_others() -> None:
         VirtualRanks(RANKS).run(body)
     with pytest.raises(HostError, match="was run without ranks"):
         evaluator.run([np.ones(3, np.float32)])
+
+
+@pytest.mark.parametrize("divisor", ["tensor", "integer"])
+def test_parts_of_sums_are_not_divided_by_what_may_be_zero(divisor: str) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, 2])
+    y = hc.define_tensor([2]) if divisor == "tensor" else hc.define_integer()
+    hc.add_output(hc.binary("divide", hc.reduce("sum", x, 0), y))
+    program = lower_shardings(hc.program(), {x: ROWS}, 2)
+    given = np.array([0, 2], np.float32) if divisor == "tensor" else 0
+    evaluator = nfuser.HostIrEvaluator(program)
+    parts = np.array([[[5, 1]], [[-3, 1]]], np.float32)
+
+    def body(rank: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return evaluator.run([parts[rank.rank], given], communicator=rank)[0]
+
+    want = np.array([np.inf, 1 if divisor == "tensor" else np.inf], np.float32)
+    for made in VirtualRanks(2).run(body):
+        np.testing.assert_array_equal(made, want)
