@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
+from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import UnsupportedError
 from nfuser.host.callee import fusion_of
 from nfuser.host.fusion_axes import folded_axes, input_axes
@@ -89,7 +90,7 @@ def _moved(
         case st.Permute(_, order):
             return order.index(axis)
         case st.Reshape(source, result):
-            return _reshape(source.shape, result.shape, axis)
+            return reshaped_axis(source.shape, result.shape, axis)
         case st.Select(_, gone):
             return None if axis == gone else axis - (gone < axis)
         case st.Slice(source, starts, stops, steps):
@@ -302,18 +303,6 @@ def _matmul(
 def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
     place = tensor.ndim - (result.ndim - axis)
     return _part(tensor, place if place >= 0 else None)
-
-
-def _reshape(
-    source: Sequence[Scalar], result: Sequence[Scalar], axis: int
-) -> int | None:
-    """Keep an axis up to which, or from which on, nothing changes."""
-    back = len(source) - axis
-    if tuple(source[: axis + 1]) == tuple(result[: axis + 1]):
-        return axis
-    if tuple(source[-back:]) == tuple(result[-back:]):
-        return len(result) - back
-    return None
 
 
 def _exchanged(stmt: st.Communicate, given: Sharding) -> Plan:
