@@ -20,7 +20,7 @@ from nfuser.device.libraries import c_strides
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, HostError, NfuserError
 from nfuser.host.arrays import arrays_of
-from nfuser.host.bind import bind_inputs, bind_outputs, common_home
+from nfuser.host.bind import bind_inputs, bind_outputs, check_updated, common_home
 from nfuser.host.frame import Frame
 from nfuser.host.memory import Memory
 from nfuser.host.overlap import Overlap
@@ -79,6 +79,7 @@ class Interpreter:
         home = common_home(self.program, listed)
         frame = Frame(arrays_of(*home), communicator)
         bind_inputs(frame, self.program, listed, self.streams)
+        check_updated(frame, self.program, self._overlap.updated)
         frame.is_serial = self._overlap.among_inputs(frame)
         staged = bind_outputs(frame, self.program, self._outputs, outputs)
         try:

@@ -27,7 +27,10 @@ _ELEMENTWISE = (st.Set, st.Unary, st.Binary)
 
 
 class Overlap:
-    """Tells which statements of ``program`` could read what they have overwritten."""
+    """Tells which statements of ``program`` could read what they have overwritten.
+
+    ``updated`` are the inputs that the program writes.
+    """
 
     def __init__(self, program: HostProgram, memory: Memory) -> None:
         values = (x.value for x in program.inputs)
@@ -36,8 +39,8 @@ class Overlap:
         stmts = list(st.walk(program.body))
         made = [memory.root(t) for s in stmts for t in _written(s, memory)]
         uses_streams = any(isinstance(s, st.SetStream) for s in stmts)
-        self._updated = [t for t in dict.fromkeys(made) if t in self._inputs]
-        self._updated = self._updated if uses_streams else []
+        self.updated = [t for t in dict.fromkeys(made) if t in self._inputs]
+        self._updated = self.updated if uses_streams else []
 
     def among_inputs(self, frame: Frame) -> bool:
         """Tell whether inputs that are written overlap others, on several streams.

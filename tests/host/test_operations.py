@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import nfuser
 from nfuser.errors import (
@@ -96,6 +97,24 @@ def test_no_output_is_read_after_another_was_written_over_it() -> None:
     a, held = whole[1:4], np.empty(3, np.float32)
     nfuser.HostIrEvaluator(hc.program()).run([a], [a, held])
     np.testing.assert_array_equal([a, held], [[-1, -2, -3], [1, 2, 3]])
+
+
+def test_an_input_that_cannot_be_written_is_refused_before_others_are() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1]), hc.define_tensor([-1])
+    hc.binary("add", x, 1.0, out=x)
+    part = hc.slice(y, (0,), (1,))
+    hc.binary("add", part, 1.0, out=part)
+    ready = nfuser.HostIrEvaluator(hc.program())
+    first, locked = np.zeros(3, np.float32), np.zeros(3, np.float32)
+    locked.flags.writeable = False
+    repeated = as_strided(np.zeros(1, np.float32), (3,), (0,))
+    for second in (locked, repeated):
+        with pytest.raises(MutationError, match="input T1 of host, which it writes"):
+            ready.run([first, second])
+        assert not first.any()
+    ready.run([first, np.zeros(3, np.float32)])
+    assert first.all()
 
 
 def test_a_number_of_numpy_is_an_array_without_axes() -> None:

@@ -223,6 +223,17 @@ def test_the_builder_refuses_what_does_not_fit() -> None:
         hc.set(x, out=y)
     with pytest.raises(ArgumentError, match="none of the reductions"):
         hc.reduce("median", x, 0)
+    with pytest.raises(DTypeError, match="negative: NumPy does not take bool"):
+        hc.unary("negative", hc.unary("isnan", x))
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.neg(t))
+    with pytest.raises(ShapeError, match="operand 0 of definition: expected 2 axes"):
+        hc.launch(fd, hc.row(x, 0))
+    with pytest.raises(DTypeError, match="operand 0 of definition: expected f32"):
+        hc.launch(fd, hc.binary("add", x, np.pi * 1j))
+    with pytest.raises(ArgumentError, match="operand 0 of definition: expected a ten"):
+        hc.launch(fd, 2.0)
     with pytest.raises(ShapeError, match="a -1 has to be spelled out"):
         hc.reshape(x, (-1, 2))
     with pytest.raises(TypeError, match="float"):
