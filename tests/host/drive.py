@@ -7,6 +7,7 @@ import json
 import traceback
 from dataclasses import dataclass, replace
 
+from tests.host.loops import check_loops
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
 from tests.host.spread_fusions import random_fused
@@ -66,6 +67,7 @@ def run_one(task: Task, index: int) -> Result:
             random_fused(index).check(TOLERANCE)
             return Result(index)
         check_updates(index, where_more_can_go_wrong())
+        check_loops(index, task.backend)
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))
