@@ -63,19 +63,32 @@ def _found(fusion: Fusion, wanted: Mapping[TensorView, int]) -> dict[int, int | 
                 finder.visit(expr, finder.needs[result])
     arguments = [a for a in fusion.arguments if not a.by_value]
     found = {a.slot: finder.needs.get(a.result) for a in arguments}
-    _check_sizes(fusion, found)
+    _check_sizes(fusion, found, finder.needs)
     return found
 
 
-def _check_sizes(fusion: Fusion, found: dict[int, int | None]) -> None:
-    """Refuse to slice what has a fixed size, or whose size is used as a number."""
-    sliced = {sc.size(slot, axis) for slot, axis in found.items() if axis is not None}
+def _check_sizes(
+    fusion: Fusion,
+    found: Mapping[int, int | None],
+    needs: Mapping[TensorView, int | None],
+) -> None:
+    """Refuse to slice what has a fixed size, or whose size counts elsewhere, too."""
+    sliced: set[Scalar] = set()
     for argument in fusion.arguments:
         axis = found.get(argument.slot)
-        if axis is not None and isinstance(argument.result.shape[axis], sc.Const):
+        if axis is None:
+            continue
+        extent = argument.result.shape[axis]
+        if isinstance(extent, sc.Const):
             raise _refusal(fusion, "an input of fixed size", argument.result)
+        sliced.update([sc.size(argument.slot, axis), *scalar_walk.symbols([extent])])
     for expr in fusion.exprs:
-        if not sliced.isdisjoint(scalar_walk.symbols(list(_numbers(expr)))):
+        numbers = list(_numbers(expr))
+        for tensor in ex.results(expr):
+            if tensor in needs:
+                own = needs[tensor]
+                numbers += [n for k, n in enumerate(tensor.shape) if k != own]
+        if not sliced.isdisjoint(scalar_walk.symbols(numbers)):
             raise _refusal(fusion, "the size as a number", ex.results(expr)[0])
 
 
@@ -121,7 +134,7 @@ class _Finder:
     def _axes(self, expr: ex.Expr, axis: int) -> Sequence[int | None]:
         found = source_axes(expr, axis)
         if found is None:
-            article = "an" if isinstance(expr, ex.Expand | ex.ExpandDims) else "a"
-            what = f"{article} {type(expr).__name__.lower()}"
+            name = type(expr).__name__.lower()
+            what = f"{'an' if name[0] in 'eio' else 'a'} {name}"
             raise _refusal(self.fusion, what, ex.results(expr)[0])
         return found

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as nn
 from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
 from nfuser.host.lower_shardings import lower_shardings
 from nfuser.host.sharding import REPLICATED, Sharding
@@ -181,6 +182,8 @@ def _shares(x: Any) -> Any:
         (lambda x: np.exp(x).max(axis=1, keepdims=True), COLUMNS, ["allreduce_max"]),
         (lambda x: x.mean(axis=0), ROWS, ["all_to_all"]),
         (lambda x: x / x.shape[0], ROWS, ["all_to_all"]),
+        (lambda x: x / nn.ones(x.shape[0]).sum(), ROWS, ["all_to_all"]),
+        (lambda x: x - nn.arange(x.shape[0]).sum(), ROWS, ["all_to_all"]),
         (lambda x: (x - x.mean()).sum(axis=1), ROWS, ["allgather"]),
     ],
 )
