@@ -90,6 +90,13 @@ def _check_sizes(
                 numbers += [n for k, n in enumerate(tensor.shape) if k != own]
         if not sliced.isdisjoint(scalar_walk.symbols(numbers)):
             raise _refusal(fusion, "the size as a number", ex.results(expr)[0])
+        if isinstance(expr, ex.Expand) and (own := needs.get(expr.result)) is not None:
+            extent = expr.result.shape[own]
+            is_new = (
+                expr.result.ndim - own > expr.source.ndim or needs[expr.source] is None
+            )
+            if is_new and sliced.isdisjoint(scalar_walk.symbols([extent])):
+                raise _refusal(fusion, "an expand", expr.result)
 
 
 def _numbers(expr: ex.Expr) -> Iterator[Scalar]:
