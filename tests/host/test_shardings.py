@@ -241,6 +241,28 @@ def test_a_rank_that_fails_stops_the_others() -> None:
         evaluator.run([np.ones(3, np.float32)])
 
 
+def test_a_rank_that_ends_early_stops_the_others() -> None:
+    def body(rank: Any) -> Any:
+        if rank.rank != 1:
+            rank.communicate("allreduce_sum", np.ones(2, np.float32))
+
+    with pytest.raises(ArgumentError, match="rank 1 has ended, and others wait for"):
+        VirtualRanks(3).run(body)
+
+
+@pytest.mark.parametrize("other", [np.ones(3, np.float32), np.ones(2)])
+@pytest.mark.parametrize("kind", ["allreduce_sum", "allgather", "broadcast"])
+def test_parts_that_differ_are_refused(kind: str, other: Any) -> None:
+    ends, axes = ((0,), ()) if kind == "broadcast" else ((), (0,))
+
+    def body(rank: Any) -> Any:
+        given = other if rank.rank else np.ones(2, np.float32)
+        rank.communicate(kind, given, axes, ends)
+
+    with pytest.raises(ArgumentError, match="ranks disagree"):
+        VirtualRanks(2).run(body)
+
+
 @pytest.mark.parametrize("divisor", ["tensor", "integer"])
 def test_parts_of_sums_are_not_divided_by_what_may_be_zero(divisor: str) -> None:
     hc = nfuser.HostIrContainer()
