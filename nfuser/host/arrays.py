@@ -11,6 +11,7 @@ libraries, so what they have in common is a base class.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,11 @@ _TORCH_NAMES = {
 _TORCH_FOLDS = {"max": "amax", "min": "amin"}
 
 
+@cache
+def _torch_kind(dtype: DType) -> Any:
+    return getattr(module(Library.TORCH), dtype.numpy.name)
+
+
 class TorchArrays(Arrays):
     """PyTorch's tensors, on the CPU or on CUDA streams."""
 
@@ -228,7 +234,7 @@ class TorchArrays(Arrays):
         return x.to(self._kind(dtype))
 
     def _kind(self, dtype: DType) -> Any:
-        return getattr(self.module, dtype.numpy.name)
+        return _torch_kind(dtype)
 
     def reduce(
         self, name: str, source: Any, axes: tuple[int, ...], dtype: DType, out: Any

@@ -47,6 +47,7 @@ class _Assignment:
         self.streams = streams
         self.caller = st.Stream()
         self.placed: list[int] = []  # the stream of each statement
+        self.last: dict[int, int] = {}  # the last statement on each stream
         self.needs: list[set[int]] = []  # the statements that each one waits for
         self.writer: dict[TensorView, int] = {}
         self.readers: dict[TensorView, list[int]] = {}
@@ -56,6 +57,8 @@ class _Assignment:
             needs = self._dependencies(number, stmt)
             self.needs.append(needs)
             self.placed.append(self._place(stmt, needs))
+            if self._issues(stmt):
+                self.last[self.placed[-1]] = number
         return self._written() if any(self.placed) else list(self.program.body)
 
     def _dependencies(self, number: int, stmt: Statement) -> set[int]:
@@ -78,18 +81,13 @@ class _Assignment:
     def _place(self, stmt: Statement, needs: set[int]) -> int:
         if not self._issues(stmt):
             return 0
-        last = {
-            stream: number
-            for number, stream in enumerate(self.placed)
-            if self._issues(self.program.body[number])
-        }
         for number in sorted(needs, reverse=True):
-            if last[self.placed[number]] == number:
+            if self.last[self.placed[number]] == number:
                 return self.placed[number]
         for stream in range(self.streams):
-            if stream not in last:
+            if stream not in self.last:
                 return stream
-        return min(last, key=last.__getitem__)
+        return min(self.last, key=self.last.__getitem__)
 
     def _issues(self, stmt: Statement) -> bool:
         """Tell whether ``stmt`` gives a stream something to do."""

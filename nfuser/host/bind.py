@@ -124,6 +124,20 @@ def _check_output(
         raise DeviceError(message)
     _check_dtype(what, tensor, d)
     _check_shape(what, shape_reader(tensor.shape)(frame), given)
+    _check_writable(what, d)
+
+
+def check_updated(
+    frame: Frame, program: HostProgram, updated: Sequence[TensorView]
+) -> None:
+    """Refuse inputs that the program writes, and cannot."""
+    for given in program.inputs:
+        if given.value in updated and isinstance(given.value, TensorView):
+            what = f"input {given.name} of {program.name}, which it writes"
+            _check_writable(what, describe(frame.arrays[given.value], what))
+
+
+def _check_writable(what: str, d: Descriptor) -> None:
     repeated = any(
         n > 1 and step == 0 for n, step in zip(d.shape, d.strides, strict=True)
     )

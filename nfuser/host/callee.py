@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.errors import ArgumentError
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.host.host_ir import HostProgram
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -48,11 +48,30 @@ def result_forms(function: object, operands: Sequence[Operand]) -> list[Form]:
     if len(operands) < wanted:
         message = f"launch: {found.name} takes {wanted} operands, found {len(operands)}"
         raise ArgumentError(message)
+    if isinstance(found, Fusion):
+        _check_operands(found, operands)
     known = symbols_of(operands)
     return [
         (tuple(scalar_walk.substitute(output.shape, known)), output.dtype)
         for output in found.outputs
     ]
+
+
+def _check_operands(fusion: Fusion, operands: Sequence[Operand]) -> None:
+    for argument in fusion.arguments:
+        given, wanted = operands[argument.slot], argument.result
+        if argument.by_value or argument.part.value:
+            continue
+        what = f"launch: operand {argument.slot} of {fusion.name}"
+        if not isinstance(given, TensorView):
+            message = f"{what}: expected a tensor, found {given!r}"
+            raise ArgumentError(message)
+        if given.ndim != wanted.ndim:
+            message = f"{what}: expected {wanted.ndim} axes, found {given.ndim}"
+            raise ShapeError(message)
+        if given.dtype is not wanted.dtype:
+            message = f"{what}: expected {wanted.dtype}, found {given.dtype}"
+            raise DTypeError(message)
 
 
 def symbols_of(operands: Sequence[Operand]) -> dict[sc.Scalar, sc.Scalar]:

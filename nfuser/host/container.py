@@ -68,14 +68,20 @@ class HostIrContainer:
         found = dtype.value if isinstance(getattr(dtype, "value", 0), DType) else dtype
         given = tensor(extents, as_dtype(found), current_line())
         arrays = sum(isinstance(x.value, TensorView) for x in self._inputs)
-        self._inputs.append(Input(name or f"T{arrays}", given))
+        self._add_input(Input(name or f"T{arrays}", given))
         return given
 
     def define_integer(self, name: str | None = None) -> Scalar:
         """Add an integer, 0 or larger, to the inputs."""
         slot = len(self._inputs)
-        self._inputs.append(Input(name or f"n{slot}", sc.scalar_input(slot)))
+        self._add_input(Input(name or f"n{slot}", sc.scalar_input(slot)))
         return self._inputs[-1].value  # pyright: ignore[reportReturnType]
+
+    def _add_input(self, given: Input) -> None:
+        if any(given.name == other.name for other in self._inputs):
+            message = f"an input is called {given.name} already"
+            raise ArgumentError(message)
+        self._inputs.append(given)
 
     def add_output(
         self, output: TensorView, alias_input: TensorView | None = None
@@ -290,6 +296,9 @@ class HostIrContainer:
         """Lay the same elements over other axes."""
         line = current_line()
         extents = tuple(sc.as_scalar(n) for n in shape)
+        if any(isinstance(n, sc.Const) and n.value < 0 for n in extents):
+            message = "reshape: sizes are 0 or more; a -1 has to be spelled out"
+            raise ShapeError(message)
         made = _result("reshape", (extents, source.dtype), out, line)
         return self._add(st.Reshape(source, made, line))
 
@@ -312,9 +321,10 @@ class HostIrContainer:
             yield loop.index
         self._add(replace(loop, body=tuple(body)))
 
-    def when(self, condition: Scalar) -> AbstractContextManager[None]:
+    def when(self, condition: Scalar | int) -> AbstractContextManager[None]:
         """Do what is added inside where ``condition`` is not 0."""
-        return self._in_branch(st.If(condition, (), (), current_line()))
+        made = st.If(sc.as_scalar(condition), (), (), current_line())
+        return self._in_branch(made)
 
     @contextmanager
     def _in_branch(self, branch: st.If) -> Generator[None]:
@@ -326,7 +336,7 @@ class HostIrContainer:
     def otherwise(self) -> Generator[None]:
         """Do what is added inside where the condition just before is 0."""
         last = self._blocks[-1][-1] if self._blocks[-1] else None
-        if not isinstance(last, st.If):
+        if not isinstance(last, st.If) or last.orelse:
             message = "otherwise follows when"
             raise ArgumentError(message)
         with self._block() as orelse:

@@ -32,6 +32,7 @@ class Frame:
         "begin",
         "communicator",
         "home",
+        "inputs_meet",
         "is_serial",
         "joined",
         "library",
@@ -61,6 +62,7 @@ class Frame:
         self.begin: tuple[Any, Any] | None = None  # of a parallel loop: stream, event
         self.joined: list[Any] = []  # streams that this loop gave work to
         self.size = self.peak = 0
+        self.inputs_meet: bool | None = None  # whether two overlap, once asked
         self.is_serial = False  # whether all is done on the caller's stream
         self.tracer: Tracer | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.slices import source_axes
 from nfuser.errors import UnsupportedError
 from nfuser.host.rules import FOLDS
 from nfuser.ir import expr as ex
@@ -62,20 +63,40 @@ def _found(fusion: Fusion, wanted: Mapping[TensorView, int]) -> dict[int, int | 
                 finder.visit(expr, finder.needs[result])
     arguments = [a for a in fusion.arguments if not a.by_value]
     found = {a.slot: finder.needs.get(a.result) for a in arguments}
-    _check_sizes(fusion, found)
+    _check_sizes(fusion, found, finder.needs)
     return found
 
 
-def _check_sizes(fusion: Fusion, found: dict[int, int | None]) -> None:
-    """Refuse to slice what has a fixed size, or whose size is used as a number."""
-    sliced = {sc.size(slot, axis) for slot, axis in found.items() if axis is not None}
+def _check_sizes(
+    fusion: Fusion,
+    found: Mapping[int, int | None],
+    needs: Mapping[TensorView, int | None],
+) -> None:
+    """Refuse to slice what has a fixed size, or whose size counts elsewhere, too."""
+    sliced: set[Scalar] = set()
     for argument in fusion.arguments:
         axis = found.get(argument.slot)
-        if axis is not None and isinstance(argument.result.shape[axis], sc.Const):
+        if axis is None:
+            continue
+        extent = argument.result.shape[axis]
+        if isinstance(extent, sc.Const):
             raise _refusal(fusion, "an input of fixed size", argument.result)
+        sliced.update([sc.size(argument.slot, axis), *scalar_walk.symbols([extent])])
     for expr in fusion.exprs:
-        if not sliced.isdisjoint(scalar_walk.symbols(list(_numbers(expr)))):
+        numbers = list(_numbers(expr))
+        for tensor in ex.results(expr):
+            if tensor in needs:
+                own = needs[tensor]
+                numbers += [n for k, n in enumerate(tensor.shape) if k != own]
+        if not sliced.isdisjoint(scalar_walk.symbols(numbers)):
             raise _refusal(fusion, "the size as a number", ex.results(expr)[0])
+        if isinstance(expr, ex.Expand) and (own := needs.get(expr.result)) is not None:
+            extent = expr.result.shape[own]
+            is_new = (
+                expr.result.ndim - own > expr.source.ndim or needs[expr.source] is None
+            )
+            if is_new and sliced.isdisjoint(scalar_walk.symbols([extent])):
+                raise _refusal(fusion, "an expand", expr.result)
 
 
 def _numbers(expr: ex.Expr) -> Iterator[Scalar]:
@@ -118,71 +139,9 @@ class _Finder:
             self.need(source, place)
 
     def _axes(self, expr: ex.Expr, axis: int) -> Sequence[int | None]:
-        match expr:
-            case ex.Argument() | ex.Constant() | ex.FromScalar():
-                return ()
-            case ex.Pointwise() | ex.Expand():
-                return [self._stretched(expr, t, axis) for t in ex.sources(expr)]
-            case ex.Reduce(_, source, _, axes) | ex.Squeeze(source, _, axes):
-                return [[k for k in range(source.ndim) if k not in axes][axis]]
-            case ex.Permute(_, _, order):
-                return [order[axis]]
-            case ex.ExpandDims(_, _, axes) if axis not in axes:
-                return [axis - sum(k < axis for k in axes)]
-            case ex.Scan(axis=own) | ex.Concatenate(axis=own) if axis != own:
-                return [axis] * len(ex.sources(expr))
-            case ex.Slice() | ex.Pad() if _keeps(expr, axis):
-                return [axis, None][: len(ex.sources(expr))]
-            case ex.Take():
-                return self._taken(expr, axis)
-            case ex.Matmul(lhs, rhs, result):
-                return matmul_axes(lhs, rhs, axis, result.ndim)
-            case _:
-                what = f"a {type(expr).__name__.lower()}"
-                raise _refusal(self.fusion, what, ex.results(expr)[0])
-
-    def _stretched(
-        self, expr: ex.Pointwise | ex.Expand, source: TensorView, axis: int
-    ) -> int | None:
-        place = axis - (expr.result.ndim - source.ndim)
-        if place < 0 or source.shape[place] is sc.const(1):
-            return None
-        is_same = source.shape[place] is expr.result.shape[axis]
-        if isinstance(expr, ex.Expand) and not is_same:
-            raise _refusal(self.fusion, "an expand", expr.result)
-        return place
-
-    def _taken(self, expr: ex.Take, axis: int) -> Sequence[int | None]:
-        inside = expr.index.ndim
-        if expr.along:
-            if axis == expr.axis:
-                raise _refusal(self.fusion, "a take", expr.result)
-            return axis, axis
-        if axis < expr.axis:
-            return axis, None
-        if axis < expr.axis + inside:
-            return None, axis - expr.axis
-        return axis - inside + 1, None
-
-
-def _keeps(expr: ex.Slice | ex.Pad, axis: int) -> bool:
-    """Tell whether element i along ``axis`` is element i of the source, for all i."""
-    begins = expr.starts if isinstance(expr, ex.Slice) else expr.lefts
-    steps = expr.steps[axis] if isinstance(expr, ex.Slice) else 1
-    is_same = expr.source.shape[axis] is expr.result.shape[axis]
-    return is_same and begins[axis] is sc.const(0) and steps == 1
-
-
-def matmul_axes(
-    lhs: TensorView, rhs: TensorView, axis: int, rank: int
-) -> tuple[int | None, int | None]:
-    """Return the axes of the operands for a slice of a product of ``rank`` axes."""
-    columns, rows = rhs.ndim > 1, lhs.ndim > 1
-    if columns and axis == rank - 1:
-        return None, rhs.ndim - 1
-    if rows and axis == rank - columns - 1:
-        return lhs.ndim - 2, None
-    # A batch axis: where it lies, counted back from the matrices.
-    back = rank - columns - rows - axis
-    left, right = (x.ndim - 2 - back for x in (lhs, rhs))
-    return (left if left >= 0 else None), (right if right >= 0 else None)
+        found = source_axes(expr, axis)
+        if found is None:
+            name = type(expr).__name__.lower()
+            what = f"{'an' if name[0] in 'eio' else 'a'} {name}"
+            raise _refusal(self.fusion, what, ex.results(expr)[0])
+        return found

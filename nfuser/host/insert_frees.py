@@ -33,7 +33,9 @@ def insert_frees(program: HostProgram) -> HostProgram:
 def _freed(
     body: tuple[Statement, ...], memory: Memory, kept: AbstractSet[object]
 ) -> tuple[Statement, ...]:
-    defined = _roots(body, memory)
+    defined = set(_roots(body, memory))
+    # Outside of a loop everything else lives on: the next iteration may read it.
+    outside = {*kept, *defined}
     seen: set[object] = set(kept)
     result: list[Statement] = []
     for stmt in reversed(body):
@@ -43,9 +45,7 @@ def _freed(
         seen.update(used)
         is_free = isinstance(stmt, st.Free)
         result += [] if is_free else [st.Free(t, stmt.line) for t in fresh]
-        # Outside of a loop everything else lives on: the next iteration may read it.
-        own = {*kept, *_roots([s for s in body if s is not stmt], memory)}
-        result.append(_inside(stmt, memory, own))
+        result.append(_inside(stmt, memory, outside))
     result.reverse()
     return tuple(result)
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.device.allocate import empty
+from nfuser.device.descriptor import describe
 from nfuser.device.libraries import c_strides
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, HostError, NfuserError
 from nfuser.host.arrays import arrays_of
-from nfuser.host.bind import bind_inputs, bind_outputs, common_home
+from nfuser.host.bind import bind_inputs, bind_outputs, check_updated, common_home
 from nfuser.host.frame import Frame
 from nfuser.host.memory import Memory
 from nfuser.host.overlap import Overlap
@@ -27,16 +28,17 @@ from nfuser.host.statements import line_of
 from nfuser.host.steps import Steps
 from nfuser.host.timeline import Tracer
 from nfuser.host.verify import verify
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.device.descriptor import Descriptor
     from nfuser.host.communicator import Communicator
     from nfuser.host.host_ir import HostProgram
     from nfuser.host.statements import Statement
     from nfuser.host.steps import Call, Step
     from nfuser.host.timeline import Timeline
-    from nfuser.ir.tensor import TensorView
 _MOST_KEPT = 4  # arrays of one shape and dtype that wait for the next call
 
 
@@ -77,6 +79,7 @@ class Interpreter:
         home = common_home(self.program, listed)
         frame = Frame(arrays_of(*home), communicator)
         bind_inputs(frame, self.program, listed, self.streams)
+        check_updated(frame, self.program, self._overlap.updated)
         frame.is_serial = self._overlap.among_inputs(frame)
         staged = bind_outputs(frame, self.program, self._outputs, outputs)
         try:
@@ -87,12 +90,24 @@ class Interpreter:
             if frame.tracer is not None:
                 frame.tracer.finish(frame.peak)
             results = [self._result(frame, key) for key in self._outputs]
-            for number, given in staged.items():
-                results[number] = frame.library.copy(results[number], given)
+            self._write(frame, results, staged)
             return results
         finally:
             frame.leave()
             frame.clear()
+
+    def _write(
+        self, frame: Frame, results: list[Any], staged: Mapping[int, Any]
+    ) -> None:
+        """Copy results into arrays that had to wait; read none that one has changed."""
+        changed: list[Descriptor] = []
+        for number, given in staged.items():
+            found = describe(results[number], "a result")
+            if any(found.meets(other) for other in changed):
+                results[number] = frame.library.copy(results[number], None)
+            changed.append(describe(given, "an output"))
+        for number, given in staged.items():
+            results[number] = frame.library.copy(results[number], given)
 
     def _result(self, frame: Frame, key: TensorView) -> Any:
         """Return an output, which the caller uses and lets go on its own stream."""
@@ -111,11 +126,17 @@ class Interpreter:
             if set(inputs) != set(names):
                 message = f"expected inputs {names}, found {list(inputs)}"
                 raise ArgumentError(message)
-            return [inputs[name] for name in names]
+            inputs = [inputs[name] for name in names]
         if len(inputs) != len(names):
             message = f"expected {len(names)} inputs {names}, found {len(inputs)}"
             raise ArgumentError(message)
-        return list(inputs)
+        return [
+            # NumPy gives such for what has no axes.
+            np.asarray(x)
+            if isinstance(x, np.generic) and isinstance(given.value, TensorView)
+            else x
+            for given, x in zip(self.program.inputs, inputs, strict=True)
+        ]
 
     # -- running -------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from nfuser.host.sharding_rules import plan
 from nfuser.host.verify import verify
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.base import value
 from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView, tensor
 
@@ -34,6 +35,7 @@ def lower_shardings(
     program: HostProgram,
     shardings: Mapping[TensorView, Sharding | Sequence[Sharding]],
     ranks: int | Sequence[int],
+    plans: Mapping[TensorView, Sequence[LaunchPlan]] | None = None,
 ) -> HostProgram:
     """Return the program of one of ``ranks`` ranks, or of a mesh of them.
 
@@ -44,7 +46,8 @@ def lower_shardings(
     What one rank owns, that rank alone computes.
 
     A program for one dimension is spread over the next one: there its exchanges are
-    operations like others.
+    operations like others. ``plans`` has, by their first result, launches of which is
+    known how they run, for each dimension.
     """
     for stmt in program.body:
         if isinstance(stmt, st.Communicate):
@@ -53,12 +56,17 @@ def lower_shardings(
             raise UnsupportedError(message)
     mesh = (ranks,) if isinstance(ranks, int) else tuple(ranks)
     layouts = {t: _layout(s, mesh) for t, s in shardings.items()}
+    plans = plans or {}
     guards: Guards = {}
     for dim in range(len(mesh)):
         wanted = {t: layout[dim] for t, layout in layouts.items()}
-        lowering = _Lowering(program, wanted, mesh, dim, guards)
+        known = {t: ways[dim] for t, ways in plans.items()}
+        lowering = _Lowering(program, wanted, mesh, dim, guards, known)
         program, guards = lowering.run(), lowering.new_guards
         layouts = {lowering.local[t, wanted[t]]: s for t, s in layouts.items()}
+        plans = {
+            lowering.local[t, known[t].results[0]]: ways for t, ways in plans.items()
+        }
     body = guard_owners(merge_exchanges(program.body, program.outputs), guards)
     lowered = replace(program, body=body)
     verify(lowered)
@@ -79,6 +87,14 @@ def _layout(
     return layout
 
 
+@value
+class LaunchPlan:
+    """How a launch needs the tensors that it reads to lie, and then gives its own."""
+
+    sources: tuple[Sharding, ...]
+    results: tuple[Sharding, ...]
+
+
 class _Lowering:
     """Spreads a program over one dimension of a mesh."""
 
@@ -89,6 +105,7 @@ class _Lowering:
         mesh: tuple[int, ...],
         dim: int,
         guards: Guards,
+        plans: Mapping[TensorView, LaunchPlan],
     ) -> None:
         self.program = program
         self.wanted = shardings
@@ -96,6 +113,7 @@ class _Lowering:
         self.dim = dim
         self.ranks = mesh[dim]
         self.guards = guards
+        self.plans = plans
         self.new_guards: Guards = {}
         self.whole: dict[Scalar, Scalar] = {}  # sizes of all ranks, by one rank's
         self.lies: dict[TensorView, Sharding] = {}
@@ -164,29 +182,39 @@ class _Lowering:
 
     def _lower(self, stmt: Statement) -> None:
         results = st.writes(stmt)
-        if len(results) != 1 or not isinstance(stmt, _KINDS):
+        known = self.plans.get(results[0]) if results else None
+        if not isinstance(stmt, _KINDS) or (known is None and len(results) != 1):
             name = type(stmt).__name__
             message = f"{name}: not spread over ranks{st.line_of(stmt)}"
             raise UnsupportedError(message)
-        result = results[0]
-        if result in self.lies:
+        if any(result in self.lies for result in results):
             message = f"what is written twice has no sharding{st.line_of(stmt)}"
             raise UnsupportedError(message)
-        given = [self.lies[t] for t in st.reads(stmt)]
-        chosen = plan(stmt, given, self.wanted.get(result), self.ranks)
+        chosen = known or self._planned(stmt)
         new = [
             self._as(t, sharding, stmt)
             for t, sharding in zip(st.reads(stmt), chosen.sources, strict=True)
         ]
-        made = tensor(self._shape(result, chosen.result), result.dtype, result.source)
-        self.lies[result] = chosen.result
-        self.local[result, chosen.result] = made
-        self._guard(made, self.guards.get(result, ()), chosen.result)
+        pairs = list(zip(results, chosen.results, strict=True))
+        made = [self._made(result, sharding) for result, sharding in pairs]
         self.body.append(self._with(stmt, new, made))
-        wanted = self.wanted.get(result)
-        if wanted is not None and wanted != chosen.result:
-            self._as(result, wanted, stmt)
-            self.lies[result] = wanted
+        for result, sharding in pairs:
+            wanted = self.wanted.get(result)
+            if wanted is not None and wanted != sharding:
+                self._as(result, wanted, stmt)
+                self.lies[result] = wanted
+
+    def _planned(self, stmt: Statement) -> LaunchPlan:
+        given = [self.lies[t] for t in st.reads(stmt)]
+        found = plan(stmt, given, self.wanted.get(st.writes(stmt)[0]), self.ranks)
+        return LaunchPlan(found.sources, (found.result,))
+
+    def _made(self, result: TensorView, sharding: Sharding) -> TensorView:
+        made = tensor(self._shape(result, sharding), result.dtype, result.source)
+        self.lies[result] = sharding
+        self.local[result, sharding] = made
+        self._guard(made, self.guards.get(result, ()), sharding)
+        return made
 
     def _guard(self, made: TensorView, before: Guard, sharding: Sharding) -> None:
         """Note which ranks compute ``made``, if not all."""
@@ -197,9 +225,9 @@ class _Lowering:
             self.new_guards[made] = before
 
     def _with(
-        self, stmt: Statement, new: list[TensorView], made: TensorView
+        self, stmt: Statement, new: list[TensorView], results: list[TensorView]
     ) -> Statement:
-        rest = iter(new)
+        rest, made = iter(new), results[0]
 
         def operand(x: Operand) -> Operand:
             if isinstance(x, TensorView):
@@ -214,7 +242,7 @@ class _Lowering:
                 return replace(stmt, lhs=new[0], rhs=new[1], result=made)
             case st.Launch():
                 operands = tuple(operand(x) for x in stmt.operands)
-                return replace(stmt, operands=operands, results=(made,))
+                return replace(stmt, operands=operands, results=tuple(results))
             case st.Select():
                 index = self._scalar(stmt.index)
                 return replace(stmt, source=new[0], index=index, result=made)

@@ -63,6 +63,36 @@ class _Sliced:
     keeps: bool
 
 
+class _Group:
+    """Statements that share a loop: what they give and read, and whose memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.sliced: list[_Sliced] = []
+        self.axes: dict[TensorView, int] = {}
+        self.written: set[TensorView] = set()
+        self.read: set[TensorView] = set()
+        self._memory = memory
+
+    def add(self, new: _Sliced) -> None:
+        """Add a statement to the loop."""
+        self.sliced.append(new)
+        self.axes |= new.axes
+        self.written.update(self._memory.root(t) for t in new.axes)
+        self.read.update(self._memory.root(t) for t in st.reads(new.stmt))
+
+    def takes(self, new: _Sliced) -> bool:
+        """Tell whether ``new`` needs of each result before it its own slice only."""
+        if not self.sliced or self.sliced[0].extent is not new.extent:
+            return False
+        root = self._memory.root
+        for source, cut in zip(st.reads(new.stmt), new.cuts, strict=True):
+            if root(source) in self.written and self.axes.get(source, -1) != cut.axis:
+                return False
+        # What another slice still reads may not be written by this one.
+        made = {root(t) for t in new.axes}
+        return made.isdisjoint(self.read) and made.isdisjoint(self.written)
+
+
 class _Lowering:
     def __init__(
         self, program: HostProgram, bindings: Mapping[TensorView, int]
@@ -98,7 +128,7 @@ class _Lowering:
     def run(self) -> list[Statement]:
         """Return the new body."""
         body: list[Statement] = []
-        group: list[_Sliced] = []
+        group = _Group(self.memory)
         held = set(self.given)  # what has memory before the group
         held |= {s.result for s in self.program.body if isinstance(s, st.Allocate)}
         for stmt in self.program.body:
@@ -106,16 +136,18 @@ class _Lowering:
                 body.append(stmt)
                 continue
             sliced = self._sliced(stmt)
-            if sliced is not None and group and self._joins(group, sliced):
-                group.append(sliced)
+            if sliced is not None and group.takes(sliced):
+                group.add(sliced)
                 continue
-            body += self._loop(group, held)
-            held |= {t for s in group for t in s.axes}
-            group = [sliced] if sliced is not None else []
+            body += self._loop(group.sliced, held)
+            held.update(group.axes)
+            group = _Group(self.memory)
             if sliced is None:
                 body.append(stmt)
                 held.update(st.writes(stmt))
-        return body + self._loop(group, held)
+            else:
+                group.add(sliced)
+        return body + self._loop(group.sliced, held)
 
     def _sliced(self, stmt: Statement) -> _Sliced | None:
         bound = [t for t in st.writes(stmt) if t in self.bindings]
@@ -151,19 +183,6 @@ class _Lowering:
             return False
         owner = self.owner.get(result, result)
         return self.owner.get(source, source) is not owner or cut.axis != axis
-
-    def _joins(self, group: Sequence[_Sliced], new: _Sliced) -> bool:
-        """Tell whether ``new`` needs of each result before it its own slice only."""
-        if any(s.extent is not new.extent for s in group):
-            return False
-        axes = {t: axis for s in group for t, axis in s.axes.items()}
-        memory = {self.memory.root(t) for t in axes}
-        for source, cut in zip(st.reads(new.stmt), new.cuts, strict=True):
-            if self.memory.root(source) in memory and axes.get(source, -1) != cut.axis:
-                return False
-        # What another slice still reads may not be written by this one.
-        read = {self.memory.root(t) for s in group for t in st.reads(s.stmt)}
-        return all(self.memory.root(t) not in read | memory for t in new.axes)
 
     # -- loops ---------------------------------------------------------------
 

@@ -7,6 +7,7 @@ refuse, or multiply and fold what they have written already.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import nfuser.host.statements as st
@@ -27,7 +28,10 @@ _ELEMENTWISE = (st.Set, st.Unary, st.Binary)
 
 
 class Overlap:
-    """Tells which statements of ``program`` could read what they have overwritten."""
+    """Tells which statements of ``program`` could read what they have overwritten.
+
+    ``updated`` are the inputs that the program writes.
+    """
 
     def __init__(self, program: HostProgram, memory: Memory) -> None:
         values = (x.value for x in program.inputs)
@@ -36,8 +40,8 @@ class Overlap:
         stmts = list(st.walk(program.body))
         made = [memory.root(t) for s in stmts for t in _written(s, memory)]
         uses_streams = any(isinstance(s, st.SetStream) for s in stmts)
-        self._updated = [t for t in dict.fromkeys(made) if t in self._inputs]
-        self._updated = self._updated if uses_streams else []
+        self.updated = [t for t in dict.fromkeys(made) if t in self._inputs]
+        self._updated = self.updated if uses_streams else []
 
     def among_inputs(self, frame: Frame) -> bool:
         """Tell whether inputs that are written overlap others, on several streams.
@@ -57,15 +61,24 @@ class Overlap:
     def reads_late(self, stmt: Compute | View) -> ReadsLate:
         """Return what tells whether ``stmt`` may, if it writes a given array."""
         is_elementwise = isinstance(stmt, _ELEMENTWISE)
-        owner = self._memory.owner
-        keys = {owner.get(t, t) for t in st.reads(stmt) if self._may_meet(t, stmt)}
+        owner, target_root = self._memory.owner, self._memory.root(stmt.result)
+        own, others = set[TensorView](), set[TensorView]()
+        for t in st.reads(stmt):
+            root = self._memory.root(t)
+            if root is target_root:
+                own.add(owner.get(t, t))
+            elif root in self._inputs and target_root in self._inputs:
+                others.add(owner.get(t, t))  # new arrays share memory with nothing
         if is_elementwise:
-            keys.discard(owner.get(stmt.result, stmt.result))
-        if not keys or isinstance(stmt, st.Communicate):
+            own.discard(owner.get(stmt.result, stmt.result))
+        if not own | others or isinstance(stmt, st.Communicate):
             return lambda frame, out: False
 
         def ask(frame: Frame, out: Any) -> bool:
             if frame.library.library is Library.NUMPY:
+                return False
+            keys = own | others if self._inputs_meet(frame) else own
+            if not keys:
                 return False
             target = describe(out, "a result")
             for key in keys:
@@ -77,10 +90,13 @@ class Overlap:
 
         return ask
 
-    def _may_meet(self, tensor: TensorView, stmt: Compute | View) -> bool:
-        """Tell whether memory may be shared: inputs may overlap, new arrays do not."""
-        a, b = self._memory.root(tensor), self._memory.root(stmt.result)
-        return a is b or (a in self._inputs and b in self._inputs)
+    def _inputs_meet(self, frame: Frame) -> bool:
+        """Tell whether any two inputs overlap: asked once in a run."""
+        if frame.inputs_meet is None:
+            spans = [describe(frame.arrays[t], "an input") for t in self._inputs]
+            pairs = combinations(spans, 2)
+            frame.inputs_meet = any(one.meets(other) for one, other in pairs)
+        return frame.inputs_meet
 
 
 def _written(stmt: Statement, memory: Memory) -> tuple[TensorView, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from nfuser.dtypes import DType, as_dtype
-from nfuser.errors import ArgumentError, AxisError, ShapeError
+from nfuser.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from nfuser.ir.scalar import Const, as_scalar, floor_divide, knob, maximum
 from nfuser.ir.tensor import TensorView
 
@@ -99,7 +99,14 @@ def _python_type(x: Any) -> type:
 def _resolved(name: str, kinds: tuple[Any, ...]) -> tuple[DType, ...]:
     given = tuple(k.numpy if isinstance(k, DType) else k for k in kinds)
     given = tuple(np.dtype(bool) if k is bool else k for k in given)
-    found = function(name, len(kinds)).resolve_dtypes(cast("Any", (*given, None)))
+    try:
+        found = function(name, len(kinds)).resolve_dtypes(cast("Any", (*given, None)))
+    except TypeError as error:
+        listed = " and ".join(
+            str(k) if isinstance(k, DType) else k.__name__ for k in kinds
+        )
+        message = f"{name}: NumPy does not take {listed}: {error}"
+        raise DTypeError(message) from None
     return tuple(as_dtype(d) for d in found)
 
 

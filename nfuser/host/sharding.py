@@ -1,36 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a tensor lies over ranks, and what changes that."""
+"""What changes how a tensor lies over ranks."""
 
 from __future__ import annotations
 
 from nfuser.errors import UnsupportedError
-from nfuser.ir.base import value
+from nfuser.segment.sharding import REPLICATED, Sharding
 
-
-@value
-class Sharding:
-    """How a tensor lies over the ranks along one dimension of a mesh.
-
-    Each has an equal part along ``axis``, or its own part of a fold, or all; or
-    ``owner`` alone has it, and the others memory of that shape.
-
-    >>> Sharding(axis=1), Sharding(partial="sum"), Sharding(owner=2), Sharding()
-    (axis 1, partial sum, rank 2, replicated)
-    """
-
-    axis: int | None = None
-    partial: str = ""
-    owner: int | None = None
-
-    def __repr__(self) -> str:
-        if self.owner is not None:
-            return f"rank {self.owner}"
-        if self.partial:
-            return f"partial {self.partial}"
-        return "replicated" if self.axis is None else f"axis {self.axis}"
-
-
-REPLICATED = Sharding()
+__all__ = ["REPLICATED", "Sharding", "exchange"]
 
 
 def exchange(

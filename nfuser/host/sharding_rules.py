@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
+from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import UnsupportedError
 from nfuser.host.callee import fusion_of
 from nfuser.host.fusion_axes import folded_axes, input_axes
 from nfuser.host.rules import fold_of
 from nfuser.host.sharding import REPLICATED, Sharding
+from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const, as_scalar
+from nfuser.ir.scalar import Const, Size, as_scalar
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.host.statements import Operand
     from nfuser.ir.scalar import Scalar
 
 MERGED = ("sum", "prod", "max", "min", "any", "all")  # folds that ranks can complete
@@ -86,7 +90,7 @@ def _moved(
         case st.Permute(_, order):
             return order.index(axis)
         case st.Reshape(source, result):
-            return _reshape(source.shape, result.shape, axis)
+            return reshaped_axis(source.shape, result.shape, axis)
         case st.Select(_, gone):
             return None if axis == gone else axis - (gone < axis)
         case st.Slice(source, starts, stops, steps):
@@ -217,15 +221,25 @@ def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
             return Plan(tuple(given), given[0])
         case st.Binary("add" | "subtract") if len(sums) == 2:
             return Plan(tuple(given), given[0])
-        case st.Binary("multiply") if len(sums) == 1:
-            rest = all(s in (sums[0], REPLICATED) for s in given)
-            return Plan(tuple(given), sums[0]) if rest else None
-        case st.Binary("divide" | "true_divide", lhs) if len(sums) == 1:
-            numerator = isinstance(lhs, TensorView) and given[0].partial
-            rest = all(s == REPLICATED for s in given[1:])
-            return Plan(tuple(given), sums[0]) if numerator and rest else None
+        case st.Binary("multiply" | "divide" | "true_divide", lhs, rhs) if sums:
+            number = rhs if isinstance(lhs, TensorView) else lhs
+            swapped = number is lhs and stmt.name != "multiply"
+            scaled = not swapped and _is_scale(number)
+            return Plan(tuple(given), sums[0]) if scaled else None
         case _:
             return None
+
+
+def _is_scale(x: Operand) -> bool:
+    """Tell whether a product with each part is finite where that with the sum is.
+
+    A size is 0 only where there is nothing to divide, or nothing else either.
+    """
+    if isinstance(x, TensorView):
+        return False  # an element may be infinite, or 0 to divide by
+    if isinstance(x, int | float | complex):
+        return isfinite(abs(x)) and x != 0
+    return all(isinstance(s, Size) for s in scalar_walk.symbols([x]))
 
 
 def _reduce(
@@ -289,18 +303,6 @@ def _matmul(
 def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
     place = tensor.ndim - (result.ndim - axis)
     return _part(tensor, place if place >= 0 else None)
-
-
-def _reshape(
-    source: Sequence[Scalar], result: Sequence[Scalar], axis: int
-) -> int | None:
-    """Keep an axis up to which, or from which on, nothing changes."""
-    back = len(source) - axis
-    if tuple(source[: axis + 1]) == tuple(result[: axis + 1]):
-        return axis
-    if tuple(source[-back:]) == tuple(result[-back:]):
-        return len(result) - back
-    return None
 
 
 def _exchanged(stmt: st.Communicate, given: Sharding) -> Plan:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
+from nfuser.domains.slices import matmul_axes
 from nfuser.errors import UnsupportedError
 from nfuser.host.callee import fusion_of
-from nfuser.host.fusion_axes import input_axes, matmul_axes
+from nfuser.host.fusion_axes import input_axes
 from nfuser.ir.base import value
 from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView

@@ -29,6 +29,9 @@ FOLDS: dict[str, np.ufunc] = {
 }
 
 
+_PATIENCE = 0.05  # seconds until it is asked again whether all wait in vain
+
+
 class VirtualRanks:
     """``size`` ranks, each a thread; what NCCL does between devices, in one process.
 
@@ -62,14 +65,29 @@ class VirtualRanks:
         threads = [Thread(target=work, args=(k,)) for k in range(self.size)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        left = None
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(_PATIENCE)
+            left = left or self._left([not t.is_alive() for t in threads])
         self._meetings.clear()
         self._failed = False
         if errors:
             own = [e for e in errors if not _is_echo(e)]
+            if left is not None and not own:
+                message = f"rank {left} has ended, and others wait for it"
+                raise ArgumentError(message) from errors[0]
             raise (own or errors)[0]
         return results
+
+    def _left(self, ended: Sequence[bool]) -> int | None:
+        """Return a rank that has ended and that others wait for; wake these."""
+        with self._lock:
+            meetings = [m for m in self._meetings.values() if m.barrier.n_waiting]
+        for rank in (r for meeting in meetings for r in meeting.ranks if ended[r]):
+            self._stop()
+            return rank
+        return None
 
     def meeting(self, ranks: tuple[int, ...]) -> _Meeting:
         """Return where ``ranks`` meet."""
@@ -131,7 +149,8 @@ class Rank:
         place = group.index(self.rank)
         if kind == "send_receive":
             return self._sent(array, ends, group, place)
-        what = kind, axes, ends
+        # Parts are equal: those of others tell nobody where they end.
+        what = kind, axes, ends, array.shape, str(array.dtype)
         given = self._ranks.meeting(group).exchange(self.rank, what, array)
         if kind == "all_to_all":
             new, old = axes

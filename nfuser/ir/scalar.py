@@ -10,9 +10,10 @@ it was put together. All symbols stand for non-negative integers; divisors are p
 from __future__ import annotations
 
 import hashlib
+import operator
 from enum import Enum
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
@@ -234,9 +235,11 @@ def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
     return _intern(Datum, key, tensor, index, extent)
 
 
-def as_scalar(x: Scalar | int) -> Scalar:
-    """Return ``x``, an ``int`` as a constant."""
-    return const(x) if isinstance(x, int) else x
+def as_scalar(x: Scalar | SupportsIndex) -> Scalar:
+    """Return ``x``, an integer as a constant."""
+    if isinstance(x, _Arithmetic):
+        return x
+    return const(operator.index(x) + 0)  # a bool is a number like others
 
 
 def _binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:

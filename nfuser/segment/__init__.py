@@ -12,14 +12,18 @@ from nfuser.segment.segmented import (
     Segment,
     Segmented,
 )
+from nfuser.segment.sharding import REPLICATED, Sharding, Shardings
 
 __all__ = [
+    "REPLICATED",
     "Cut",
     "FindScheduler",
     "Rejection",
     "Scheduler",
     "Segment",
     "Segmented",
+    "Sharding",
+    "Shardings",
     "ShouldMerge",
     "segment",
 ]

@@ -28,33 +28,71 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
+from nfuser.segment.spread import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler
+    from nfuser.segment.sharding import Layout, Shardings
+    from nfuser.segment.spread import Spread
 
 ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 CHEAP = 8  # expressions that are rather computed twice than stored and read
 
 
 def segment(
-    fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None = None
+    fusion: Fusion,
+    find: FindScheduler,
+    should_merge: ShouldMerge | None = None,
+    shardings: Shardings | None = None,
 ) -> Segmented:
     """Return ``fusion`` as one piece if a kernel can run it, else cut.
 
     ``find`` gives the scheduler that takes a fusion, or why none does.
     ``should_merge`` may forbid two groups of expressions to share a kernel.
+    ``shardings`` says how tensors lie over ranks: pieces are cut where that changes.
     """
     if not fusion.outputs:
         return Segmented(fusion, (), ())
+    if shardings is not None:
+        found = spread(fusion, shardings)
+        cut = _Cutter(fusion, find, _within(found, should_merge)).run()
+        changes = _changes(cut.segments, found)
+        return replace(cut, cuts=(*cut.cuts, *changes), spread=found)
     if should_merge is None:
         found = find(fusion)
         if not isinstance(found, tuple):
             whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
             return Segmented(fusion, (whole,), ())
     return _Cutter(fusion, find, should_merge).run()
+
+
+def _within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
+    def is_allowed(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
+        if should_merge is not None and not should_merge(first, second):
+            return False
+        return spread.may_share((*first, *second))
+
+    return is_allowed
+
+
+def _changes(segments: Sequence[Segment], spread: Spread) -> list[Cut]:
+    """Return the cuts at tensors that come out in another way than they are read."""
+    found: dict[TensorView, Cut] = {}
+    made = {t for s in segments for t in s.fusion.outputs}
+    for segment in segments:
+        for tensor, layout in (spread.read_by(segment.fusion.exprs) or {}).items():
+            gives = spread.gives[tensor]
+            if tensor in made and layout != gives:
+                reason = f"{_spelled(gives)} is read as {_spelled(layout)}"
+                found[tensor] = Cut(tensor, (Rejection("sharding", reason, tensor),))
+    return list(found.values())
+
+
+def _spelled(layout: Layout) -> str:
+    return " x ".join(map(str, layout))
 
 
 class _Group:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
+    from nfuser.segment.spread import Spread
 
 
 @value
@@ -75,11 +76,12 @@ class Cut:
 
 @node
 class Segmented:
-    """Pieces in an order in which they can run."""
+    """Pieces in an order in which they can run; ``spread`` if over ranks."""
 
     fusion: Fusion
     segments: tuple[Segment, ...]
     cuts: tuple[Cut, ...]
+    spread: Spread | None = None
 
 
 def text(segmented: Segmented) -> str:

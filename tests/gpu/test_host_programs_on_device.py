@@ -147,6 +147,8 @@ def _results_read_late(library: str, array: Any) -> list[Any]:
     evaluator = nfuser.HostIrEvaluator(hc.program())
     given = _array(library, array)
     one, two = (_array(library, np.full((), n, np.float32)) for n in (1, 2))
+    for sent in (one, two):
+        _host(sent)  # has arrived: the program's stream waits for nobody
     arrays = arrays_of(*_home(given))
     first, second, caller = arrays.side(101), arrays.side(102), arrays.current()
     found: list[Any] = []

@@ -7,8 +7,10 @@ import json
 import traceback
 from dataclasses import dataclass, replace
 
+from tests.host.loops import check_loops
 from tests.host.programs import check
 from tests.host.spread import TOLERANCE, random_case
+from tests.host.spread_fusions import random_fused
 from tests.host.updates import check_updates, where_more_can_go_wrong
 
 CHUNK = 25  # programs a process: on the CPU one may take seconds to compile
@@ -62,8 +64,10 @@ def run_one(task: Task, index: int) -> Result:
     try:
         if task.ranks:
             random_case(index).check(TOLERANCE)
+            random_fused(index).check(TOLERANCE)
             return Result(index)
         check_updates(index, where_more_can_go_wrong())
+        check_loops(index, task.backend)
         return Result(index, check(index, task.backend))
     except Exception:  # noqa: BLE001 (any of them is a finding)
         return Result(index, report=task.described(index, traceback.format_exc()))

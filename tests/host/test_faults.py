@@ -126,6 +126,17 @@ def test_a_linked_program_that_fails_is_run_again_by_statements(
     assert "first = hc.launch(fd.fusion" in str(caught.value)
 
 
+def test_a_size_below_zero_names_the_statement() -> None:
+    hc = nfuser.HostIrContainer("sizes")
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.allocate((x.shape[0] - 5,), np.float32))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    assert evaluator.run([np.ones(6, np.float32)])[0].shape == (1,)
+    for _ in range(2):
+        with pytest.raises(HostError, match=r"f32\[n0 - 5\] = allocate` failed"):
+            evaluator.run([np.ones(4, np.float32)])
+
+
 def test_what_a_function_gives_is_checked() -> None:
     hc = nfuser.HostIrContainer("faulty")
     x = hc.define_tensor([-1, 4])

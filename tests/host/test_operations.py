@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import nfuser
 from nfuser.errors import (
@@ -78,6 +79,54 @@ def test_outputs_that_overlap_an_input_are_written_last() -> None:
     want = half * 2
     evaluator(build).run([half, Y], [None, moved])
     np.testing.assert_array_equal(moved, want)
+
+
+def test_no_output_is_read_after_another_was_written_over_it() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1]), hc.define_tensor([-1])
+    for output in (x, y, hc.unary("negative", x)):
+        hc.add_output(output)
+    whole = np.arange(8, dtype=np.float32)
+    a, b, third = whole[:3].copy(), whole[3:6].copy(), np.empty(3, np.float32)
+    made = nfuser.HostIrEvaluator(hc.program()).run([a, b], [b, a, third])
+    assert made[0] is b
+    np.testing.assert_array_equal([b, a, third], [[0, 1, 2], [3, 4, 5], [0, -1, -2]])
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.unary("negative", x))
+    hc.add_output(x)
+    a, held = whole[1:4], np.empty(3, np.float32)
+    nfuser.HostIrEvaluator(hc.program()).run([a], [a, held])
+    np.testing.assert_array_equal([a, held], [[-1, -2, -3], [1, 2, 3]])
+
+
+def test_an_input_that_cannot_be_written_is_refused_before_others_are() -> None:
+    hc = nfuser.HostIrContainer()
+    x, y = hc.define_tensor([-1]), hc.define_tensor([-1])
+    hc.binary("add", x, 1.0, out=x)
+    part = hc.slice(y, (0,), (1,))
+    hc.binary("add", part, 1.0, out=part)
+    ready = nfuser.HostIrEvaluator(hc.program())
+    first, locked = np.zeros(3, np.float32), np.zeros(3, np.float32)
+    locked.flags.writeable = False
+    repeated = as_strided(np.zeros(1, np.float32), (3,), (0,))
+    for second in (locked, repeated):
+        with pytest.raises(MutationError, match="input T1 of host, which it writes"):
+            ready.run([first, second])
+        assert not first.any()
+    ready.run([first, np.zeros(3, np.float32)])
+    assert first.all()
+
+
+def test_a_number_of_numpy_is_an_array_without_axes() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([])
+    hc.add_output(hc.binary("add", x, 1.0))
+    ready = nfuser.HostIrEvaluator(hc.program())
+    for given in (np.float32(3), np.array(3, np.float32)):
+        np.testing.assert_array_equal(ready.run([given])[0], np.array(4, np.float32))
+    with pytest.raises(DTypeError, match="input T0 of host: expected f32, found f64"):
+        ready.run([np.float64(3)])
 
 
 def test_arrays_of_two_libraries_are_refused() -> None:

@@ -223,3 +223,38 @@ def test_the_builder_refuses_what_does_not_fit() -> None:
         hc.set(x, out=y)
     with pytest.raises(ArgumentError, match="none of the reductions"):
         hc.reduce("median", x, 0)
+    with pytest.raises(DTypeError, match="negative: NumPy does not take bool"):
+        hc.unary("negative", hc.unary("isnan", x))
+    with nfuser.FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1])
+        fd.add_output(fd.ops.neg(t))
+    with pytest.raises(ShapeError, match="operand 0 of definition: expected 2 axes"):
+        hc.launch(fd, hc.row(x, 0))
+    with pytest.raises(DTypeError, match="operand 0 of definition: expected f32"):
+        hc.launch(fd, hc.binary("add", x, np.pi * 1j))
+    with pytest.raises(ArgumentError, match="operand 0 of definition: expected a ten"):
+        hc.launch(fd, 2.0)
+    with pytest.raises(ShapeError, match="a -1 has to be spelled out"):
+        hc.reshape(x, (-1, 2))
+    with pytest.raises(TypeError, match="float"):
+        hc.loop(2.5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentError, match="an input is called T0 already"):
+        hc.define_tensor([2], name="T0")
+
+
+def test_conditions_and_counts_may_be_plain_numbers() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    out = hc.set(x)
+    for condition in (True, 0):
+        with hc.when(condition):
+            hc.binary("add", out, 1.0, out=out)
+        with hc.otherwise():
+            hc.binary("add", out, 10.0, out=out)
+        with pytest.raises(ArgumentError, match="otherwise follows when"):
+            hc.otherwise().__enter__()
+    with hc.loop(np.int64(3)):  # pyright: ignore[reportArgumentType]
+        hc.binary("add", out, 100.0, out=out)
+    hc.add_output(out)
+    (got,) = nfuser.HostIrEvaluator(hc.program()).run([np.zeros(2, np.float32)])
+    np.testing.assert_array_equal(got, [311, 311])

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.host.statements as st
 from tests import workers
 from tests.definitions.check import written
 from tests.host.drive import Result, Task
+from tests.host.loops import Loops, check_loops
 from tests.host.peak import measured, reference
 from tests.host.programs import check, cutter
 
@@ -17,6 +19,18 @@ from tests.host.programs import check, cutter
 @pytest.mark.parametrize("seed", range(0, 24, 3))
 def test_a_random_program_does_what_numpy_does(seed: int) -> None:
     check(seed, "interpret")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5, 16, 18, 23])
+def test_loops_do_what_numpy_does(seed: int) -> None:
+    check_loops(seed, "interpret")
+
+
+def test_loops_in_loops_and_conditions_are_among_them() -> None:
+    found = [list(st.walk(Loops(seed).program.body)) for seed in range(24)]
+    nested = [s for body in found for s in body if isinstance(s, st.For)]
+    assert sum(any(isinstance(x, st.For) for x in s.body) for s in nested) > 5
+    assert sum(isinstance(s, st.If) and bool(s.orelse) for b in found for s in b) > 5
 
 
 def test_aliases_and_cuts_are_among_them() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as nn
 from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
 from nfuser.host.lower_shardings import lower_shardings
 from nfuser.host.sharding import REPLICATED, Sharding
@@ -181,6 +182,8 @@ def _shares(x: Any) -> Any:
         (lambda x: np.exp(x).max(axis=1, keepdims=True), COLUMNS, ["allreduce_max"]),
         (lambda x: x.mean(axis=0), ROWS, ["all_to_all"]),
         (lambda x: x / x.shape[0], ROWS, ["all_to_all"]),
+        (lambda x: x / nn.ones(x.shape[0]).sum(), ROWS, ["all_to_all"]),
+        (lambda x: x - nn.arange(x.shape[0]).sum(), ROWS, ["all_to_all"]),
         (lambda x: (x - x.mean()).sum(axis=1), ROWS, ["allgather"]),
     ],
 )
@@ -236,3 +239,45 @@ def test_a_rank_that_fails_stops_the_others() -> None:
         VirtualRanks(RANKS).run(body)
     with pytest.raises(HostError, match="was run without ranks"):
         evaluator.run([np.ones(3, np.float32)])
+
+
+def test_a_rank_that_ends_early_stops_the_others() -> None:
+    def body(rank: Any) -> Any:
+        if rank.rank != 1:
+            rank.communicate("allreduce_sum", np.ones(2, np.float32))
+
+    with pytest.raises(ArgumentError, match="rank 1 has ended, and others wait for"):
+        VirtualRanks(3).run(body)
+
+
+@pytest.mark.parametrize("other", [np.ones(3, np.float32), np.ones(2)])
+@pytest.mark.parametrize("kind", ["allreduce_sum", "allgather", "broadcast"])
+def test_parts_that_differ_are_refused(kind: str, other: Any) -> None:
+    ends, axes = ((0,), ()) if kind == "broadcast" else ((), (0,))
+
+    def body(rank: Any) -> Any:
+        given = other if rank.rank else np.ones(2, np.float32)
+        rank.communicate(kind, given, axes, ends)
+
+    with pytest.raises(ArgumentError, match="ranks disagree"):
+        VirtualRanks(2).run(body)
+
+
+@pytest.mark.parametrize("divisor", ["tensor", "integer"])
+def test_parts_of_sums_are_not_divided_by_what_may_be_zero(divisor: str) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, 2])
+    y = hc.define_tensor([2]) if divisor == "tensor" else hc.define_integer()
+    hc.add_output(hc.binary("divide", hc.reduce("sum", x, 0), y))
+    program = lower_shardings(hc.program(), {x: ROWS}, 2)
+    given = np.array([0, 2], np.float32) if divisor == "tensor" else 0
+    evaluator = nfuser.HostIrEvaluator(program)
+    parts = np.array([[[5, 1]], [[-3, 1]]], np.float32)
+
+    def body(rank: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return evaluator.run([parts[rank.rank], given], communicator=rank)[0]
+
+    want = np.array([np.inf, 1 if divisor == "tensor" else np.inf], np.float32)
+    for made in VirtualRanks(2).run(body):
+        np.testing.assert_array_equal(made, want)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as nn
 from nfuser.errors import UnsupportedError
 from nfuser.host.lower_streams import lower_streams
 from tests.hand_built import traced
@@ -100,6 +101,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[int, ...], str]] = [
     (lambda x: np.roll(x, 1, axis=1), (1,), "a remap"),
     (lambda x: x.reshape(-1, 4) + 1, (0,), "a reshape"),
     (lambda x: x * x.shape[1], (1,), "the size as a number"),
+    (lambda x: x * nn.ones(x.shape[1]).sum(), (1,), "the size as a number"),
+    (lambda x: x * nn.arange(x.shape[1]).sum(), (1,), "the size as a number"),
+    (lambda x: x * nn.broadcast_to(2, x.shape).sum(), (0,), "the size as a number"),
+    (lambda x: nn.broadcast_to(x[0], (5, *x.shape[1:])) * 1, (0,), "an expand"),
+    (lambda x: nn.broadcast_to(x.sum(0), x.shape) * 1, (0,), "an expand"),
+    (lambda x: x * nn.arange(x.shape[1])[:, None], (1,), "an iota"),
     (lambda x: x * np.arange(7)[:, None], (1,), r"an? \w+"),
     (lambda x: np.take_along_axis(x, x.astype("i4"), axis=1), (1,), "a take"),
 ]
