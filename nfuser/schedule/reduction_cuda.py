@@ -55,6 +55,7 @@ STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
 STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
 LIGHT = 4  # weight of what is rather computed in each pass than kept
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
+ROUNDS_IN_STEP = 48  # for so many, blocks that began together go on so, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
 
@@ -108,6 +109,7 @@ def _heuristic(
     as_stored: bool = False,
     eager: bool = False,
     exact: bool = False,
+    in_step: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
@@ -134,6 +136,7 @@ def _heuristic(
         eager=eager,
         exact=exact,
         rounds=0 if is_shared else 1,
+        in_step=in_step,
         geometry=geometry,
     )
 
@@ -405,6 +408,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         blocks=SHARE_BLOCKS,
         is_shared=True,
         exact=exact,
+        in_step=rounds <= ROUNDS_IN_STEP,
     )
 
 
