@@ -393,8 +393,12 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     room = min(room, SHARE_KEPT)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
+    exact = width == 1 and _is_narrow(shape, width)
+    words = shape.kept_words(1, width)
+    # Single elements of what all rows share are on their way for all steps at once.
+    words += shape.common_words(1, width) if exact else 0
     steps = min(
-        room // shape.kept_words(1, width),
+        room // words,
         ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
@@ -419,7 +423,6 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     # As many as there may be serve all lengths, but each costs instructions.
     needed = power_of_two(-(-places // (splits * fold)))
     steps = min(steps, max(needed, STEPS))
-    exact = width == 1 and _is_narrow(shape, width)
     steps = -(-places // (splits * fold)) if exact else steps
     rounds = -(-tiles // (resident // splits))
     return _heuristic(

@@ -7,6 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -120,6 +121,19 @@ def test_long_rows_of_halves_and_their_weights_keep_to_their_registers(
     for kernel in fused.kernels(*(build("bfloat16", shape) for shape in shapes)):
         assert "copy_packet" in kernel.source
         _check(kernel)
+
+
+def _centred(x: Any, weight: Any, bias: Any) -> Any:
+    mean, variance = (f(axis=-1, keepdims=True) for f in (x.mean, x.var))
+    return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
+
+
+def test_long_odd_rows_and_their_weights_keep_to_their_registers() -> None:
+    fused = nfuser.fuse(_centred, backend="interpret")
+    shapes = [(300, 65_537), (65_537,), (65_537,)]
+    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
+    assert "splits=any" in kernel.schedule
+    _check(kernel)
 
 
 def _channels(x: Any, weight: Any, bias: Any) -> Any:
