@@ -44,7 +44,7 @@ from nfuser.lower.kernel_ir import (
     only_stores,
     pruned,
 )
-from nfuser.lower.landing import Prefetch, land_rows, prefetch
+from nfuser.lower.landing import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
@@ -96,6 +96,7 @@ class _Builder:
         self.depths = self._depths()
         self.before: list[Stmt] = []  # the first of the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
+        self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
         self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
         self.meeting = 0  # where among statements threads begin to meet, most lately
@@ -233,7 +234,6 @@ class _Builder:
             forget(values)
         for level in range(self.levels):
             self._fold_level(level, heuristic)
-        # Copies hold up what blocks send each other: they begin after the last of it.
         values.emit_all(self.ahead)
         if heuristic.is_persistent or not heuristic.is_split:
             self._tile(self.levels, {})
@@ -247,7 +247,8 @@ class _Builder:
         self.meeting = len(self.values.row.stmts)
         combiner.combine(states)
         if heuristic.is_shared:
-            combiner.exchange(states)
+            meanwhile = self.meanwhile.pop(0) if self.meanwhile else ()
+            combiner.exchange(states, meanwhile)
         if heuristic.is_persistent or not heuristic.is_split:
             for reduce in reduces:
                 combiner.publish(reduce, states[reduce])
@@ -315,13 +316,7 @@ class _Builder:
         body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
         if ahead := self._prefetch(early):
-            self.before.extend(self._in_steps(ahead.first))
-            values.emit(AwaitCopies())
-            # Taken step by step, copies need no registers until their turn.
-            body = (*ahead.taken, *body)
-            self.ahead = self._if_another_turn(self._in_steps(ahead.following))
-            self.shared_bytes = ahead.shared_bytes
-            early = ()
+            body, early = self._ahead(ahead, body), ()
         if values.landed and early:
             values.emit_all(self._in_steps(early))
             values.emit(AwaitCopies())
@@ -396,6 +391,21 @@ class _Builder:
     def _prefetch(self, loads: tuple[Stmt, ...]) -> Prefetch | None:
         turn = self._turn()
         return prefetch(self.values, loads, turn) if turn and loads else None
+
+    def _ahead(self, loads: Prefetch, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Copy rows ahead; return the step that takes its packets and runs ``body``.
+
+        Taken step by step, copies need no registers until their turn.
+        """
+        heuristic = self.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        self.before.extend(self._in_steps(loads.first))
+        self.values.emit(AwaitCopies())
+        meetings = self.levels if heuristic.in_step else 0
+        pieces = dealt(self._in_steps(loads.following), meetings)
+        *self.meanwhile, self.ahead = map(self._if_another_turn, pieces)
+        self.shared_bytes = loads.shared_bytes
+        return (*loads.taken, *body)
 
     def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         turn = self._turn()

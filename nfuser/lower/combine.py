@@ -261,13 +261,17 @@ class Combiner:
             self.values.emit(Barrier())
         return self._is_last()
 
-    def exchange(self, states: dict[Reduce, fold.State]) -> None:
+    def exchange(
+        self, states: dict[Reduce, fold.State], meanwhile: tuple[Stmt, ...] = ()
+    ) -> None:
         """Let ``states`` hold what all blocks of the row have folded, in each block.
 
         The words travel in boxes that are filled once in a launch: who finds one full
         has its contents, with no fence, and none is emptied that is still to be read.
+        Blocks do ``meanwhile`` what they need not wait for.
         """
         self._share_parts(states)
+        self.values.emit_all(meanwhile)
         for reduce, state in states.items():
             self.join_parts(reduce, state)
 

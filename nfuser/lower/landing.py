@@ -17,11 +17,13 @@ from nfuser.lower.keep import read_again
 from nfuser.lower.kernel_ir import (
     Array,
     CopyPacket,
+    For,
     LoadPacket,
     Memory,
     Stmt,
     TakePacket,
 )
+from nfuser.lower.streams import parted
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.row_shape import COPIED_BYTES
 from nfuser.schedule.scheduled import ReductionHeuristic
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Leaf
 
 STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
+DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of these
 
 
 @node
@@ -79,6 +82,25 @@ def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | No
     if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
         return None
     return Prefetch(tuple(first), tuple(following), tuple(taken), size)
+
+
+def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:
+    """Return ``copies`` in pieces: one to begin in each of ``meetings``, and the rest.
+
+    What blocks send each other queues behind copies. Those that begin while blocks wait
+    for each other are about as many as memory brings in that time.
+    """
+    pieces: list[tuple[Stmt, ...]] = []
+    match copies:
+        case (For(stop=sc.Const(steps)) as rest,):
+            share = int(DEALT / max(meetings, 2) * steps)
+            for _ in range(meetings if share else 0):
+                piece, rest = parted(rest, share)
+                pieces.append((piece,))
+            copies = (rest,)
+        case _:
+            pass
+    return [*pieces, copies]
 
 
 def land_rows(values: Values, passes: list[list[Key]]) -> int:

@@ -134,6 +134,13 @@ def peeled(loop: Stmt, plain: Stmt, full: Scalar) -> tuple[Stmt, ...]:
     return replace(plain, stop=full), _rest(loop, full)
 
 
+def parted(loop: For, count: int) -> tuple[For, For]:
+    """Return the first ``count`` turns of ``loop``, and those after them."""
+    body = _changed(loop.body, {loop.index: loop.index + count}, {})
+    first = For(loop.index, sc.const(count), loop.body, loop.narrow)
+    return first, For(loop.index, loop.stop - count, body, loop.narrow)
+
+
 def gathers(body: tuple[Stmt, ...]) -> bool:
     """Tell whether variables of ``body`` are in indices: it has to stay one of a kind.
 

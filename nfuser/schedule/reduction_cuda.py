@@ -44,7 +44,9 @@ LOADED_PER_THREAD = 40  # of them, as packets are loaded
 COMMON_PER_THREAD = 16  # that what all rows share may take while threads meet
 SHARED_BYTES = 40 * 1024
 CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
+NEAR_BYTES = 26 << 20  # of these, for what is fast to read again
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
+AGAIN_THREADS = 512  # of a block at most that reads a row twice
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
@@ -55,6 +57,7 @@ STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
 STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
 LIGHT = 4  # weight of what is rather computed in each pass than kept
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
+ROUNDS_IN_STEP = 48  # for so many, blocks that began together go on so, roughly
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
 
@@ -64,7 +67,7 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
-    is_looped = is_single or _is_cached(shape, width)
+    is_looped = is_single or _is_cached(fusion, shape, width)
     shared = None if is_looped else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
 
@@ -108,20 +111,23 @@ def _heuristic(
     as_stored: bool = False,
     eager: bool = False,
     exact: bool = False,
+    in_step: bool = False,
+    known: bool = False,
 ) -> ReductionHeuristic:
     """Return a heuristic whose threads and blocks are given at the launch.
 
-    A kernel then serves rows of any length. Only where blocks share rows is their size
-    always the same.
+    A kernel then serves rows of any length. The threads of blocks that share rows are
+    always as many; those that go by single elements are ``known`` for their addresses.
     """
+    known = known or is_shared or exact
     return ReductionHeuristic(
         shape.kept,
         shape.reduced,
         patterns(fusion, shape.facts),
         shape.inner,
         width,
-        fold_threads=geometry.fold if is_shared or exact else 0,
-        keep_threads=geometry.keep if is_shared or exact else 0,
+        fold_threads=geometry.fold if known else 0,
+        keep_threads=geometry.keep if known else 0,
         steps=steps,
         splits=0 if is_shared or geometry.splits > 1 else 1,
         wide_index=needs_wide_index(fusion, shape.facts),
@@ -134,6 +140,7 @@ def _heuristic(
         eager=eager,
         exact=exact,
         rounds=0 if is_shared else 1,
+        in_step=in_step,
         geometry=geometry,
     )
 
@@ -158,7 +165,10 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
     words = shape.kept_words(steps, width)
     if words > _register_budget(fusion, threads):
         return None
+    blocks = REGISTERS // (threads * (words + _spare(fusion))) if exact else 0
     if exact and steps > MOST_STEPS:
+        return None
+    if exact and blocks < 2 and _is_read_twice(fusion, shape):
         return None
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
@@ -177,7 +187,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | N
         geometry=geometry,
         eager=shape.inner and has_room and 0 < common <= COMMON_PER_THREAD,
         exact=exact,
-        blocks=REGISTERS // (threads * (words + _spare(fusion))) if exact else 0,
+        blocks=blocks,
     )
 
 
@@ -245,14 +255,31 @@ def _is_narrow(shape: RowShape, width: int) -> bool:
     return shape.inner and _in_flight(shape, width) > STEPS
 
 
-def _is_cached(shape: RowShape, width: int) -> bool:
+def _is_cached(fusion: Fusion, shape: RowShape, width: int) -> bool:
     """Tell whether rows of narrow packets are read again out of a cache.
 
     That costs less than to keep so many, with an address and an end for each.
     """
-    blocks = shape.facts.target.multiprocessors * RESIDENT_THREADS // LOOP_THREADS
-    row = shape.length * shape.widest()
-    return _is_narrow(shape, width) and row * blocks <= CACHE_BYTES
+    is_near = _under_way(shape, LOOP_THREADS) <= CACHE_BYTES
+    return _is_narrow(shape, width) and (is_near or _is_read_twice(fusion, shape))
+
+
+def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
+    """Tell whether rows that leave a multiprocessor no other are rather read twice.
+
+    Where it keeps one it has nothing to do while the next is read.
+    """
+    is_near = _under_way(shape, AGAIN_THREADS) <= CACHE_BYTES
+    levels = space_of(fold_exponentials(fusion)).levels.values()
+    has_two_passes = max(levels) == 0 and not _has_moments(fusion)
+    is_full = shape.rows > shape.facts.target.multiprocessors
+    return is_near and has_two_passes and is_full
+
+
+def _under_way(shape: RowShape, threads: int) -> int:
+    """Return the bytes of the rows that blocks of ``threads`` loop over at once."""
+    blocks = shape.facts.target.multiprocessors * RESIDENT_THREADS // threads
+    return shape.length * shape.read_again_bytes() * blocks
 
 
 def _whole(threads: int) -> int:
@@ -366,8 +393,12 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     room = min(room, SHARE_KEPT)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
+    exact = width == 1 and _is_narrow(shape, width)
+    words = shape.kept_words(1, width)
+    # Single elements of what all rows share are on their way for all steps at once.
+    words += shape.common_words(1, width) if exact else 0
     steps = min(
-        room // shape.kept_words(1, width),
+        room // words,
         ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
@@ -392,7 +423,6 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
     # As many as there may be serve all lengths, but each costs instructions.
     needed = power_of_two(-(-places // (splits * fold)))
     steps = min(steps, max(needed, STEPS))
-    exact = width == 1 and _is_narrow(shape, width)
     steps = -(-places // (splits * fold)) if exact else steps
     rounds = -(-tiles // (resident // splits))
     return _heuristic(
@@ -405,6 +435,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
         blocks=SHARE_BLOCKS,
         is_shared=True,
         exact=exact,
+        in_step=rounds <= ROUNDS_IN_STEP,
     )
 
 
@@ -414,8 +445,13 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
 def _looped(
     fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
 ) -> ReductionHeuristic:
-    is_light = is_single or _is_narrow(shape, width)
+    is_narrow = _is_narrow(shape, width)
+    is_light = is_single or is_narrow
     limit = LOOP_THREADS if is_light else MAX_THREADS
+    if not is_single and is_narrow and _is_read_twice(fusion, shape):
+        # The fewer rows are under way, the nearer they are the second time.
+        while limit < AGAIN_THREADS and _under_way(shape, limit) > NEAR_BYTES:
+            limit *= 2
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
     cost = _waves_cost(shape, geometry, width, most, splits)
@@ -435,6 +471,7 @@ def _looped(
         flight=_flight(shape, width),
         # Across memory each lane of a packet has sums of its own: all in registers.
         blocks=RESIDENT_THREADS // most if shape.inner else 0,
+        known=is_narrow,
     )
 
 

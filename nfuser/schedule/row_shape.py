@@ -100,6 +100,10 @@ class RowShape:
         """Return the bytes of the widest element that reductions read."""
         return max((a.tensor.dtype.itemsize for a in self._read_again()), default=4)
 
+    def read_again_bytes(self) -> int:
+        """Return the bytes of one element of all that reductions read."""
+        return sum(a.tensor.dtype.itemsize for a in self._read_again()) or 4
+
     def widest_along(self) -> int:
         """Return the bytes of the widest element that lies along the lane."""
         lane = self.lane_group()[-1:]

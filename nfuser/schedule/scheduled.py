@@ -102,13 +102,15 @@ class ReductionHeuristic:
     once. ``splits`` blocks share one row: a looped one leaves the end to the last of
     them, those that keep their parts exchange what they fold and go on with it. They
     wait for each other, so they all run at once, and take ``rounds`` rows each; a
-    multiprocessor then holds ``blocks`` of them at least. Where ``as_stored``, a block
-    keeps what it reads in shared memory as it was, and computes all else again in each
-    pass: a 16-bit float takes two bytes, and no registers. An ``eager`` one loads what
-    all rows share before its threads meet, not after it. Where ``steps`` are ``exact``,
-    all but the last of them lie within every row. A CPU adds up at most
-    ``chunk`` elements before it adds their sum to the row's (0: all at once). Long
-    chains of one accumulator are ``compensated``: they keep what rounding takes away.
+    multiprocessor then holds ``blocks`` of them at least. Where they are ``in_step``
+    with those of other rows, all wait at the same time, and let memory work meanwhile.
+    Where ``as_stored``, a block keeps what it reads in shared memory as it was, and
+    computes all else again in each pass: a 16-bit float takes two bytes, and no
+    registers. An ``eager`` one loads what all rows share before its threads meet, not
+    after it. Where ``steps`` are ``exact``, all but the last of them lie within every
+    row. A CPU adds up at most ``chunk`` elements before it adds their sum to the row's
+    (0: all at once). Long chains of one accumulator are ``compensated``: they keep what
+    rounding takes away.
     ``packed`` accesses go in packets, all others element by element. Where
     ``fold_threads`` is 0 the numbers of threads are ``knobs``, as ``splits`` and
     ``rounds`` are where they are 0: they are given at each launch by ``geometry``,
@@ -138,6 +140,7 @@ class ReductionHeuristic:
     eager: bool = False
     exact: bool = False
     rounds: int = 1
+    in_step: bool = False
     streams: int = 1
     bypass: bool = False
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
@@ -206,6 +209,7 @@ class ReductionHeuristic:
             splits = "any"
         extra = f"streams={self.streams}, " if self.streams > 1 else ""
         extra += "bypass, " if self.bypass else ""
+        extra += "in step, " if self.in_step else ""
         return (
             f"reduction({way}, {form}, width={self.width}, threads={threads}, "
             f"{extra}splits={splits})"

@@ -7,6 +7,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import nfuser
@@ -119,6 +121,33 @@ def test_long_rows_of_halves_and_their_weights_keep_to_their_registers(
     for kernel in fused.kernels(*(build("bfloat16", shape) for shape in shapes)):
         assert "copy_packet" in kernel.source
         _check(kernel)
+
+
+def _centred(x: Any, weight: Any, bias: Any) -> Any:
+    mean, variance = (f(axis=-1, keepdims=True) for f in (x.mean, x.var))
+    return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
+
+
+def test_long_odd_rows_and_their_weights_keep_to_their_registers() -> None:
+    fused = nfuser.fuse(_centred, backend="interpret")
+    shapes = [(300, 65_537), (65_537,), (65_537,)]
+    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
+    assert "splits=any" in kernel.schedule
+    _check(kernel)
+
+
+def _channels(x: Any, weight: Any, bias: Any) -> Any:
+    mean, variance = (f(axis=(0, 2, 3), keepdims=True) for f in (x.mean, x.var))
+    return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
+
+
+def test_channels_that_blocks_share_keep_to_their_registers() -> None:
+    shapes = [(64, 256, 56, 56), (256, 1, 1), (256, 1, 1)]
+    fused = nfuser.fuse(_channels, backend="interpret")
+    (kernel,) = fused.kernels(*(np.empty(s, np.float32) for s in shapes))
+    assert "in step" in kernel.schedule
+    assert kernel.source.count("copy_packet_4(") == 4
+    _check(kernel)
 
 
 @pytest.mark.parametrize(

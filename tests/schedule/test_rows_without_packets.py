@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.schedule import reduction_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,3 +102,34 @@ def test_single_elements_share_indices_along_another_axis() -> None:
     body = kernel.source.partition("for i0 in ")[2]
     assert "load_bf16(T0" in body
     assert "divide" not in body
+
+
+def test_rows_that_would_fill_a_multiprocessor_each_are_read_twice() -> None:
+    def kernel(function: Callable[..., Any], rows: int, length: int) -> Any:
+        x = _misaligned(np.zeros((rows, length), ml_dtypes.bfloat16))
+        (found,) = nfuser.fuse(function, backend="interpret").kernels(x)
+        return found
+
+    assert "kept in 31 steps" in kernel(_softmax, 200, 16_385).schedule
+    assert "looped, width=1, threads=256x1" in kernel(_softmax, 200, 20_481).schedule
+    # The fewer of them are under way, the nearer they are the second time.
+    looped = kernel(_softmax, 200, 32_769)
+    assert "looped, width=1, threads=512x1" in looped.schedule
+    assert looped.source.count("* 8192") > 0  # a turn of all threads: known distances
+    # Few rows leave multiprocessors idle anyway.
+    assert "kept in 33 steps" in kernel(_softmax, 100, 32_769).schedule
+
+
+@pytest.mark.parametrize("function", [_softmax, _layer_norm])
+@pytest.mark.parametrize("length", [8193, 12_289])
+def test_rows_that_are_read_again_are_numpys(
+    function: Callable[..., Any], length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reduction_cuda, "MOST_STEPS", 0)
+    arrays = _arrays(function, 3, length)
+    fused = nfuser.fuse(function, backend="interpret")
+    (kernel,) = fused.kernels(*arrays)
+    assert "looped, width=1, threads=256x1" in kernel.schedule
+    wanted = function(*(a.astype(np.float64) for a in arrays))
+    got = fused(*arrays).astype(np.float64)
+    np.testing.assert_allclose(got, wanted, rtol=0.01, atol=0.01)
