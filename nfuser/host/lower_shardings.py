@@ -21,6 +21,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView, tensor
+from nfuser.segment.sharding import check_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ def lower_shardings(
             message = f"{stmt.kind}: an exchange is not spread over ranks{line}"
             raise UnsupportedError(message)
     mesh = (ranks,) if isinstance(ranks, int) else tuple(ranks)
-    layouts = {t: _layout(s, mesh) for t, s in shardings.items()}
+    layouts = _layouts(program, shardings, mesh)
     plans = plans or {}
     guards: Guards = {}
     for dim in range(len(mesh)):
@@ -73,18 +74,21 @@ def lower_shardings(
     return lowered
 
 
-def _layout(
-    given: Sharding | Sequence[Sharding], mesh: tuple[int, ...]
-) -> tuple[Sharding, ...]:
-    layout = (given,) if isinstance(given, Sharding) else tuple(given)
-    if len(layout) != len(mesh):
-        message = f"expected a sharding for each of {len(mesh)} dimensions: {layout}"
+def _layouts(
+    program: HostProgram,
+    shardings: Mapping[TensorView, Sharding | Sequence[Sharding]],
+    mesh: tuple[int, ...],
+) -> dict[TensorView, tuple[Sharding, ...]]:
+    layouts = {
+        t: (s,) if isinstance(s, Sharding) else tuple(s) for t, s in shardings.items()
+    }
+    check_layouts(mesh, layouts)
+    tensors = {x.value for x in program.inputs}
+    tensors.update(t for s in program.body for t in st.writes(s))
+    if not tensors.issuperset(layouts):
+        message = f"{program.name} has no such tensor as one that shall be spread"
         raise ArgumentError(message)
-    for sharding, size in zip(layout, mesh, strict=True):
-        if sharding.owner is not None and not 0 <= sharding.owner < size:
-            message = f"there is no {sharding} among {size}"
-            raise ArgumentError(message)
-    return layout
+    return layouts
 
 
 @value
@@ -148,9 +152,6 @@ class _Lowering:
         sharding = self.wanted.get(given.value, REPLICATED)
         if sharding.partial or sharding.axis is None:
             return
-        if not 0 <= sharding.axis < given.value.ndim:
-            message = f"input {given.name} has no {sharding}"
-            raise ArgumentError(message)
         extent = given.value.shape[sharding.axis]
         if not isinstance(extent, Const):
             self.whole[extent] = extent * self.ranks
@@ -297,7 +298,9 @@ class _Lowering:
         stops = list(source.shape)
         length = made.shape[axis]
         starts[axis] = coordinate(self.mesh, self.dim) * length
-        stops[axis] = starts[axis] + length
+        # What is left after the others' parts: too much where these are not equal.
+        left = source.shape[axis] - length * (self.ranks - 1)
+        stops[axis] = starts[axis] + left
         steps = (1,) * source.ndim
         return st.Slice(source, tuple(starts), tuple(stops), steps, made, line)
 

@@ -17,6 +17,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.scalar import Const, Size, as_scalar
 from nfuser.ir.tensor import TensorView
+from nfuser.segment.sharding import FOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from nfuser.host.statements import Operand
     from nfuser.ir.scalar import Scalar
 
-MERGED = ("sum", "prod", "max", "min", "any", "all")  # folds that ranks can complete
 _LINEAR = ("negative", "positive")
 
 
@@ -250,7 +250,7 @@ def _reduce(
     if given.axis is None:
         return Plan((given,), given)
     if given.axis in axes:
-        whole = name in MERGED
+        whole = name in FOLDS
         return Plan((given,), Sharding(partial=name)) if whole else _gathered()
     kept = [k for k in range(source.ndim) if k not in axes]
     return Plan((given,), Sharding(kept.index(given.axis)))

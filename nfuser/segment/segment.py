@@ -124,22 +124,23 @@ class _Cutter:
     def _begin(self, expr: Expr) -> None:
         """Put ``expr`` in the group of its only producer if nothing else reads that.
 
-        A run of elementwise operations always shares a kernel; to ask for each of them
-        would take time that grows with the square of their number.
+        A run of elementwise operations always shares a kernel if the caller lets it; to
+        ask schedulers for each of them would take time that grows with the square of
+        their number.
         """
         inputs = (self.fusion.definition[t] for t in sources(expr))
         producers = [e for e in dict.fromkeys(inputs) if e in self.group_of]
+        group = _Group([])
         if len(producers) == 1 and self._is_private(producers[0], expr):
-            group = self.group_of[producers[0]]
-            group.exprs.append(expr)
-        else:
-            group = _Group([expr])
+            found = self.group_of[producers[0]]
+            if self.should_merge is None or self.should_merge(found.exprs, [expr]):
+                group = found
+        group.exprs.append(expr)
         self.group_of[expr] = group
 
     def _is_private(self, producer: Expr, user: Expr) -> bool:
         return (
-            self.should_merge is None
-            and isinstance(producer, Pointwise)
+            isinstance(producer, Pointwise)
             and isinstance(user, Pointwise)
             and producer.result.shape == user.result.shape
             and self.fusion.users[producer.result] == (user,)

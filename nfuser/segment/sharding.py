@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.errors import ArgumentError
 from nfuser.ir.base import node, value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nfuser.ir.tensor import TensorView
+
+FOLDS = ("sum", "prod", "max", "min", "any", "all")  # those that ranks can complete
 
 
 @value
@@ -49,3 +52,37 @@ class Shardings:
 
     mesh: tuple[int, ...]
     layouts: Mapping[TensorView, Layout]
+
+
+def check_layouts(
+    mesh: tuple[int, ...], layouts: Mapping[TensorView, Sequence[Sharding]]
+) -> None:
+    """Refuse a mesh without ranks, and what tensors or the mesh have no place for."""
+    if not mesh or min(mesh) < 1:
+        message = f"expected at least one rank in each dimension of a mesh: {mesh}"
+        raise ArgumentError(message)
+    for tensor, layout in layouts.items():
+        if len(layout) != len(mesh):
+            count = len(mesh)
+            message = f"expected a sharding for each of {count} dimensions: {layout}"
+            raise ArgumentError(message)
+        for sharding, size in zip(layout, mesh, strict=True):
+            _check(sharding)
+            if sharding.axis is not None and not 0 <= sharding.axis < tensor.ndim:
+                line = tensor.source.note if tensor.source else ""
+                message = f"a tensor of {tensor.ndim} axes has no {sharding}{line}"
+                raise ArgumentError(message)
+            if sharding.owner is not None and not 0 <= sharding.owner < size:
+                message = f"there is no {sharding} among {size}"
+                raise ArgumentError(message)
+
+
+def _check(sharding: Sharding) -> None:
+    axis, partial, owner = sharding.axis, sharding.partial, sharding.owner
+    told = (axis is not None) + bool(partial) + (owner is not None)
+    if told > 1 or (partial and partial not in FOLDS):
+        message = (
+            "a sharding has an axis, an owner, or a partial fold, one of "
+            f"{', '.join(FOLDS)}: found {axis=}, {partial=}, {owner=}"
+        )
+        raise ArgumentError(message)

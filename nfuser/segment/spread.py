@@ -26,7 +26,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.scalar import Const, Size, const
-from nfuser.segment.sharding import REPLICATED, Sharding
+from nfuser.segment.sharding import FOLDS, REPLICATED, Sharding, check_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.sharding import Layout, Shardings
-
-_FOLDS = ("sum", "prod", "max", "min", "any", "all")  # those that ranks can complete
 
 
 @node
@@ -76,11 +74,10 @@ def spread(fusion: Fusion, shardings: Shardings) -> Spread:
     Each expression runs in the way that takes the fewest exchanges, looked at from
     the first on, a dimension of the mesh at a time.
     """
-    for layout in shardings.layouts.values():
-        if len(layout) != len(shardings.mesh):
-            count = len(shardings.mesh)
-            message = f"expected a sharding for each of {count} dimensions: {layout}"
-            raise ArgumentError(message)
+    check_layouts(shardings.mesh, shardings.layouts)
+    if any(t not in fusion.definition for t in shardings.layouts):
+        message = f"{fusion.name} has no such tensor as one that shall be spread"
+        raise ArgumentError(message)
     ways = [
         _Spreader(fusion, shardings, dim).run() for dim in range(len(shardings.mesh))
     ]
@@ -182,7 +179,7 @@ class _Spreader:
 def _folded(expr: Expr) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield how parts of the sources give parts of a fold that ranks can complete."""
     match expr:
-        case Reduce(op, _, _, axes) if op.value in _FOLDS:
+        case Reduce(op, _, _, axes) if op.value in FOLDS:
             for axis in axes:
                 yield op.value, (axis,)
         case Matmul(lhs, rhs):

@@ -112,6 +112,11 @@ def test_what_cannot_be_spread_is_refused() -> None:
     x = fusion.arguments[0].result
     with pytest.raises(ArgumentError, match="a sharding for each of 2 dimensions"):
         segment(fusion, find_scheduler, shardings=Shardings((2, 2), {x: (ROWS,)}))
+    with pytest.raises(ArgumentError, match="at least one rank in each dimension"):
+        segment(fusion, find_scheduler, shardings=Shardings((), {}))
+    stranger = traced(lambda x: x, array(8, 12)).arguments[0].result
+    with pytest.raises(ArgumentError, match="has no such tensor"):
+        segment(fusion, find_scheduler, shardings=Shardings((2,), {stranger: (ROWS,)}))
     with pytest.raises(ArgumentError, match="expected a fusion cut with shardings"):
         lower_segments(segment(fusion, find_scheduler))
     cut = segment(fusion, find_scheduler, shardings=Shardings((2,), {x: (ROWS,)}))

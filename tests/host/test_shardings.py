@@ -217,6 +217,20 @@ def test_what_cannot_be_spread_is_refused() -> None:
         lower_shardings(hc.program(), {x: ROWS}, 4)
     with pytest.raises(ArgumentError, match="has no axis 2"):
         lower_shardings(hc.program(), {x: Sharding(axis=2)}, 2)
+    for output in (Sharding(axis=2), Sharding(axis=-1)):
+        with pytest.raises(ArgumentError, match="a tensor of 2 axes has no axis"):
+            lower_shardings(hc.program(), {hc.program().outputs[0]: output}, 2)
+    for mesh in (0, (2, 0), ()):
+        with pytest.raises(ArgumentError, match="at least one rank in each dimension"):
+            lower_shardings(hc.program(), {}, mesh)
+    stranger = nfuser.HostIrContainer().define_tensor([6, 4])
+    with pytest.raises(ArgumentError, match="has no such tensor"):
+        lower_shardings(hc.program(), {stranger: ROWS}, 2)
+    for wrong in (Sharding(axis=0, partial="sum"), Sharding(axis=0, owner=1)):
+        with pytest.raises(ArgumentError, match="a sharding has an axis, an owner, or"):
+            lower_shardings(hc.program(), {x: wrong}, 2)
+    with pytest.raises(ArgumentError, match="found axis=None, partial='mean'"):
+        lower_shardings(hc.program(), {x: Sharding(partial="mean")}, 2)
     work = hc.allocate((6, 4), np.float32)
     hc.set(x, out=work)
     with pytest.raises(UnsupportedError, match="Allocate: not spread over ranks"):
@@ -239,6 +253,23 @@ def test_a_rank_that_fails_stops_the_others() -> None:
         VirtualRanks(RANKS).run(body)
     with pytest.raises(HostError, match="was run without ranks"):
         evaluator.run([np.ones(3, np.float32)])
+
+
+def test_what_has_no_equal_parts_is_refused_when_it_runs() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    made = hc.set(x)
+    hc.add_output(made)
+    evaluator = nfuser.HostIrEvaluator(lower_shardings(hc.program(), {made: ROWS}, 2))
+    failed: list[int] = []
+
+    def body(rank: Any) -> Any:
+        with pytest.raises(HostError, match=r"expected an array of shape \(2,\)"):
+            evaluator.run([np.ones(5, np.float32)], communicator=rank)
+        failed.append(rank.rank)
+
+    VirtualRanks(2).run(body)
+    assert sorted(failed) == [0, 1]
 
 
 def test_a_rank_that_ends_early_stops_the_others() -> None:

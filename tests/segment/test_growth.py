@@ -14,7 +14,10 @@ from nfuser.segment import segment
 from tests.hand_built import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from nfuser.ir.expr import Expr
+    from nfuser.segment import ShouldMerge
 
 X, Y = np.ones((4, 5), np.float32), np.ones((4, 5), np.float32)
 
@@ -39,15 +42,21 @@ def _cut_often(count: int) -> Callable[[Any, Any], Any]:
     return chain
 
 
+def _always(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
+    return bool(first and second)
+
+
+@pytest.mark.parametrize("should_merge", [None, _always])
 @pytest.mark.parametrize("chain", [_cut_last, _cut_often])
 def test_four_times_the_program_is_four_times_the_work(
     chain: Callable[[int], Callable[[Any, Any], Any]],
+    should_merge: ShouldMerge | None,
 ) -> None:
-    small, large = (_calls(chain(count)) for count in (100, 400))
+    small, large = (_calls(chain(count), should_merge) for count in (100, 400))
     assert large < 5 * small
 
 
-def _calls(function: Callable[..., Any]) -> int:
+def _calls(function: Callable[..., Any], should_merge: ShouldMerge | None) -> int:
     """Return how many functions segmentation calls: time that no clock blurs."""
     fusion = settled(function, X, Y)
     calls = 0
@@ -59,7 +68,7 @@ def _calls(function: Callable[..., Any]) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        segmented = segment(fusion, find_scheduler)
+        segmented = segment(fusion, find_scheduler, should_merge)
     finally:
         sys.setprofile(before)
     assert len(segmented.segments) > 1
