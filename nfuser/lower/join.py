@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
 from nfuser.lower.kernel_ir import (
     BOUND_NAMES,
     Buffer,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Joined, Scheduled
 
-_BLOCK = 3000  # number of the loop made here; all others are smaller
+_BLOCK = 3000  # number of the first loop made here; all others are smaller
 RESIDENT = 1280  # threads of a multiprocessor: parts take no more registers than one
 _BLOCKS = (Binding.BLOCK_X, Binding.PARALLEL)
 
@@ -52,23 +53,74 @@ class Common:
         return self.parameters.setdefault(tensor, Var(tensor.dtype.compute, tensor))
 
 
+@node
+class _Place:
+    """Where the blocks of a part lie in the grid, and how it counts them.
+
+    They lie in columns ``begin`` to ``end``. Where ``total`` is given, these hold some
+    more than the part has, and ``number`` is that of a block among them.
+    """
+
+    begin: Scalar
+    end: Scalar
+    index: Mapping[Scalar, Scalar]
+    number: Scalar
+    total: Scalar | None = None
+
+
+@node
+class _Grid:
+    """The blocks of all parts: places in ``block``, the same ones in each ``row``."""
+
+    block: sc.LoopIndex
+    row: sc.LoopIndex | None
+    places: tuple[_Place, ...]
+
+
 def side_by_side(scheduled: Joined) -> list[Scheduled]:
     """Return the parts, each counting its blocks from where those before it end."""
-    first = scheduled.parts[0]
-    block = _all_blocks(scheduled)
-    thread = first.nest.leaf(Binding.THREAD_X)
+    thread = scheduled.parts[0].nest.leaf(Binding.THREAD_X)
     placed: list[Scheduled] = []
-    begin: Scalar = sc.const(0)
-    for part in scheduled.parts:
-        own = _blocks(part.nest)
-        # Indices are natural numbers, also on the blocks of others.
-        own_block = sc.maximum(block - begin, 0) if placed else block
-        index: dict[Scalar, Scalar] = {own.index: own_block}
+    for part, place in zip(scheduled.parts, _grid(scheduled).places, strict=True):
+        index = dict(place.index)
         if (leaf := part.nest.leaf(Binding.THREAD_X)) and thread:
             index[leaf.index] = thread.index
         placed.append(_placed(part, index))
-        begin = begin + own.extent
     return placed
+
+
+def _grid(scheduled: Joined) -> _Grid:
+    """Return the grid: parts beside each other, in the rows of the first that has any.
+
+    Each row is run through before the next. A part that has other rows, or none, puts
+    an even share of its blocks into each.
+    """
+    nests = [part.nest for part in scheduled.parts]
+    downs = [down for nest in nests if (down := nest.leaf(Binding.BLOCK_Y))]
+    row = sc.loop_index(_BLOCK + 1, downs[0].extent) if downs else None
+    ends: list[Scalar] = [sc.const(0)]
+    for nest in nests:
+        count = _blocks(nest).extent if _fits(nest, row) else _share(nest, row)
+        ends.append(ends[-1] + count)
+    block = sc.loop_index(_BLOCK, ends[-1])
+    places: list[_Place] = []
+    for nest, begin, end in zip(nests, ends, ends[1:], strict=False):
+        # Indices are natural numbers, also on the blocks of others.
+        column = sc.maximum(block - begin, 0) if places else block
+        across, down = _blocks(nest), nest.leaf(Binding.BLOCK_Y)
+        index: dict[Scalar, Scalar] = {across.index: column}
+        if row is None or _fits(nest, row):
+            if row is not None and down:
+                index[down.index] = row
+            places.append(_Place(begin, end, index, column))
+            continue
+        number = row * _share(nest, row) + column
+        index[across.index] = number
+        if down:
+            index[across.index] = number % across.extent
+            index[down.index] = number // across.extent
+        places.append(_Place(begin, end, index, number, _number(nest)))
+    return _Grid(block, row, tuple(places))
 
 
 def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kernel:
@@ -76,17 +128,21 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
 
     Its caller passes every number, also one that no part reads.
     """
-    block = _all_blocks(scheduled)
+    grid = _grid(scheduled)
     body: list[Stmt] = []
-    begin: Scalar = sc.const(0)
-    for part, kernel in zip(scheduled.parts, kernels, strict=True):
-        end = begin + _blocks(part.nest).extent
-        below = guarded(sc.less(block, end), kernel.body)
-        body += guarded(sc.less(begin - 1, block), below) if body else below
-        begin = end
+    for place, kernel in zip(grid.places, kernels, strict=True):
+        own = kernel.body
+        if place.total is not None:
+            own = guarded(sc.less(place.number, place.total), own)
+        below = guarded(sc.less(grid.block, place.end), own)
+        body += guarded(sc.less(place.begin - 1, grid.block), below) if body else below
     first = kernels[0]
     is_cuda = scheduled.target.kind == "cuda"
     launch, name = first.launch, BOUND_NAMES[_blocks(scheduled.parts[0].nest).binding]
+    bound: list[tuple[sc.LoopIndex, str]] = [(grid.block, name)]
+    if grid.row is not None:
+        bound.append((grid.row, BOUND_NAMES[Binding.BLOCK_Y]))
+    names = [name for _, name in bound]
     return Kernel(
         first.name,
         scheduled,
@@ -96,11 +152,11 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
         ),
         tuple(dict.fromkeys(x for k in kernels for x in k.integers)),
         host_scalars(body, prepare_divisions=is_cuda and not scheduled.is_wide),
-        ((block, name), *(b for b in first.bound if b[1] != name)),
+        (*bound, *(b for b in first.bound if b[1] not in names)),
         tuple(body),
         (),
         Launch(
-            (begin, sc.const(1)),
+            (grid.block.extent, grid.row.extent if grid.row else sc.const(1)),
             launch.block,
             launch.threads,
             RESIDENT // launch.threads,
@@ -123,11 +179,22 @@ def _buffers(scheduled: Joined, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]
     )
 
 
-def _all_blocks(scheduled: Joined) -> sc.LoopIndex:
-    total: Scalar = sc.const(0)
-    for part in scheduled.parts:
-        total = total + _blocks(part.nest).extent
-    return sc.loop_index(_BLOCK, total)
+def _fits(nest: Nest, row: sc.LoopIndex | None) -> bool:
+    """Tell whether a part has the rows of the grid, or no part has any."""
+    down = nest.leaf(Binding.BLOCK_Y)
+    return row is None or (down is not None and down.extent is row.extent)
+
+
+def _number(nest: Nest) -> Scalar:
+    """Return how many blocks a part has."""
+    down = nest.leaf(Binding.BLOCK_Y)
+    return _blocks(nest).extent * (down.extent if down else 1)
+
+
+def _share(nest: Nest, row: sc.LoopIndex | None) -> Scalar:
+    """Return how many blocks of a part go into each row of the grid, at most."""
+    rows = row.extent if row is not None else sc.const(1)
+    return (_number(nest) + (rows - 1)) // rows
 
 
 def _blocks(nest: Nest) -> Leaf:

@@ -16,7 +16,7 @@ from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.schedule.layout import strides_of
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.pointwise import Pointwise as Alone
-from nfuser.schedule.pointwise import scheduled
+from nfuser.schedule.pointwise import scheduled, turns
 from nfuser.schedule.scheduled import (
     BesideHeuristic,
     Heuristic,
@@ -26,10 +26,12 @@ from nfuser.schedule.scheduled import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.schedule.scheduled import Scheduled, TransposeHeuristic
 
 MOST_PARTS = 4  # the code of all is in one kernel
 MOST_EXPRS = 64
@@ -70,12 +72,7 @@ class Beside:
             chosen = list(flat)
         is_wide = any(h.wide_index for h in chosen)
         chosen = [replace(h, wide_index=is_wide) for h in chosen]
-        return BesideHeuristic(
-            tuple(
-                replace(h, part=k) if isinstance(h, PointwiseHeuristic) else h
-                for k, h in enumerate(chosen)
-            )
-        )
+        return BesideHeuristic(tuple(_numbered(found, chosen)))
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Joined:
         """Schedule each part, with the strides of the whole."""
@@ -102,6 +99,20 @@ def parts(fusion: Fusion) -> list[Fusion]:
         else:
             groups.append([output])
     return [_part(fusion, group) for group in groups]
+
+
+def _numbered(
+    found: Sequence[Fusion], chosen: Sequence[PointwiseHeuristic | TransposeHeuristic]
+) -> list[PointwiseHeuristic | TransposeHeuristic]:
+    """Give each part a number, parts that take turns over the same stretches one."""
+    numbers: dict[object, int] = {}
+    numbered: list[PointwiseHeuristic | TransposeHeuristic] = []
+    for k, (part, h) in enumerate(zip(found, chosen, strict=True)):
+        if isinstance(h, PointwiseHeuristic):
+            number = numbers.setdefault(turns(part, h) or part, k)
+            h = replace(h, part=number)
+        numbered.append(h)
+    return numbered
 
 
 def _part(fusion: Fusion, group: list[TensorView]) -> Fusion:

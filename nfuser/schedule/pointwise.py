@@ -43,6 +43,7 @@ IN_FLIGHT = 16  # bytes of an output that a thread has under way
 MOST_ITEMS = 8
 LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
 NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
+MOST_ROWS = (1 << 16) - 1  # of blocks in a grid
 LEAST_SHORT = 1 << 19  # elements of what takes a kernel for short rows: 100 us of work
 CPU_CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 CPU_TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
@@ -96,6 +97,8 @@ class Pointwise:
             items, along = shared
         inside = [space.kept[k].extent for group in groups[along + 1 :] for k in group]
         blocks = -(-math.prod(map(facts.size, inside)) // (width * CUDA_THREADS))
+        around = [space.kept[k].extent for group in groups[:along] for k in group]
+        rows = math.prod(map(facts.size, around)) * -(-blocks // NEAR_BLOCKS)
         is_cpu = facts.target.kind == "cpu"
         across = _across(groups, space.kept, found) if is_cpu else -1
         is_flat = is_cpu and across < 0
@@ -114,7 +117,7 @@ class Pointwise:
             together,
             items,
             along,
-            in_turn=along >= 0 and blocks >= LEAST_IN_TURN,
+            in_turn=along >= 0 and blocks >= LEAST_IN_TURN and rows <= MOST_ROWS,
             across=across,
             streams=streams(fusion) if is_flat and not is_short else 1,
             bypass=past,
@@ -143,6 +146,22 @@ def scheduled(
     build = _cuda_nest if target.kind == "cuda" else _cpu_nest
     nest = build(space.kept, heuristic)
     return Scheduled(fusion, space, nest, strides, heuristic, target)
+
+
+def turns(fusion: Fusion, heuristic: PointwiseHeuristic) -> object:
+    """Return what blocks of ``fusion`` that take turns run through before others do.
+
+    That is None where they do not take turns.
+    """
+    if not heuristic.in_turn:
+        return None
+    loops, groups = _space(fusion).kept, heuristic.groups
+
+    def extents(chosen: Groups) -> tuple[tuple[Scalar, ...], ...]:
+        return tuple(tuple(loops[k].extent for k in group) for group in chosen)
+
+    around, inside = groups[: heuristic.shared], groups[heuristic.shared + 1 :]
+    return extents(around), extents(inside), heuristic.width
 
 
 def _items(fusion: Fusion, facts: Facts, width: int) -> int:
@@ -223,7 +242,8 @@ def _cuda_nest(loops: tuple[LoopIndex, ...], heuristic: PointwiseHeuristic) -> N
             share = heuristic.near_knob * heuristic.threads
             piece, part = builder.split(inside, share, Tail.GUARD)
             near, thread = builder.split(part, heuristic.threads, Tail.EXACT)
-            block = builder.merge([*axes[:group], piece, axes[group], near])
+            block = builder.merge([axes[group], near])
+            builder.bind(builder.merge([*axes[:group], piece]), Binding.BLOCK_Y)
         else:
             flat = builder.merge(axes)
             block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)

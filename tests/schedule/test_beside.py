@@ -12,6 +12,7 @@ import pytest
 import nfuser
 from asv_bench.compare.workloads.rope import rope_pair
 from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.schedule import pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,53 @@ def test_each_part_lies_in_memory_its_own_way(backend: str) -> None:
     turned = y.transpose(0, 2, 1).copy().transpose(0, 2, 1)
     for pair in ((x, y), (x, turned), (turned, x)):
         _assert_one_kernel(_turned, backend, *pair, _random(96, 64))
+
+
+@pytest.mark.parametrize("near", [1, 4, 64])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((4, 520), (2, 520)),
+        ((2, 2, 520), (2, 4, 520)),
+        ((4, 520), (1, 520)),  # without turns: blocks in even shares
+        ((3, 520), (2, 520)),
+        ((2, 2, 3), (2, 4, 3)),  # short: no part takes turns
+    ],
+)
+def test_parts_take_turns_over_the_same_stretches(
+    first: tuple[int, ...],
+    second: tuple[int, ...],
+    near: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pointwise, "NEAR_BLOCKS", near)
+    given = _random(*first, 64), _random(*second, 64), _random(first[-1], 64)
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    for found, wanted in zip(fused(*given), _scaled(*given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    (kernel,) = fused.kernels(*given)
+    along = -(-given[2].size // (256 * 4))
+    columns, rows = kernel.grid
+    assert rows == (-(-along // near) if along > 8 else 1)
+    # Packets of all parts, and of what is left over no more than a block in each row.
+    packets = sum(x.size // 4 // (1 if x.shape[-3] % 2 else 2) for x in given[:2])
+    if along > 8:
+        assert columns * rows * 256 >= packets
+        assert columns <= packets // 256 // rows + 2 * len(given) * near
+
+
+def test_a_tiled_part_lies_beside_one_that_takes_turns() -> None:
+    x, y, scale = _random(4, 520, 64), _random(3, 64, 520), _random(520, 64)
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    turned = y.swapaxes(1, 2)
+    for pair in ((x, turned), (turned, x)):
+        for found, wanted in zip(
+            fused(*pair, scale), _scaled(*pair, scale), strict=True
+        ):
+            np.testing.assert_array_equal(found, wanted)
+        (kernel,) = fused.kernels(*pair, scale)
+        assert "in turn" in kernel.schedule
+        assert "transpose" in kernel.schedule
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
