@@ -479,7 +479,12 @@ def _flight(shape: RowShape, width: int) -> int:
     """Return how many packets of a row a thread loads before it waits for the first."""
     room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
     most = _in_flight(shape, width) if shape.inner else STEPS
-    return max(1, min(most, power_of_two(room // shape.kept_words(1, width))))
+    words = shape.kept_words(1, width)
+    if _is_narrow(shape, width):
+        # Each has an address as well: what all rows share counts, and no more fits.
+        packets = room // (words + shape.common_words(1, width))
+        return min(most, 1 << max(packets.bit_length() - 1, 0))
+    return max(1, min(most, power_of_two(room // words)))
 
 
 def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:

@@ -136,6 +136,14 @@ def test_long_odd_rows_and_their_weights_keep_to_their_registers() -> None:
     _check(kernel)
 
 
+def test_odd_rows_that_are_read_again_keep_to_their_registers() -> None:
+    fused = nfuser.fuse(_backward, backend="interpret")
+    shapes = [(300, 33_001), (300, 33_001), (33_001,)]
+    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
+    assert "looped" in kernel.schedule
+    _check(kernel)
+
+
 def _channels(x: Any, weight: Any, bias: Any) -> Any:
     mean, variance = (f(axis=(0, 2, 3), keepdims=True) for f in (x.mean, x.var))
     return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
