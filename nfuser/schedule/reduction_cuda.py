@@ -46,7 +46,7 @@ SHARED_BYTES = 40 * 1024
 CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
 NEAR_BYTES = 26 << 20  # of these, for what is fast to read again
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
-AGAIN_THREADS = 512  # of a block at most that reads a row twice
+AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
@@ -67,7 +67,7 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
-    is_looped = is_single or _is_cached(fusion, shape, width)
+    is_looped = is_single or _is_read_again(fusion, shape, width)
     shared = None if is_looped else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
 
@@ -255,13 +255,17 @@ def _is_narrow(shape: RowShape, width: int) -> bool:
     return shape.inner and _in_flight(shape, width) > STEPS
 
 
-def _is_cached(fusion: Fusion, shape: RowShape, width: int) -> bool:
-    """Tell whether rows of narrow packets are read again out of a cache.
+def _is_read_again(fusion: Fusion, shape: RowShape, width: int) -> bool:
+    """Tell whether rows of narrow packets are read again, out of a cache mostly.
 
-    That costs less than to keep so many, with an address and an end for each.
+    That costs less than to keep so many, with an address and an end for each; with
+    weights beside them, also where they do not fit the cache.
     """
     is_near = _under_way(shape, LOOP_THREADS) <= CACHE_BYTES
-    return _is_narrow(shape, width) and (is_near or _is_read_twice(fusion, shape))
+    has_weights = width == 1 and shape.common_words(1, width) > 0
+    is_better = is_near or _is_read_twice(fusion, shape)
+    is_better = is_better or (has_weights and _is_full(shape))
+    return _is_narrow(shape, width) and is_better
 
 
 def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
@@ -272,8 +276,12 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
     is_near = _under_way(shape, AGAIN_THREADS) <= CACHE_BYTES
     levels = space_of(fold_exponentials(fusion)).levels.values()
     has_two_passes = max(levels) == 0 and not _has_moments(fusion)
-    is_full = shape.rows > shape.facts.target.multiprocessors
-    return is_near and has_two_passes and is_full
+    return is_near and has_two_passes and _is_full(shape)
+
+
+def _is_full(shape: RowShape) -> bool:
+    """Tell whether rows keep all multiprocessors busy, with a block each."""
+    return shape.rows > shape.facts.target.multiprocessors
 
 
 def _under_way(shape: RowShape, threads: int) -> int:
@@ -448,7 +456,7 @@ def _looped(
     is_narrow = _is_narrow(shape, width)
     is_light = is_single or is_narrow
     limit = LOOP_THREADS if is_light else MAX_THREADS
-    if not is_single and is_narrow and _is_read_twice(fusion, shape):
+    if is_narrow and not is_single:
         # The fewer rows are under way, the nearer they are the second time.
         while limit < AGAIN_THREADS and _under_way(shape, limit) > NEAR_BYTES:
             limit *= 2
@@ -479,7 +487,12 @@ def _flight(shape: RowShape, width: int) -> int:
     """Return how many packets of a row a thread loads before it waits for the first."""
     room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
     most = _in_flight(shape, width) if shape.inner else STEPS
-    return max(1, min(most, power_of_two(room // shape.kept_words(1, width))))
+    words = shape.kept_words(1, width)
+    if _is_narrow(shape, width):
+        # Each has an address as well: what all rows share counts, and no more fits.
+        packets = room // (words + shape.common_words(1, width))
+        return min(most, 1 << max(packets.bit_length() - 1, 0))
+    return max(1, min(most, power_of_two(room // words)))
 
 
 def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:

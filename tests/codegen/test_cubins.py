@@ -128,11 +128,22 @@ def _centred(x: Any, weight: Any, bias: Any) -> Any:
     return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
 
 
-def test_long_odd_rows_and_their_weights_keep_to_their_registers() -> None:
+@pytest.mark.parametrize(("rows", "form"), [(100, "splits=any"), (300, "looped")])
+def test_long_odd_rows_and_their_weights_keep_to_their_registers(
+    rows: int, form: str
+) -> None:
     fused = nfuser.fuse(_centred, backend="interpret")
-    shapes = [(300, 65_537), (65_537,), (65_537,)]
+    shapes = [(rows, 65_537), (65_537,), (65_537,)]
     (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
-    assert "splits=any" in kernel.schedule
+    assert form in kernel.schedule
+    _check(kernel)
+
+
+def test_odd_rows_that_are_read_again_keep_to_their_registers() -> None:
+    fused = nfuser.fuse(_backward, backend="interpret")
+    shapes = [(300, 33_001), (300, 33_001), (33_001,)]
+    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
+    assert "looped" in kernel.schedule
     _check(kernel)
 
 
