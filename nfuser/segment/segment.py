@@ -58,15 +58,17 @@ def segment(
         return Segmented(fusion, (), ())
     if shardings is not None:
         found = spread(fusion, shardings)
-        cut = _Cutter(fusion, find, _within(found, should_merge)).run()
+        why = _SPREAD if should_merge is None else _ASKED
+        cut = _Cutter(fusion, find, _within(found, should_merge), why).run()
         changes = _changes(cut.segments, found)
-        return replace(cut, cuts=(*cut.cuts, *changes), spread=found)
+        others = (c for c in cut.cuts if c.tensor not in changes)
+        return replace(cut, cuts=(*others, *changes.values()), spread=found)
     if should_merge is None:
         found = find(fusion)
         if not isinstance(found, tuple):
             whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
             return Segmented(fusion, (whole,), ())
-    return _Cutter(fusion, find, should_merge).run()
+    return _Cutter(fusion, find, should_merge, _ASKED).run()
 
 
 def _within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
@@ -78,7 +80,7 @@ def _within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
     return is_allowed
 
 
-def _changes(segments: Sequence[Segment], spread: Spread) -> list[Cut]:
+def _changes(segments: Sequence[Segment], spread: Spread) -> dict[TensorView, Cut]:
     """Return the cuts at tensors that come out in another way than they are read."""
     found: dict[TensorView, Cut] = {}
     made = {t for s in segments for t in s.fusion.outputs}
@@ -88,7 +90,7 @@ def _changes(segments: Sequence[Segment], spread: Spread) -> list[Cut]:
             if tensor in made and layout != gives:
                 reason = f"{_spelled(gives)} is read as {_spelled(layout)}"
                 found[tensor] = Cut(tensor, (Rejection("sharding", reason, tensor),))
-    return list(found.values())
+    return found
 
 
 def _spelled(layout: Layout) -> str:
@@ -102,12 +104,17 @@ class _Group:
 
 class _Cutter:
     def __init__(
-        self, fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None
+        self,
+        fusion: Fusion,
+        find: FindScheduler,
+        should_merge: ShouldMerge | None,
+        why_apart: Rejection,
     ) -> None:
         self.find = find
         self.fusion = fusion
         self.order = {e: k for k, e in enumerate(fusion.exprs)}
         self.should_merge = should_merge
+        self.why_apart = why_apart  # where that says no
         self.outputs = frozenset(fusion.outputs)
         self.group_of: dict[Expr, _Group] = {}
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
@@ -192,7 +199,7 @@ class _Cutter:
         if first is second:
             return
         if self.should_merge and not self.should_merge(first.exprs, second.exprs):
-            self._refuse(first, second, tensor, _ASKED)
+            self._refuse(first, second, tensor, self.why_apart)
             return
         if self._has_detour(first, second):
             self._refuse(first, second, tensor, _BETWEEN)
@@ -360,7 +367,7 @@ class _Cutter:
         if len(exprs) == len(self.group_of):
             message = "a group of a segmentation has no scheduler"
             raise AssertionError(message)
-        cut = _Cutter(made, self.find, self.should_merge).run()
+        cut = _Cutter(made, self.find, self.should_merge, self.why_apart).run()
         self.cuts.update((c.tensor, c.reasons) for c in cut.cuts)
         return tuple(
             replace(s, fusion=_named(s.fusion, made.name)) for s in cut.segments
@@ -409,6 +416,7 @@ class _Cutter:
 
 _MOST_SIBLINGS = 64
 _ASKED = Rejection("should_merge", "the caller keeps them apart")
+_SPREAD = Rejection("sharding", "the pieces run on different parts of what ranks hold")
 _BETWEEN = Rejection("order", "another piece reads the one and is read by the other")
 
 
