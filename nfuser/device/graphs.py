@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 from nfuser.device.libraries import Library
 from nfuser.device.ordering import by_data
 from nfuser.errors import BackendError
+from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -26,12 +28,19 @@ if TYPE_CHECKING:
 _REMEDY = "to save host time elsewhere, bind the call: nfuser.fuse(f).bind(x, y, out=z)"
 
 
+_lock = ForkSafeLock()
+
+
 class Graph:
     """Launches that were recorded; ``replay`` runs them on the current stream."""
+
+    _all: ClassVar[WeakSet[Graph]] = WeakSet()
 
     def __init__(self) -> None:
         self._launch: Callable[[], Any] | None = None
         self._keep: list[Any] = []
+        with _lock:
+            self._all.add(self)
 
     def replay(self) -> None:
         """Run again what was recorded, in the same memory."""
@@ -43,8 +52,13 @@ class Graph:
     @contextmanager
     def recorded(self, library: Library) -> Generator[Graph]:
         """Record what is launched inside a ``with`` statement."""
-        with _RECORDERS[library](self):
+        with _lock:
+            # To destroy a graph spoils what is recorded, and the name it had may be
+            # that of this one: ``with capture() as graph`` in a loop.
+            held = [*self._all]
+        with RECORDERS[library](self):
             yield self
+        held.clear()
 
     def finish(self, launch: Callable[[], Any], *keep: Any) -> None:
         """End the capture: ``launch`` replays, and needs what is kept."""
@@ -79,7 +93,7 @@ def _record_cupy(graph: Graph) -> Generator[None]:
     graph.finish(recorded.launch, recorded, stream, pool)
 
 
-_RECORDERS = {Library.TORCH: _record_torch, Library.CUPY: _record_cupy}
+RECORDERS = {Library.TORCH: _record_torch, Library.CUPY: _record_cupy}
 
 
 def recording_library(given: str | None = None) -> Library:

@@ -479,7 +479,8 @@ def _looped(
         flight=_flight(shape, width),
         # Across memory each lane of a packet has sums of its own: all in registers.
         blocks=RESIDENT_THREADS // most if shape.inner else 0,
-        known=is_narrow,
+        # One kernel serves all shorter rows, and all that are read but once.
+        known=is_narrow and not is_single and geometry.fold == most,
     )
 
 

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 import pytest
 
 import nfuser
+from nfuser.device import graphs
 from nfuser.device.graphs import Graph
+from nfuser.device.libraries import Library
 from nfuser.errors import ArgumentError, BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 
 @nfuser.fuse
@@ -39,3 +46,21 @@ def test_a_call_without_arrays_has_nothing_to_replay() -> None:
 def test_a_graph_is_not_replayed_before_its_end() -> None:
     with pytest.raises(BackendError, match="before its capture ended"):
         Graph().replay()
+
+
+def test_no_graph_is_destroyed_while_another_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def record(graph: Graph) -> Generator[None]:
+        yield
+        events.append("recorded")
+        graph.finish(lambda: None)
+
+    monkeypatch.setitem(graphs.RECORDERS, Library.TORCH, record)
+    for turn in range(3):
+        with Graph().recorded(Library.TORCH) as graph:
+            finalize(graph, events.append, f"destroyed {turn}")
+    assert events == ["recorded", "recorded", "destroyed 0", "recorded", "destroyed 1"]

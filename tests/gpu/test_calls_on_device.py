@@ -172,6 +172,20 @@ def test_a_captured_graph_reads_its_inputs_anew(library: Any) -> None:
         np.testing.assert_allclose(library.numpy(scaled), 1, rtol=1e-5)
 
 
+def test_a_graph_may_take_the_name_of_another(library: Any) -> None:
+    x, y = library.array(_values(1024)), library.array(_values(1024, seed=1))
+    fused = _warm(x, y)
+    wanted = library.numpy(fused(x, fused(x, y)))
+    for _ in range(3):
+        with nfuser.capture(
+            "torch" if isinstance(library, _Torch) else "cupy"
+        ) as graph:
+            z = fused(x, fused(x, y))
+        graph.replay()
+        library.wait()
+        np.testing.assert_allclose(library.numpy(z), wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_graph_gives_what_the_calls_would_give_in_their_order(
     library: Any, seed: int

@@ -190,7 +190,9 @@ WORKLOADS = (
         rows_with(1, rows_in=2),
         torch_add_rms_norm,
         cuda=(16384, 4096),
-        liger=lambda liger, x, r, w: liger.liger_fused_add_rms_norm(x, r, w, 1e-5),
+        liger=lambda liger, x, r, w: liger.liger_fused_add_rms_norm(x, r, w, 1e-5)[
+            ::-1
+        ],
     ),
     Workload(
         "batch norm, training, f32",
