@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import nfuser.host.rules as rules
 import nfuser.host.statements as st
@@ -68,20 +71,27 @@ class HostIrContainer:
         found = dtype.value if isinstance(getattr(dtype, "value", 0), DType) else dtype
         given = tensor(extents, as_dtype(found), current_line())
         arrays = sum(isinstance(x.value, TensorView) for x in self._inputs)
-        self._add_input(Input(name or f"T{arrays}", given))
+        self._add_input(name, "T", arrays, given)
         return given
 
     def define_integer(self, name: str | None = None) -> Scalar:
         """Add an integer, 0 or larger, to the inputs."""
         slot = len(self._inputs)
-        self._add_input(Input(name or f"n{slot}", sc.scalar_input(slot)))
-        return self._inputs[-1].value  # pyright: ignore[reportReturnType]
+        given = sc.scalar_input(slot)
+        self._add_input(name, "n", slot, given)
+        return given
 
-    def _add_input(self, given: Input) -> None:
-        if any(given.name == other.name for other in self._inputs):
-            message = f"an input is called {given.name} already"
+    def _add_input(
+        self, name: str | None, stem: str, number: int, value: TensorView | Scalar
+    ) -> None:
+        """Add an input, by default called ``stem`` with the first free number."""
+        taken = {x.name for x in self._inputs}
+        if name in taken:
+            message = f"an input is called {name} already"
             raise ArgumentError(message)
-        self._inputs.append(given)
+        free = (f"{stem}{k}" for k in count(number))
+        name = name or next(x for x in free if x not in taken)
+        self._inputs.append(Input(name, value))
 
     def add_output(
         self, output: TensorView, alias_input: TensorView | None = None
@@ -210,6 +220,10 @@ class HostIrContainer:
     ) -> TensorView:
         """Apply NumPy's function ``name`` to two operands; one may be a number."""
         line = current_line()
+        for x in (lhs, rhs):
+            if isinstance(x, np.generic):  # its dtype would count in NumPy
+                message = f"{name}: expected a tensor or Python's number, found {x!r}"
+                raise ArgumentError(message)
         made = _result(name, rules.pointwise(name, [lhs, rhs]), out, line)
         return self._add(st.Binary(name, lhs, rhs, made, line))
 

@@ -103,9 +103,11 @@ class Interpreter:
         changed: list[Descriptor] = []
         for number, given in staged.items():
             found = describe(results[number], "a result")
-            if any(found.meets(other) for other in changed):
+            own = describe(given, "an output")
+            is_moved = found.meets(own) and found != own
+            if is_moved or any(found.meets(other) for other in changed):
                 results[number] = frame.library.copy(results[number], None)
-            changed.append(describe(given, "an output"))
+            changed.append(own)
         for number, given in staged.items():
             results[number] = frame.library.copy(results[number], given)
 

@@ -69,7 +69,8 @@ class VirtualRanks:
         while any(thread.is_alive() for thread in threads):
             for thread in threads:
                 thread.join(_PATIENCE)
-            left = left or self._left([not t.is_alive() for t in threads])
+            if left is None:
+                left = self._left([not t.is_alive() for t in threads])
         self._meetings.clear()
         self._failed = False
         if errors:

@@ -68,3 +68,16 @@ def test_a_tensor_that_a_view_writes_outlives_what_was_viewed() -> None:
     hc.add_output(result)
     (made,) = nfuser.HostIrEvaluator(hc.program()).run([X])
     np.testing.assert_array_equal(made, X + 1)
+
+
+@LIBRARIES
+def test_a_result_may_be_moved_within_the_input_that_it_comes_from(
+    library: str,
+) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.slice(x, (1,), (7,)))
+    array = np.arange(8, dtype=np.float32)
+    given = array_of(library, array)
+    nfuser.HostIrEvaluator(hc.program()).run([given], [given[:6]])
+    np.testing.assert_array_equal(array, [1, 2, 3, 4, 5, 6, 6, 7])

@@ -240,6 +240,18 @@ def test_the_builder_refuses_what_does_not_fit() -> None:
         hc.loop(2.5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ArgumentError, match="an input is called T0 already"):
         hc.define_tensor([2], name="T0")
+    with pytest.raises(ArgumentError, match="add: expected a tensor or Python's numb"):
+        hc.binary("add", x, np.float32(2))  # pyright: ignore[reportArgumentType]
+
+
+def test_inputs_without_a_name_take_one_that_is_free() -> None:
+    hc = nfuser.HostIrContainer()
+    hc.define_tensor([2], name="T1")
+    hc.define_tensor([2])
+    hc.define_integer("n3")
+    hc.define_integer()
+    hc.add_output(hc.set(hc.define_tensor([2])))
+    assert [x.name for x in hc.program().inputs] == ["T1", "T2", "n3", "n4", "T3"]
 
 
 def test_conditions_and_counts_may_be_plain_numbers() -> None:
