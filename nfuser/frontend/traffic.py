@@ -159,9 +159,10 @@ class _Counter:
         """Return how many elements are read for ``tensor``, and the bytes of one."""
         n = elements(tensor, self.facts)
         expr = self.fusion.definition[tensor]
-        if self._is_view(expr) or self._is_inside(expr):
-            below, itemsize = self._held(sources(expr)[0])
-            return min(n, below), itemsize
+        while self._is_view(expr) or self._is_inside(expr):
+            tensor = sources(expr)[0]
+            n = min(n, elements(tensor, self.facts))
+            expr = self.fusion.definition[tensor]
         return n, tensor.dtype.itemsize
 
 

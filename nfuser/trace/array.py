@@ -31,11 +31,11 @@ _LONGEST_LOOP = 256
 class TracedArray(Methods, NumpyProtocols):
     """Stands for an array whose elements are not known while tracing.
 
-    A view keeps its base and the verb that made it, so that it follows when the base
-    is updated in place.
+    A view keeps its base and the verb that made it, so that it follows when the root
+    of all is updated in place: nothing is written through a view.
     """
 
-    __slots__ = ("_base", "_held", "_is_input", "_remake", "_seen")
+    __slots__ = ("_base", "_held", "_is_input", "_remake", "_root", "_seen")
 
     def __init__(
         self,
@@ -51,13 +51,24 @@ class TracedArray(Methods, NumpyProtocols):
         self._is_input = is_input
         self._base: TracedArray | None = base
         self._remake = remake
-        self._seen: TensorView | None = base._operand() if base is not None else None
+        self._root: TracedArray | None = None
+        self._seen: TensorView | None = None  # what the root held
+        if self._base is not None:
+            root = self._base._root
+            self._root = self._base if root is None else root
+            self._seen = self._root._held
 
     def _operand(self) -> TensorView:
-        if self._base is not None and self._remake is not None:
-            now = self._base._operand()
-            if now is not self._seen:
-                self._seen, self._held = now, self._remake(now)
+        root = self._root
+        if root is None or self._seen is root._held:
+            return self._held
+        stale: list[TracedArray] = [self]
+        while (base := stale[-1]._base) is not None and base is not root:
+            stale.append(base)
+        for view in reversed(stale):
+            if view._seen is root._held or view._base is None or view._remake is None:
+                continue
+            view._seen, view._held = root._held, view._remake(view._base._held)
         return self._held
 
     @property

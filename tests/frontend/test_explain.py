@@ -299,3 +299,13 @@ def test_each_concretization_of_a_script_is_explained_once(
     assert shown.out.endswith("__main__ ['-v', 'one']\n")
     assert config.current() is before
     assert command_line.main(["explain", str(tmp_path / "none.py")]) == 2
+
+
+def test_views_of_views_may_be_many() -> None:
+    def turned(x: Any) -> Any:
+        for _ in range(1001):
+            x = x.T
+        return x + 1
+
+    told = nfuser.fuse(turned).explain(np.ones((3, 5), np.float32))
+    assert (told.operations, told.unfused.total) == (1, 2 * 60)

@@ -76,6 +76,18 @@ def test_in_place_operators_act_through_every_name(name: str) -> None:
     same(function, X, Y)
 
 
+def test_views_of_views_may_be_many() -> None:
+    def function(x: Any) -> Any:
+        a = x * 1
+        views = [a]
+        for _ in range(1001):
+            views.append(views[-1].T)
+        a += 1
+        return views[-1] * 1, views[500] * 1
+
+    same(function, X)
+
+
 def test_writing_through_out_and_the_whole_slice() -> None:
     def function(x: Any, y: Any) -> Any:
         a = x * 1
