@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nfuser.segment.segment import ShouldMerge, segment
+from nfuser.segment.segment import segment
 from nfuser.segment.segmented import (
     Cut,
     FindScheduler,
@@ -11,6 +11,7 @@ from nfuser.segment.segmented import (
     Scheduler,
     Segment,
     Segmented,
+    ShouldMerge,
 )
 from nfuser.segment.sharding import REPLICATED, Sharding, Shardings
 

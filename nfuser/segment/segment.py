@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
     VIEWS,
@@ -28,17 +28,14 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
-from nfuser.segment.spread import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.segmented import FindScheduler
-    from nfuser.segment.sharding import Layout, Shardings
-    from nfuser.segment.spread import Spread
+    from nfuser.segment.segmented import FindScheduler, ShouldMerge
+    from nfuser.segment.sharding import Shardings
 
-ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 CHEAP = 8  # expressions that are rather computed twice than stored and read
 
 
@@ -57,44 +54,22 @@ def segment(
     if not fusion.outputs:
         return Segmented(fusion, (), ())
     if shardings is not None:
+        # Few have ranks.
+        from nfuser.segment.rank_cuts import changes, within  # noqa: PLC0415
+        from nfuser.segment.spread import spread  # noqa: PLC0415
+
         found = spread(fusion, shardings)
         why = _SPREAD if should_merge is None else _ASKED
-        cut = _Cutter(fusion, find, _within(found, should_merge), why).run()
-        changes = _changes(cut.segments, found)
-        others = (c for c in cut.cuts if c.tensor not in changes)
-        return replace(cut, cuts=(*others, *changes.values()), spread=found)
+        cut = _Cutter(fusion, find, within(found, should_merge), why).run()
+        changed = changes(found, cut.segments)
+        others = (c for c in cut.cuts if c.tensor not in changed)
+        return replace(cut, cuts=(*others, *changed.values()), spread=found)
     if should_merge is None:
         found = find(fusion)
         if not isinstance(found, tuple):
             whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
             return Segmented(fusion, (whole,), ())
     return _Cutter(fusion, find, should_merge, _ASKED).run()
-
-
-def _within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
-    def is_allowed(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
-        if should_merge is not None and not should_merge(first, second):
-            return False
-        return spread.may_share((*first, *second))
-
-    return is_allowed
-
-
-def _changes(segments: Sequence[Segment], spread: Spread) -> dict[TensorView, Cut]:
-    """Return the cuts at tensors that come out in another way than they are read."""
-    found: dict[TensorView, Cut] = {}
-    made = {t for s in segments for t in s.fusion.outputs}
-    for segment in segments:
-        for tensor, layout in (spread.read_by(segment.fusion.exprs) or {}).items():
-            gives = spread.gives[tensor]
-            if tensor in made and layout != gives:
-                reason = f"{_spelled(gives)} is read as {_spelled(layout)}"
-                found[tensor] = Cut(tensor, (Rejection("sharding", reason, tensor),))
-    return found
-
-
-def _spelled(layout: Layout) -> str:
-    return " x ".join(map(str, layout))
 
 
 class _Group:

@@ -9,8 +9,9 @@ from nfuser.ir.base import node, value
 from nfuser.ir.text import Names, fusion_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.spread import Spread
@@ -44,6 +45,7 @@ class Scheduler(Protocol):
 
 
 FindScheduler: TypeAlias = "Callable[[Fusion], Scheduler | tuple[Rejection, ...]]"
+ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 
 
 @node
