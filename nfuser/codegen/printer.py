@@ -7,13 +7,19 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
+from nfuser.codegen.index_names import (
+    computed,
+    divides_below_zero,
+    indices_of,
+    repeated_indices,
+    worth_naming,
+)
 from nfuser.config import VERSION
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import POINT_OPS
 from nfuser.ir.scalar import Binary, Datum, LoopIndex, Op, Scalar
 from nfuser.ir.text import Names
-from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
     Array,
     Buffer,
@@ -25,7 +31,6 @@ from nfuser.lower.kernel_ir import (
     Kernel,
     Let,
     Load,
-    LoadPacket,
     Number,
     OwnStmt,
     Receive,
@@ -33,18 +38,13 @@ from nfuser.lower.kernel_ir import (
     Shuffle,
     Stmt,
     Store,
-    StoreLine,
-    StorePacket,
     Value,
     Var,
 )
-from nfuser.lower.parameters import computed_from, is_host
-from nfuser.lower.walk import every
+from nfuser.lower.parameters import is_host
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nfuser.dtypes import DType
 
 _INFIX = {name: op.infix for name, op in POINT_OPS.items() if op.infix}
@@ -72,7 +72,7 @@ class Printer:
         self._open: set[LoopIndex] = set(self._loops)  # those we are inside of
         self._prepared: dict[Scalar, str] = {}
         self._named: dict[Scalar, str] = {}  # indices with a name in the current block
-        self._repeats = _repeated_indices(kernel.body)
+        self._repeats = repeated_indices(kernel.body)
         host = (x for x in kernel.scalars if is_host(x) and not _is_prepared(x))
         self._host = {x: f"e{k}" for k, x in enumerate(host)}
 
@@ -229,11 +229,11 @@ class Printer:
         """Name the indices of ``stmt`` that are worth it."""
         lines: list[str] = []
         hoists = self.hoists_guarded and isinstance(stmt, For)
-        for index in [*_computed(stmt), *_indices_of(stmt, guarded=hoists)]:
-            for x in _worth_naming(index, self._repeats):
+        for index in [*computed(stmt), *indices_of(stmt, guarded=hoists)]:
+            for x in worth_naming(index, self._repeats):
                 if x in self._named or not self._is_known(x):
                     continue
-                if isinstance(stmt, If) and _divides_below_zero(x):
+                if isinstance(stmt, If) and divides_below_zero(x):
                     continue  # only threads that the condition keeps out get there
                 text = self.scalar(x)
                 name = self._fresh("j")
@@ -312,108 +312,5 @@ class Printer:
         return f"# nfuser {VERSION} for {target}\n{self.header}{''.join(notes)}"
 
 
-def _divides_below_zero(x: Scalar) -> bool:
-    """Tell whether ``x`` holds a quotient of what may be negative."""
-    return any(
-        isinstance(part, Binary)
-        and part.op in (Op.FLOORDIV, Op.MOD)
-        and not sc.is_natural(part.lhs)
-        for part in scalar_walk.every([x])
-    )
-
-
 def _is_prepared(x: Scalar) -> bool:
     return isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT)
-
-
-def _indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
-    """Return the indices of ``stmt``, those inside its body too.
-
-    ``guarded`` ones are those that have no sense but under the condition they stand
-    under: they count where the target wants them, inside a loop.
-    """
-    match stmt:
-        case Let(_, Load(_, index)):
-            return [index]
-        case (
-            Store(_, index)
-            | LoadPacket(_, _, _, index)
-            | StorePacket(_, index)
-            | StoreLine(_, index)
-        ):
-            return [index]
-        case For(_, stop, body):
-            return [stop, *_inner_indices(body, guarded=guarded)]
-        case If(condition, body):
-            own: list[Scalar] = [condition] if isinstance(condition, Binary) else []
-            if _only_lets(body) and not guarded:
-                return own
-            return [*own, *_inner_indices(body, guarded=guarded)]
-        case _:
-            return []
-
-
-def _inner_indices(body: tuple[Stmt, ...], *, guarded: bool = False) -> list[Scalar]:
-    return [x for s in body for x in _indices_of(s, guarded=guarded)]
-
-
-def _only_lets(body: tuple[Stmt, ...]) -> bool:
-    """Tell whether ``body`` computes under a guard what has no sense without it."""
-    return all(
-        isinstance(s, (LoadPacket, Let)) or (isinstance(s, If) and _only_lets(s.body))
-        for s in body
-    )
-
-
-def _computed(stmt: Stmt) -> list[Scalar]:
-    """Return what the value of ``stmt`` is computed from besides arrays."""
-    if not isinstance(stmt, Let):
-        return []
-    return [x.scalar for x in every([stmt.value]) if isinstance(x, IndexValue)]
-
-
-def _own_indices(stmt: Stmt) -> list[Scalar]:
-    if isinstance(stmt, For):
-        return [stmt.stop]
-    return [] if isinstance(stmt, If) else [*_computed(stmt), *_indices_of(stmt)]
-
-
-def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
-    for stmt in body:
-        visit(stmt)
-        if isinstance(stmt, (For, If)):
-            _walk(stmt.body, visit)
-
-
-def _repeated_indices(body: tuple[Stmt, ...]) -> set[Scalar]:
-    """Return whole indices, and bounds in them, that stand in several places."""
-    counts: Counter[Scalar] = Counter()
-
-    def count(stmt: Stmt) -> None:
-        for index in _own_indices(stmt):
-            if isinstance(index, sc.Poly):
-                counts[index] += 1
-            counts.update(x for x in scalar_walk.every([index]) if _is_bound(x))
-
-    _walk(body, count)
-    return {x for x, n in counts.items() if n > 1}
-
-
-def _is_bound(x: Scalar) -> bool:
-    return isinstance(x, Binary) and x.op in (Op.MIN, Op.MAX)
-
-
-def _worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
-    """Return quotients and remainders in ``index``, and what of it repeats."""
-    found = [
-        x
-        for x in toposort([index], computed_from)
-        if isinstance(x, Binary)
-        and x.op in (Op.FLOORDIV, Op.MOD)
-        and not is_host(x)
-        and not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
-    ]
-    # A remainder is printed in terms of its quotient, if that has a name.
-    found.sort(key=lambda x: x.op is Op.MOD)
-    parts = toposort([index], computed_from)
-    return [*found, *(x for x in parts if x in repeats and not is_host(x))]
