@@ -26,6 +26,7 @@ from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from nfuser.device.descriptor import Descriptor, Device
     from nfuser.host.frame import Frame
@@ -128,7 +129,7 @@ def _check_output(
 
 
 def check_updated(
-    frame: Frame, program: HostProgram, updated: Sequence[TensorView]
+    frame: Frame, program: HostProgram, updated: AbstractSet[TensorView]
 ) -> None:
     """Refuse inputs that the program writes, and cannot."""
     for given in program.inputs:

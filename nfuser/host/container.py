@@ -55,6 +55,7 @@ class HostIrContainer:
     def __init__(self, name: str = "host") -> None:
         self.name = name
         self._inputs: list[Input] = []
+        self._names: set[str] = set()  # of these
         self._outputs: list[TensorView] = []
         self._aliases: dict[TensorView, TensorView] = {}
         self._blocks: list[list[Statement]] = [[]]
@@ -85,12 +86,12 @@ class HostIrContainer:
         self, name: str | None, stem: str, number: int, value: TensorView | Scalar
     ) -> None:
         """Add an input, by default called ``stem`` with the first free number."""
-        taken = {x.name for x in self._inputs}
-        if name in taken:
+        if name in self._names:
             message = f"an input is called {name} already"
             raise ArgumentError(message)
         free = (f"{stem}{k}" for k in count(number))
-        name = name or next(x for x in free if x not in taken)
+        name = name or next(x for x in free if x not in self._names)
+        self._names.add(name)
         self._inputs.append(Input(name, value))
 
     def add_output(

@@ -40,8 +40,8 @@ class Overlap:
         stmts = list(st.walk(program.body))
         made = [memory.root(t) for s in stmts for t in _written(s, memory)]
         uses_streams = any(isinstance(s, st.SetStream) for s in stmts)
-        self.updated = [t for t in dict.fromkeys(made) if t in self._inputs]
-        self._updated = self.updated if uses_streams else []
+        self.updated = frozenset(made) & self._inputs
+        self._updated = self.updated if uses_streams else frozenset[TensorView]()
 
     def among_inputs(self, frame: Frame) -> bool:
         """Tell whether inputs that are written overlap others, on several streams.
