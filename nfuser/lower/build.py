@@ -49,6 +49,7 @@ from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
+from nfuser.lower.staged_columns import stage_columns
 from nfuser.lower.steps import Chunk, fold_steps, folds_steps, in_steps
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
@@ -94,7 +95,7 @@ class _Builder:
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = self._depths()
-        self.before: list[Stmt] = []  # the first of the rows that a block takes
+        self.before: list[Stmt] = []  # what precedes the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
@@ -222,6 +223,8 @@ class _Builder:
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
         values = self.values
+        if heuristic.staged:
+            self.before.extend(self._in_steps(stage_columns(values, heuristic)))
         if heuristic.as_stored:
             self.shared_bytes = land_rows(values, self._roots_of_passes())
         elif heuristic.is_persistent:

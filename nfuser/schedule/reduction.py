@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, reads
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
-from nfuser.schedule.memory import patterns, strides
+from nfuser.schedule.memory import memory_tensors, patterns, strides
 from nfuser.schedule.reduction_cuda import (
     cuda_choice,
     is_single_pass,
@@ -19,11 +20,13 @@ from nfuser.schedule.reduction_cuda import (
 from nfuser.schedule.reduction_nest import cpu_nest, cuda_nest
 from nfuser.schedule.row_shape import RowShape
 from nfuser.schedule.scheduled import (
+    Geometry,
     Heuristic,
     ReductionHeuristic,
     Rejection,
     Scheduled,
 )
+from nfuser.schedule.staged_columns import staged_columns
 from nfuser.schedule.streams import bypasses, streams
 
 if TYPE_CHECKING:
@@ -83,7 +86,8 @@ class Reduction:
 
 
 def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
-    columns = 1 if shape.inner else _cpu_columns(shape)
+    staged = staged_columns(shape, CPU_ROW)
+    columns = staged.columns if staged else 1 if shape.inner else _cpu_columns(shape)
     keeps = shape.length * columns <= CPU_ROW
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
@@ -91,7 +95,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     is_chunked = parts > 1 or (is_long and in_f64)
     chunk = CPU_CHUNK_F64 if in_f64 else CPU_CHUNK
     length = shape.count(tuple(shape.lane_group()))
-    return ReductionHeuristic(
+    plain = ReductionHeuristic(
         shape.kept,
         shape.reduced,
         patterns(fusion, shape.facts),
@@ -106,6 +110,16 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         compensated=is_chunked,
         streams=streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
+    )
+    if staged is None:
+        return plain
+    tensors = memory_tensors(fusion)
+    return replace(
+        plain,
+        staged=frozenset((tensors.index(a.tensor), a.point) for a in staged.accesses),
+        across=staged.across,
+        rounds=0,
+        geometry=Geometry(1, columns, 1, staged.rounds),
     )
 
 

@@ -109,18 +109,23 @@ def _row_end(heuristic: ReductionHeuristic, length: Scalar) -> Tail:
 def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
     """Rows, or parts of rows, over the caller's range; vectors along memory.
 
-    Where memory runs along the kept loops, a tile of columns is folded at once.
+    Where memory runs along the kept loops, a tile of columns is folded at once, for
+    several rows after each other where they share what is staged.
     """
     builder = NestBuilder(space.kept, space.reduced)
     kept = _merged(builder, space, heuristic.kept)
     reduced = _merged(builder, space, heuristic.reduced)
-    lane = None
+    lane = turn = None
     if heuristic.inner:
         lane = reduced.pop() if reduced else None
     else:
         kept[-1], lane = builder.split(kept[-1], heuristic.keep_threads, Tail.SHRINK)
+    if (k := heuristic.across) >= 0:
+        kept[k], turn = builder.split(kept[k], heuristic.turns, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     builder.bind(rows, Binding.PARALLEL)
+    if turn is not None:
+        builder.bind(turn, Binding.SERIAL)
     if lane is not None and heuristic.inner and heuristic.chunk:
         chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
         if heuristic.is_split:

@@ -117,7 +117,8 @@ class ReductionHeuristic:
     which is no part of the kernel: one kernel serves rows of any length. Its blocks
     have at most ``threads`` threads. A CPU walks through ``streams`` pieces of a row,
     or rows of its columns, at once, and stores rows past the cache if it is to
-    ``bypass`` it.
+    ``bypass`` it. What is ``staged`` it copies to its stack, as its columns run, once
+    for the ``rounds`` rows that follow each other along the kept group ``across``.
     """
 
     kept: Groups
@@ -143,6 +144,8 @@ class ReductionHeuristic:
     in_step: bool = False
     streams: int = 1
     bypass: bool = False
+    staged: Packed = frozenset()
+    across: int = -1
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
     @property
@@ -210,6 +213,7 @@ class ReductionHeuristic:
         extra = f"streams={self.streams}, " if self.streams > 1 else ""
         extra += "bypass, " if self.bypass else ""
         extra += "in step, " if self.in_step else ""
+        extra += f"staged={len(self.staged)}, " if self.staged else ""
         return (
             f"reduction({way}, {form}, width={self.width}, threads={threads}, "
             f"{extra}splits={splits})"
