@@ -26,7 +26,7 @@ from nfuser.schedule.scheduled import (
     Rejection,
     Scheduled,
 )
-from nfuser.schedule.staged_columns import staged_columns
+from nfuser.schedule.staged_columns import INSTEAD, Staged, staged_columns
 from nfuser.schedule.streams import bypasses, streams
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ class Reduction:
 
 
 def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
-    staged = staged_columns(shape, CPU_ROW)
-    columns = staged.columns if staged else 1 if shape.inner else _cpu_columns(shape)
-    keeps = shape.length * columns <= CPU_ROW
+    shape, staged = _staged(shape)
+    tile = staged.columns if staged else 1 if shape.inner else _cpu_columns(shape)
+    keeps = shape.length * tile <= CPU_ROW
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
     in_f64 = sums_in_f64(fusion)
@@ -102,7 +102,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         shape.inner,
         width=1,
         fold_threads=1,
-        keep_threads=columns,
+        keep_threads=tile,
         steps=CPU_ROW if keeps and parts == 1 else 0,
         splits=parts,
         wide_index=True,
@@ -119,8 +119,22 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         staged=frozenset((tensors.index(a.tensor), a.point) for a in staged.accesses),
         across=staged.across,
         rounds=0,
-        geometry=Geometry(1, columns, 1, staged.rounds),
+        geometry=Geometry(1, tile, 1, staged.rounds),
     )
+
+
+def _staged(shape: RowShape) -> tuple[RowShape, Staged | None]:
+    """Return what is staged, if anything, and the way that vectors run then.
+
+    Along a short row, vectors are hardly full before it ends.
+    """
+    if not shape.inner:
+        return shape, staged_columns(shape, CPU_ROW)
+    if shape.length > CPU_SHORT:
+        return shape, None
+    columns = shape.by_columns()
+    staged = staged_columns(columns, CPU_ROW, INSTEAD)
+    return (columns if staged else shape), staged
 
 
 def _cpu_parts(fusion: Fusion, shape: RowShape) -> int:

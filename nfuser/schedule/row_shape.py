@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.layout import (
@@ -47,6 +48,12 @@ class RowShape:
         self.reduced = grouped(reduced, found, facts)
         self.rows = self.count(space.kept)
         self.length = self.count(space.reduced)
+
+    def by_columns(self) -> RowShape:
+        """Return the same rows, to be folded along the kept loops."""
+        made = copy(self)
+        made.inner = False
+        return made
 
     def count(self, loops: tuple[LoopIndex, ...]) -> int:
         """Return how many elements ``loops`` run through."""

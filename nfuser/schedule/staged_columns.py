@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from nfuser.schedule.row_shape import RowShape
 
 COLUMNS = (256, 128, 64)  # of a tile: as many as there is room for
-LEAST_COLUMNS = 8  # fewer fill no vector
+LEAST = (2, 8)  # rows that share, and columns: fewer fill no vector
+INSTEAD = (8, 32)  # the same, where vectors could run along short rows
 PIECES = 64  # of the whole work, at least: enough for the threads
 ROWS = (8, 128)  # of a piece: what is copied pays, and costs little beside them
 
@@ -36,24 +37,28 @@ class Staged:
     rounds: int
 
 
-def staged_columns(shape: RowShape, room: int) -> Staged | None:
+def staged_columns(
+    shape: RowShape, room: int, least: tuple[int, int] = LEAST
+) -> Staged | None:
     """Return what goes through the stack, of ``room`` elements; None if nothing gains.
 
-    All that is folded has to lie along the columns then, or not vary with them.
+    All that is folded has to lie along the columns then, or not vary with them. There
+    are ``least`` rows and columns.
     """
-    if shape.inner or shape.length < 2 or len(shape.kept) < 2:
+    if shape.length < 2 or len(shape.kept) < 2:
         return None
     lanes = shape.lane_group()
     folded = [a for a in shape.found if _moves(a, shape.space.reduced)]
     crossing = [a for a in folded if not _runs_along(a, lanes[-1])]
     across = _across(shape, crossing)
-    width = shape.count(tuple(lanes))
     needed = len(crossing) * shape.length
     columns = next((n for n in COLUMNS if n * needed <= room), 0)
     is_plain = all(_is_plain(a, shape) for a in crossing)
-    if across < 0 or not (crossing and columns and is_plain) or width < LEAST_COLUMNS:
+    if across < 0 or not (crossing and columns and is_plain):
         return None
-    rows = _rows(shape, across)
+    rows, width = _rows(shape, across), shape.count(tuple(lanes))
+    if rows < least[0] or width < least[1]:
+        return None
     pieces = shape.rows // (rows * width) * -(-width // columns)
     rounds = _rounds(rows, pieces)
     return Staged(tuple(crossing), across, columns, rounds)
@@ -83,7 +88,6 @@ def _across(shape: RowShape, crossing: Sequence[Access]) -> int:
         group
         for group, numbers in enumerate(shape.kept[:-1])
         if not any(_moves(a, [shape.space.loops[k] for k in numbers]) for a in crossing)
-        and _rows(shape, group) > 1
     ]
     return max(found, key=lambda group: _rows(shape, group), default=-1)
 

@@ -24,6 +24,7 @@ Size: TypeAlias = tuple[int, int, int]
 
 SMALL = ((0, 300, 8), (5, 0, 8), (5, 300, 0), (1, 1, 1), (1, 300, 8), (9, 1, 2))
 FITTING = ((12, 90, 2), (20, 255, 5), (11, 256, 3), (90, 257, 16), (130, 515, 7))
+FEW = ((8, 32, 32), (10, 500, 16), (50, 40, 31))
 NARROWED = {(90, 600, 64): 256, (140, 200, 65): 128, (300, 400, 129): 64}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "distance": lambda x, y: ((x[:, None] - y) ** 2).sum(-1),
@@ -64,6 +65,15 @@ def check(function: Callable[..., Any], sizes: Iterable[Size], dtype: str) -> No
 def test_sizes_that_fill_tiles_or_do_not(name: str, dtype: str) -> None:
     assert all(is_staged(FUNCTIONS[name], *pair(*x, dtype)) for x in FITTING)
     check(FUNCTIONS[name], FITTING, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_short_rows_that_lie_in_memory_as_they_are_folded(dtype: str) -> None:
+    function = FUNCTIONS["distance"]
+    assert all(is_staged(function, *pair(*x, dtype)) for x in FEW)
+    check(function, FEW, dtype)
+    for size in ((7, 32, 32), (8, 31, 31), (10, 500, 33)):
+        assert chosen(function, *pair(*size, dtype)).inner
 
 
 def test_no_elements_and_single_ones() -> None:
