@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CPU_CHUNK = 16384  # elements that vector lanes add up before their sum is added
 CPU_CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
+CPU_CHUNK_ALONE = 128  # of f64 that no lanes add up, as many as NumPy's pairwise sum
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
 CPU_SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 CPU_PARTS = 32  # of a row that threads share, whatever their number: equal bits
@@ -93,7 +94,8 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     parts = _cpu_parts(fusion, shape)
     in_f64 = sums_in_f64(fusion)
     is_chunked = parts > 1 or (is_long and in_f64)
-    chunk = CPU_CHUNK_F64 if in_f64 else CPU_CHUNK
+    in_lanes = CPU_CHUNK_F64 if shape.has_lanes() else CPU_CHUNK_ALONE
+    chunk = in_lanes if in_f64 else CPU_CHUNK
     length = shape.count(tuple(shape.lane_group()))
     plain = ReductionHeuristic(
         shape.kept,

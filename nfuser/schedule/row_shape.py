@@ -67,6 +67,14 @@ class RowShape:
         groups = self.reduced if self.inner else self.kept
         return [self.space.loops[k] for k in groups[-1]] if groups else []
 
+    def has_lanes(self) -> bool:
+        """Tell whether neighbours lie side by side, so that vectors hold them."""
+        return all(
+            abs(a.steps.get(x, 0)) <= 1 and x not in a.irregular
+            for x in self.lane_group()[-1:]
+            for a in self.found
+        )
+
     def steps(self, fold: int, width: int) -> int:
         """Return how often ``fold`` threads go along a row, as a power of two."""
         return power_of_two(self.least_steps(fold, width))

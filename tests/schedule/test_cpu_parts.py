@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ def test_threads_do_not_change_a_bit(name: str, shape: Any, dtype: str) -> None:
     for other in made[1:]:
         np.testing.assert_array_equal(made[0], other)
     np.testing.assert_allclose(made[0], function(x), rtol=2e-6)
+
+
+@pytest.mark.parametrize("n", [272, 4096])
+def test_sums_beside_scattered_stores_are_as_good_as_pairwise(n: int) -> None:
+    # No vector adds up what a loop stores here and there; equal numbers err one way.
+    x = np.broadcast_to(np.float64(-0.13), (16, n // 16))
+    _, total = nfuser.fuse(lambda x: (x * (1 + 0.5j), x.sum()))(x)
+    exact = math.fsum(x.ravel())
+    assert abs(total - exact) <= 40 * np.spacing(abs(exact))
 
 
 def test_long_sums_are_as_good_as_pairwise() -> None:
