@@ -21,6 +21,7 @@ from nfuser.device.descriptor import (
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import leaf_names
+from nfuser.frontend.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
@@ -78,7 +79,7 @@ class Arguments:
                 kinds.append(cls)
                 slot += 1
             else:
-                static = static_key(item)
+                static = None if isinstance(item, Spec) else static_key(item)
                 if static is None:
                     raise _no_constant(self, function, item)
                 keys.append(static)
@@ -123,11 +124,12 @@ def _no_constant(
     names = leaf_names(function, arguments.tree)
     places = (n for n, x in zip(names, arguments.flat, strict=True) if x is item)
     kind = _class_of(item)
-    remedy = (
-        "pass tuple(sorted(x))"
-        if kind in (set, bytearray)
-        else "pass its arrays and numbers, or make it hashable"
-    )
+    if kind is Spec:
+        remedy = "one stands for an array in lower, warmup, kernels and explain only"
+    elif kind in (set, bytearray):
+        remedy = "pass tuple(sorted(x))"
+    else:
+        remedy = "pass its arrays and numbers, or make it hashable"
     message = (
         f"argument {next(places)} of {_title(function)}: expected an array, a number "
         f"or a hashable constant (alone, or in tuples, lists and dicts), found "

@@ -303,7 +303,10 @@ class Fused(Generic[P, R]):
     # -- looking inside ------------------------------------------------------
 
     def kernels(self, *args: P.args, **kwargs: P.kwargs) -> list[KernelView]:
-        """Return the kernels that a call with these arguments runs."""
+        """Return the kernels that a call with these arguments runs.
+
+        ``nfuser.Spec`` may stand for an array.
+        """
         return [
             KernelView(launch)
             for launch in self._plan_of(args, kwargs).program.launches
@@ -348,10 +351,11 @@ class Fused(Generic[P, R]):
         return explain(variant.cache, fusion, *asked, counters, names)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
-        if kwargs:
-            args, kwargs = self._normalised(args, kwargs)
-        arguments = Arguments(args, kwargs, self._function)
-        return self._prepare(arguments, args, kwargs)[0].plan
+        given, named = with_arrays((args, kwargs))
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = Arguments(given, named, self._function)
+        return self._prepare(arguments, given, named)[0].plan
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""

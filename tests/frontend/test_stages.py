@@ -43,6 +43,18 @@ def test_lowering_writes_kernels_and_compiles_none() -> None:
     assert lowered.as_text() == "\n\n".join(sources)
 
 
+def test_the_kernels_of_a_spec_are_those_of_an_array() -> None:
+    doubled = nfuser.fuse(lambda x, *, by: x * by)
+    (kernel,) = doubled.kernels(Spec((8, 4)), by=2)
+    (same,) = doubled.kernels(np.ones((8, 4), np.float32), by=2)
+    assert kernel.source == same.source
+
+
+def test_a_call_of_a_spec_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"argument x .* found Spec; one stands"):
+        nfuser.fuse(lambda x: x + 1)(Spec((8, 4)))
+
+
 def test_what_is_compiled_runs_without_compiling_again() -> None:
     fused = nfuser.fuse(_two_kernels)
     compiled = fused.lower(X).compile()
