@@ -50,7 +50,14 @@ from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
 from nfuser.lower.staged_columns import stage_columns
-from nfuser.lower.steps import Chunk, fold_steps, folds_steps, in_steps
+from nfuser.lower.steps import (
+    Chunk,
+    chunk_of,
+    fold_steps,
+    folds_steps,
+    in_steps,
+    join_chunks,
+)
 from nfuser.lower.values import Values, packets
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
@@ -313,6 +320,7 @@ class _Builder:
             self._store(output, after)
         self.ends = ()
         begin, loop = self._close_tile()
+        join_chunks(values, self.combiner, states, folding, chunk)
         if is_free:
             values.everywhere |= values.filled - before
         loops = self._in_streams(loop, folding)
@@ -335,7 +343,7 @@ class _Builder:
     ) -> dict[Reduce, fold.State]:
         """Fold into ``states``; return what elements are folded into one by one."""
         folding = {
-            r: self._chunk_of(r, state, after)
+            r: chunk_of(self.values, r, state, after)
             for r, state in states.items()
             if not (self._folds_lanes(r) or folds_steps(self.scheduled, r))
         }
@@ -427,33 +435,6 @@ class _Builder:
         assert isinstance(heuristic, ReductionHeuristic)
         is_in_time = level == 0 or heuristic.eager or not heuristic.is_persistent
         return [] if is_in_time else None
-
-    def _chunk_of(
-        self, reduce: Reduce, state: fold.State, after: list[Stmt]
-    ) -> fold.State:
-        """Return what elements are added to: the sum of a chunk, where there are any.
-
-        It begins anew in each step along the row and is added to ``state`` after it,
-        which keeps what rounding takes away.
-        """
-        if not fold.is_compensated(reduce, state) or not self.nest.lane_reduces:
-            return state
-        tile = self.values.tile
-        (zero,) = fold.initial(reduce)
-        assert tile is not None
-        part = Var(zero.dtype, reduce.result)
-        tile.stmts.append(Let(part, zero))
-
-        def emit(value: Value) -> Var:
-            made = Var(value.dtype)
-            after.append(Let(made, value))
-            return made
-
-        joined = fold.combined(reduce, state, [part], emit, reassociate=False)
-        for place, value in zip(state, joined, strict=True):
-            assert isinstance(place, Var)
-            after.append(Let(place, value))
-        return [part]
 
     def _folds_lanes(self, reduce: Reduce) -> bool:
         return self.nest.lane_reduces and fold.is_of_exponentials(reduce)

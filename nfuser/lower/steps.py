@@ -24,9 +24,12 @@ from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.combine import Combiner
+    from nfuser.lower.kernel_ir import Value
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf, Nest
     from nfuser.schedule.scheduled import Scheduled
@@ -113,7 +116,7 @@ def _in_loop(
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
     made = tuple(jammed(loop, heuristic.streams if is_last else 1) for loop in loops)
-    if leaf.binding is Binding.UNROLLED:
+    if leaf.binding is Binding.UNROLLED or is_last:
         made = (tuple(chunk.begin), *made, tuple(chunk.end))
     return made
 
@@ -152,3 +155,63 @@ def fold_steps(
     with values.block() as body:
         combiner.join(reduce, state, [largest, total])
     chunk.end += body
+
+
+def chunk_of(
+    values: Values, reduce: Reduce, state: fold.State, after: list[Stmt]
+) -> fold.State:
+    """Return what elements are added to: the sum of a chunk, where there are any.
+
+    It begins anew in each step along the row, or in each of a column's chunks, and
+    is added to ``state`` after it, which keeps what rounding takes away.
+    """
+    if not fold.is_compensated(reduce, state):
+        return state
+    tile = values.tile
+    (zero,) = fold.initial(reduce)
+    assert tile is not None
+    if not values.nest.lane_reduces:
+        heuristic = values.scheduled.heuristic
+        assert isinstance(heuristic, ReductionHeuristic)
+        if not heuristic.chunk:
+            return state
+        array = values.array(zero.dtype, values.lane_size)
+        return [Element(array, values.lane_index)]
+    part = Var(zero.dtype, reduce.result)
+    tile.stmts.append(Let(part, zero))
+
+    def emit(value: Value) -> Var:
+        made = Var(value.dtype)
+        after.append(Let(made, value))
+        return made
+
+    joined = fold.combined(reduce, state, [part], emit, reassociate=False)
+    for place, value in zip(state, joined, strict=True):
+        assert isinstance(place, Var)
+        after.append(Let(place, value))
+    return [part]
+
+
+def join_chunks(
+    values: Values,
+    combiner: Combiner,
+    states: Mapping[Reduce, fold.State],
+    folding: Mapping[Reduce, fold.State],
+    chunk: Chunk,
+) -> None:
+    """Begin what columns fold apart for some rows, and fold it into ``states``."""
+    apart = [
+        reduce
+        for reduce, part in folding.items()
+        if isinstance(part[0], Element) and part is not states[reduce]
+    ]
+    if not apart:
+        return
+    with values.block() as chunk.begin, values.lanes():
+        for reduce in apart:
+            combiner.assign(folding[reduce], list(fold.initial(reduce)))
+    with values.block() as chunk.end, values.lanes():
+        for reduce in apart:
+            state, part = states[reduce], folding[reduce]
+            joined = fold.combined(reduce, state, part, values.let, reassociate=False)
+            combiner.assign(state, joined)

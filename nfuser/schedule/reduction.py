@@ -94,7 +94,8 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     parts = _cpu_parts(fusion, shape)
     in_f64 = sums_in_f64(fusion)
     is_chunked = parts > 1 or (is_long and in_f64)
-    in_lanes = CPU_CHUNK_F64 if shape.has_lanes() else CPU_CHUNK_ALONE
+    is_spread = shape.inner and shape.has_lanes()
+    in_lanes = CPU_CHUNK_F64 if is_spread else CPU_CHUNK_ALONE
     chunk = in_lanes if in_f64 else CPU_CHUNK
     length = shape.count(tuple(shape.lane_group()))
     plain = ReductionHeuristic(

@@ -133,6 +133,8 @@ def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
             part, chunk = builder.split(chunk, share, Tail.SHRINK)
             builder.bind(part, Binding.BLOCK_Y)
         reduced.append(chunk)
+    if reduced and not heuristic.inner and heuristic.chunk:
+        reduced[-1:] = builder.split(reduced[-1], heuristic.chunk, Tail.SHRINK)
     for axis in reduced:
         builder.bind(axis, Binding.SERIAL)
     if lane is not None:

@@ -108,9 +108,9 @@ class ReductionHeuristic:
     computes all else again in each pass: a 16-bit float takes two bytes, and no
     registers. An ``eager`` one loads what all rows share before its threads meet, not
     after it. Where ``steps`` are ``exact``, all but the last of them lie within every
-    row. A CPU adds up at most ``chunk`` elements before it adds their sum to the row's
-    (0: all at once). Long chains of one accumulator are ``compensated``: they keep what
-    rounding takes away.
+    row. A CPU adds up at most ``chunk`` elements before it adds their sum to the row's,
+    or the column's (0: all at once). Long chains of one accumulator are
+    ``compensated``: they keep what rounding takes away.
     ``packed`` accesses go in packets, all others element by element. Where
     ``fold_threads`` is 0 the numbers of threads are ``knobs``, as ``splits`` and
     ``rounds`` are where they are 0: they are given at each launch by ``geometry``,

@@ -50,6 +50,20 @@ def test_sums_beside_scattered_stores_are_as_good_as_pairwise(n: int) -> None:
     assert abs(total - exact) <= 40 * np.spacing(abs(exact))
 
 
+@pytest.mark.parametrize("rows", [0, 1, 33, 127, 128, 129, 1000, 70_001])
+def test_sums_of_columns_lose_no_more_than_128_numbers_do(rows: int) -> None:
+    x = np.full((rows, 5), -0.13)
+    x[rows // 2 :, 1] *= np.pi
+    x[:2, 2] = 1e20  # what is lost beside them comes back when they are gone
+    x[1:2, 2] = -1e20
+    x[-1:, 3:] = np.inf, np.nan
+    total, spread = nfuser.fuse(lambda x: (x.sum(0), ((x - x.mean(0)) ** 2).sum(0)))(x)
+    exact = np.array([math.fsum(x[:, k]) for k in range(5)])
+    np.testing.assert_allclose(total, exact, rtol=5e-15, atol=1e-300)
+    wanted = x[:, :2].var(0) * rows if rows else 0
+    np.testing.assert_allclose(spread[:2], wanted, atol=1e-20)
+
+
 def test_long_sums_are_as_good_as_pairwise() -> None:
     x = np.random.default_rng(1).random(3_000_000) - 0.5
     wanted = float(np.sum(x.astype(np.longdouble)))
