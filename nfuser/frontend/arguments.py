@@ -124,7 +124,7 @@ def _no_constant(
     names = leaf_names(function, arguments.tree)
     places = (n for n, x in zip(names, arguments.flat, strict=True) if x is item)
     kind = _class_of(item)
-    if kind is Spec:
+    if isinstance(item, Spec):
         remedy = "one stands for an array in lower, warmup, kernels and explain only"
     elif kind in (set, bytearray):
         remedy = "pass tuple(sorted(x))"

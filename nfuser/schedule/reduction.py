@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, reads
+from nfuser.ir.expr import Pointwise, ReduceOp
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
@@ -39,7 +40,8 @@ CPU_CHUNK_ALONE = 128  # of f64 that no lanes add up, as many as NumPy's pairwis
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
 CPU_SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 CPU_PARTS = 32  # of a row that threads share, whatever their number: equal bits
-CPU_TILES = (1024, 256)  # columns of one piece of work: a page of memory, or less
+CPU_TILES = (1024, 256, 64, 16)  # columns of one piece: a page of memory, or less
+CPU_STATES = 1 << 15  # columns times reductions, whose sums lie on the stack
 
 
 class Reduction:
@@ -88,15 +90,11 @@ class Reduction:
 
 def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     shape, staged = _staged(shape)
-    tile = staged.columns if staged else 1 if shape.inner else _cpu_columns(shape)
+    tile = staged.columns if staged else _cpu_columns(fusion, shape)
     keeps = shape.length * tile <= CPU_ROW
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
-    in_f64 = sums_in_f64(fusion)
-    is_chunked = parts > 1 or (is_long and in_f64)
-    is_spread = shape.inner and shape.has_lanes()
-    in_lanes = CPU_CHUNK_F64 if is_spread else CPU_CHUNK_ALONE
-    chunk = in_lanes if in_f64 else CPU_CHUNK
+    is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
     length = shape.count(tuple(shape.lane_group()))
     plain = ReductionHeuristic(
         shape.kept,
@@ -109,7 +107,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps and parts == 1 else 0,
         splits=parts,
         wide_index=True,
-        chunk=chunk if is_chunked else 0,
+        chunk=_cpu_chunk(fusion, shape) if is_chunked else 0,
         compensated=is_chunked,
         streams=streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
@@ -147,7 +145,30 @@ def _cpu_parts(fusion: Fusion, shape: RowShape) -> int:
     return CPU_PARTS if is_long and not is_busy and is_single_pass(fusion) else 1
 
 
-def _cpu_columns(shape: RowShape) -> int:
+def _cpu_columns(fusion: Fusion, shape: RowShape) -> int:
     """Return how many columns are folded at once, some pieces for each thread left."""
-    most, least = CPU_TILES
-    return most if shape.count(tuple(shape.lane_group())) >= 4 * most else least
+    if shape.inner:
+        return 1
+    room = CPU_STATES // len(fusion.reductions)
+    most, *fewer = (n for n in CPU_TILES if n <= max(room, CPU_TILES[-1]))
+    is_wide = shape.count(tuple(shape.lane_group())) >= 4 * most
+    return most if is_wide or not fewer else fewer[0]
+
+
+def _cpu_chunk(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many elements are added up before their sum is added to the row's."""
+    if not sums_in_f64(fusion):
+        return CPU_CHUNK
+    in_lanes = shape.inner and shape.has_lanes() and not _is_scalar(fusion)
+    return CPU_CHUNK_F64 if in_lanes else CPU_CHUNK_ALONE
+
+
+def _is_scalar(fusion: Fusion) -> bool:
+    """Tell whether ``fusion`` does what no vector does: find places, or divide."""
+    places = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+    return any(r.op in places for r in fusion.reductions) or any(
+        e.op.name in ("floor_divide", "remainder", "fmod")
+        and not e.result.dtype.is_float
+        for e in fusion.exprs
+        if isinstance(e, Pointwise)
+    )

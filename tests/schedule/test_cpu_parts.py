@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,29 @@ def test_sums_beside_scattered_stores_are_as_good_as_pairwise(n: int) -> None:
     _, total = nfuser.fuse(lambda x: (x * (1 + 0.5j), x.sum()))(x)
     exact = math.fsum(x.ravel())
     assert abs(total - exact) <= 40 * np.spacing(abs(exact))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x.sum(-1), x.argmax(-1)),
+        lambda x: (((x * 1000).astype("i8") // 7 * 0.1).sum(-1),),
+    ],
+)
+def test_sums_beside_what_vectors_cannot_do_are_as_good(function: Any) -> None:
+    x = np.full((2, 4096), 0.13)
+    total, wanted = nfuser.fuse(function)(x)[0], function(x)[0]
+    assert (abs(total - wanted) <= 45 * np.spacing(wanted)).all()
+
+
+def test_sums_of_many_columns_fit_the_stack() -> None:
+    def function(x: Any) -> Any:
+        return tuple((x + k).sum(0) for k in range(300))
+
+    text = nfuser.fuse(function).lower(np.ones((40, 4096))).as_text()
+    sizes = [int(n) for n in re.findall(r"stack_f64\((\d+)\)", text)]
+    assert len(sizes) >= 300
+    assert 8 * sum(sizes) <= 1 << 20
 
 
 @pytest.mark.parametrize("rows", [0, 1, 33, 127, 128, 129, 1000, 70_001])
