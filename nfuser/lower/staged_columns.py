@@ -17,12 +17,12 @@ def stage_columns(values: Values, heuristic: ReductionHeuristic) -> tuple[Stmt, 
     """Let what is staged be read from the stack; return what copies one step of it."""
     scheduled, lane = values.scheduled, values.nest.lane
     assert lane is not None
+    size = heuristic.steps // len(heuristic.staged)
     body: list[Stmt] = []
     for key in reads(scheduled.fusion, roots(scheduled.fusion, scheduled.space)):
         tensor = key[0]
         if tensor not in values.buffers or values.numbered(key) not in heuristic.staged:
             continue
-        size = heuristic.steps // len(heuristic.staged)
         place = Element(
             values.array(tensor.dtype.compute, size), values.kept_index(key)
         )

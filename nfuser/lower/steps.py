@@ -116,7 +116,8 @@ def _in_loop(
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
     made = tuple(jammed(loop, heuristic.streams if is_last else 1) for loop in loops)
-    if leaf.binding is Binding.UNROLLED or is_last:
+    together = nest.leaf(Binding.UNROLLED)
+    if leaf.binding is Binding.UNROLLED or (together is None and is_last):
         made = (tuple(chunk.begin), *made, tuple(chunk.end))
     return made
 
@@ -200,12 +201,8 @@ def join_chunks(
     chunk: Chunk,
 ) -> None:
     """Begin what columns fold apart for some rows, and fold it into ``states``."""
-    apart = [
-        reduce
-        for reduce, part in folding.items()
-        if isinstance(part[0], Element) and part is not states[reduce]
-    ]
-    if not apart:
+    apart = [r for r, part in folding.items() if part is not states[r]]
+    if values.nest.lane_reduces or not apart:
         return
     with values.block() as chunk.begin, values.lanes():
         for reduce in apart:

@@ -172,6 +172,11 @@ def is_unit(access: Access, lane: LoopIndex) -> bool:
     return access.steps.get(lane, 0) == 1 and lane not in access.irregular
 
 
+def runs_along(access: Access, lane: LoopIndex) -> bool:
+    """Tell whether neighbours along ``lane`` lie side by side, or are one element."""
+    return abs(access.steps.get(lane, 0)) <= 1 and lane not in access.irregular
+
+
 def is_packed(
     access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
 ) -> bool:

@@ -119,7 +119,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         plain,
         staged=frozenset((tensors.index(a.tensor), a.point) for a in staged.accesses),
         across=staged.across,
-        rounds=0,
+        rounds=0,  # given at each launch
         geometry=Geometry(1, tile, 1, staged.rounds),
     )
 

@@ -13,6 +13,7 @@ from nfuser.schedule.layout import (
     ordered,
     packed,
     packet_width,
+    runs_along,
 )
 
 if TYPE_CHECKING:
@@ -69,11 +70,8 @@ class RowShape:
 
     def has_lanes(self) -> bool:
         """Tell whether neighbours lie side by side, so that vectors hold them."""
-        return all(
-            abs(a.steps.get(x, 0)) <= 1 and x not in a.irregular
-            for x in self.lane_group()[-1:]
-            for a in self.found
-        )
+        lane = self.lane_group()[-1:]
+        return all(runs_along(a, x) for x in lane for a in self.found)
 
     def steps(self, fold: int, width: int) -> int:
         """Return how often ``fold`` threads go along a row, as a power of two."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import data_of
 from nfuser.ir.base import node
+from nfuser.schedule.layout import runs_along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def staged_columns(
         return None
     lanes = shape.lane_group()
     folded = [a for a in shape.found if _moves(a, shape.space.reduced)]
-    crossing = [a for a in folded if not _runs_along(a, lanes[-1])]
+    crossing = [a for a in folded if not runs_along(a, lanes[-1])]
     across = _across(shape, crossing)
     needed = len(crossing) * shape.length
     columns = next((n for n in COLUMNS if n * needed <= room), 0)
@@ -66,10 +67,6 @@ def staged_columns(
 
 def _moves(access: Access, loops: Sequence[LoopIndex]) -> bool:
     return any(access.steps.get(x, 0) or x in access.irregular for x in loops)
-
-
-def _runs_along(access: Access, lane: LoopIndex) -> bool:
-    return abs(access.steps.get(lane, 0)) <= 1 and lane not in access.irregular
 
 
 def _is_plain(access: Access, shape: RowShape) -> bool:
