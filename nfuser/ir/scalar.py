@@ -20,7 +20,7 @@ from nfuser.ir.base import node
 from nfuser.locks import waited_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class _Arithmetic:
@@ -171,12 +171,12 @@ _interning = RLock()  # look-up and insertion are one step, or identity breaks
 waited_for(lambda: (_interning,))
 
 
-def _intern(make: Any, key: tuple[int, ...], *fields: object) -> Any:
+def _intern(make: Any, key: Callable[[], tuple[int, ...]], *fields: object) -> Any:
     identity = (make, *fields)
     with _interning:
         found = _interned.get(identity)
         if found is None:
-            found = _interned[identity] = make(*fields, key)
+            found = _interned[identity] = make(*fields, key())
     return found
 
 
@@ -188,34 +188,33 @@ def _digest(*parts: object) -> int:
 
 def const(number: int) -> Const:
     """Return the constant ``number``."""
-    return _intern(Const, (0, number), number)
+    return _intern(Const, lambda: (0, number), number)
 
 
 def size(slot: int, axis: int) -> Size:
     """Return the extent of argument ``slot`` along ``axis``."""
-    return _intern(Size, (1, slot, axis), slot, axis)
+    return _intern(Size, lambda: (1, slot, axis), slot, axis)
 
 
 def scalar_input(slot: int) -> ScalarInput:
     """Return the value of the integer scalar in ``slot``."""
-    return _intern(ScalarInput, (2, slot), slot)
+    return _intern(ScalarInput, lambda: (2, slot), slot)
 
 
 def stride(tensor: int, axis: int) -> Stride:
     """Return the step of tensor ``tensor`` along ``axis``."""
-    return _intern(Stride, (3, tensor, axis), tensor, axis)
+    return _intern(Stride, lambda: (3, tensor, axis), tensor, axis)
 
 
 def knob(name: str) -> Knob:
     """Return the number of a launch called ``name``."""
-    return _intern(Knob, (9, _digest(name)), name)
+    return _intern(Knob, lambda: (9, _digest(name)), name)
 
 
 def loop_index(number: int, extent: Scalar | int) -> LoopIndex:
     """Return the index of loop ``number``, which runs over ``extent`` values."""
-    extent = as_scalar(extent)
-    key = (4, number, _digest(extent.key))
-    return _intern(LoopIndex, key, number, extent)
+    stop = as_scalar(extent)
+    return _intern(LoopIndex, lambda: (4, number, _digest(stop.key)), number, stop)
 
 
 def place(axis: int, extent: Scalar | int) -> LoopIndex:
@@ -230,9 +229,9 @@ def place_axis(place: LoopIndex) -> int:
 
 def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
     """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
-    index = tuple(index)
-    key = (8, _digest([x.key for x in (*index, extent)]))
-    return _intern(Datum, key, tensor, index, extent)
+    found = tuple(index)
+    keys = [x.key for x in (*found, extent)]
+    return _intern(Datum, lambda: (8, _digest(keys)), tensor, found, extent)
 
 
 def as_scalar(x: Scalar | SupportsIndex) -> Scalar:
@@ -243,7 +242,9 @@ def as_scalar(x: Scalar | SupportsIndex) -> Scalar:
 
 
 def _binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:
-    key = (5, list(Op).index(op), _digest(lhs.key, rhs.key))
+    def key() -> tuple[int, ...]:
+        return (5, list(Op).index(op), _digest(lhs.key, rhs.key))
+
     return _intern(Binary, key, op, lhs, rhs)
 
 
@@ -274,7 +275,10 @@ def from_terms(terms: Mapping[tuple[Atom, ...], int]) -> Scalar:
     ordered = tuple(
         sorted(kept.items(), key=lambda t: (not t[0], [a.key for a in t[0]]))
     )
-    key = (7, _digest([([a.key for a in m], c) for m, c in ordered]))
+
+    def key() -> tuple[int, ...]:
+        return (7, _digest([([a.key for a in m], c) for m, c in ordered]))
+
     return _intern(Poly, key, ordered)
 
 
@@ -529,13 +533,16 @@ def equal(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
 
 def select(condition: Scalar, then: Scalar | int, other: Scalar | int) -> Scalar:
     """Return ``then`` where ``condition`` is not zero, else ``other``."""
-    then, other = as_scalar(then), as_scalar(other)
+    yes, no = as_scalar(then), as_scalar(other)
     if isinstance(condition, Const):
-        return then if condition.value else other
-    if then is other:
-        return then
-    key = (6, _digest(condition.key, then.key, other.key))
-    return _intern(Select, key, condition, then, other)
+        return yes if condition.value else no
+    if yes is no:
+        return yes
+
+    def key() -> tuple[int, ...]:
+        return (6, _digest(condition.key, yes.key, no.key))
+
+    return _intern(Select, key, condition, yes, no)
 
 
 def multiplier(divisor: Scalar) -> Scalar:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from nfuser.ir import scalar as sc
@@ -46,8 +47,13 @@ def is_host(x: Scalar) -> bool:
         return False
     if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
         return False
+    return not _varies(x)
+
+
+@lru_cache(4096)  # asked for each part of each index, over and over
+def _varies(x: Scalar) -> bool:
     parts = scalar_walk.every([x])
-    return not any(isinstance(part, (sc.LoopIndex, sc.Datum)) for part in parts)
+    return any(isinstance(part, (sc.LoopIndex, sc.Datum)) for part in parts)
 
 
 def computed_from(x: Scalar) -> tuple[Scalar, ...]:

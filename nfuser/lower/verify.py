@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Datum
+from nfuser.ir.scalar import Datum, LoopIndex
 from nfuser.lower.kernel_ir import (
     Allocate,
     Array,
@@ -36,8 +36,6 @@ from nfuser.lower.text import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from nfuser.ir.scalar import LoopIndex
 
 
 _DEFINING = (Let, TakeTicket, FindLine)
@@ -111,10 +109,10 @@ class _Verifier:
 
     def _scalars(self, items: tuple[object, ...]) -> None:
         for scalar in scalars_in(items):
-            for loop in scalar_walk.loops_in(scalar):
-                self._require(loop in self.known, f"loop {loop.number} is not open")
             for x in scalar_walk.every([scalar]):
-                if isinstance(x, Datum):
+                if isinstance(x, LoopIndex):
+                    self._require(x in self.known, f"loop {x.number} is not open")
+                elif isinstance(x, Datum):
                     self._require(x.tensor in self.known, "an index before it is set")
 
 
