@@ -20,6 +20,8 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from nfuser.codegen import kernel_target
+from nfuser.codegen.load_object import load_object
+from nfuser.codegen.machine_code import MachineCode
 from nfuser.codegen.primitives import cpu
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Loop:
     address: int
     text: str
     library: Any
+    owner: Any
 
     def __call__(self, count: int, *arrays: Array) -> None:
         """Run over the arrays' elements."""
@@ -59,9 +62,8 @@ def compile_kernel(kernel: Callable[..., None], *dtypes: Any) -> Loop:
     compiled = kernel_target.compile_kernel(kernel, signature)
     name = compiled.fndesc.llvm_func_name
     library = compiled.library
-    return Loop(
-        library.get_pointer_to_function(name), str(library._final_module), library
-    )
+    address, owner = load_object(MachineCode(library.emit(), name))
+    return Loop(address, str(library._final_module), library, owner)
 
 
 @cache

@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from nfuser.codegen import half_support
 from nfuser.codegen.collector import no_collection
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load import load_function
@@ -23,7 +22,6 @@ def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
     """Compile a kernel; arguments do not alias, and arithmetic is as written."""
     with COMPILER, no_collection():
         try:
-            half_support.install()
             function, _ = load_function(source_text, entry)
             return _compiled(function, signature)
         except Exception as error:
@@ -42,6 +40,4 @@ def _compiled(function: Any, signature: str) -> MachineCode:
     from nfuser.codegen.kernel_target import compile_kernel
 
     made = compile_kernel(function, _arguments(signature))
-    # Numba keeps the object file for a disk cache of its own.
-    code = bytes(made.library._get_compiled_object())
-    return MachineCode(code, made.fndesc.llvm_func_name)
+    return MachineCode(made.library.emit(), made.fndesc.llvm_func_name)

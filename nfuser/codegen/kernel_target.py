@@ -33,6 +33,7 @@ from numba.core.target_extension import (
 )
 
 from nfuser.codegen.call_types import CallTypes
+from nfuser.codegen.kernel_library import KernelCodegen
 from nfuser.codegen.lifetimes import followed_once
 from nfuser.codegen.loop_lanes import close_marked_loops
 
@@ -44,6 +45,10 @@ _CALL_TYPES = CallTypes()
 
 
 class _Context(CPUContext):
+    def init(self) -> None:
+        super().init()
+        self._internal_codegen = KernelCodegen("nfuser")
+
     def load_additional_registries(self) -> None:
         for name in ("builtins", "numbers", "rangeobj", "tupleobj"):
             import_module(f"numba.cpython.{name}")
