@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from nfuser.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
+    from types import CodeType, TracebackType
 
     from nfuser.ir.tensor import TensorView
 
@@ -103,15 +104,25 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def _to_last_call(trace: TracebackType | None) -> TracebackType | None:
-    """Cut off the frames that had not begun to run: their line is that of ``def``."""
-    kept = last = trace
-    while trace is not None:
-        if trace.tb_lineno != trace.tb_frame.f_code.co_firstlineno:
-            last = trace
-        trace = trace.tb_next
+    """Cut off the first call that had not begun to run, and what watched it begin.
+
+    Its line would be that of its ``def``.
+    """
+    starts: dict[CodeType, int] = {}
+    last, found = None, trace
+    while found is not None and _has_begun(found, starts):
+        last, found = found, found.tb_next
     if last is not None:
         last.tb_next = None
-    return kept
+    return trace
+
+
+def _has_begun(trace: TracebackType, starts: dict[CodeType, int]) -> bool:
+    code = trace.tb_frame.f_code
+    if code not in starts:
+        offsets = (i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")
+        starts[code] = next(offsets, -1)
+    return trace.tb_lasti > starts[code]
 
 
 def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:

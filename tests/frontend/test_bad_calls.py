@@ -208,8 +208,16 @@ def endless(x: Any) -> Any:
     return endless(x) + 1
 
 
-def test_a_recursion_without_end_is_refused() -> None:
-    text = _message(TraceError, lambda: nfuser.fuse(endless)(X))
+def _below(frames: int, call: Callable[[], Any]) -> Any:
+    return _below(frames - 1, call) if frames else call()
+
+
+# Where the limit is met depends on the frames above: in the function, where a call of
+# it begins, or in what watches calls begin.
+@pytest.mark.parametrize("frames", range(12))
+def test_a_recursion_without_end_is_refused(frames: int) -> None:
+    fused = nfuser.fuse(endless)
+    text = _message(TraceError, lambda: _below(frames, lambda: fused(X)))
     assert text.startswith("endless calls itself")
     assert "return endless(x) + 1" in text
     with pytest.raises(RecursionError):
