@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -72,15 +73,21 @@ def gpu_copy_bandwidth(torch: Any, flush: Any) -> float:
 def by_turns(
     calls: Mapping[str, Callable[[], Any]], seconds: float, least: int = 5
 ) -> dict[str, float]:
-    """Return the median time of each call; every round makes each of them once."""
+    """Return the median time of each call; every round makes each of them once.
+
+    Each round has an order of its own: who comes before decides what is in the caches,
+    and in the memory that an allocator hands out next.
+    """
     if not calls:
         return {}
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
+    order, shuffle = list(calls.items()), Random(0).shuffle
     spent = 0.0
     while spent < seconds or len(next(iter(times.values()))) < least:
-        for name, call in calls.items():
+        shuffle(order)
+        for name, call in order:
             begin = perf_counter()
             call()
             times[name].append(perf_counter() - begin)
