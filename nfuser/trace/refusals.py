@@ -14,7 +14,7 @@ MASK = (
 GATHERS = (
     "indexing by two or more arrays or lists at once is not supported; index along one "
     "axis at a time, x[i][:, j], for all pairs, or take from the flattened array, "
-    "x.reshape(-1)[i * x.shape[1] + j], for pairs one by one"
+    "x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]], for pairs one by one"
 )
 SET_ITEM = (
     "assignment to a part of an array is not supported; build the whole array with "

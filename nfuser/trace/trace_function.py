@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
@@ -106,23 +107,27 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 def _to_last_call(trace: TracebackType | None) -> TracebackType | None:
     """Cut off the first call that had not begun to run, and what watched it begin.
 
-    Its line would be that of its ``def``.
+    Its line would be that of its ``def``. Others of its function have begun; none of
+    Cython's functions ever seems to.
     """
-    starts: dict[CodeType, int] = {}
+    begun: set[CodeType] = set()
     last, found = None, trace
-    while found is not None and _has_begun(found, starts):
+    while found is not None:
+        code = found.tb_frame.f_code
+        if found.tb_lasti > _resume(code):
+            begun.add(code)
+        elif last is not None and code in begun:
+            last.tb_next = None
+            break
         last, found = found, found.tb_next
-    if last is not None:
-        last.tb_next = None
     return trace
 
 
-def _has_begun(trace: TracebackType, starts: dict[CodeType, int]) -> bool:
-    code = trace.tb_frame.f_code
-    if code not in starts:
-        offsets = (i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")
-        starts[code] = next(offsets, -1)
-    return trace.tb_lasti > starts[code]
+@lru_cache(256)
+def _resume(code: CodeType) -> int:
+    """Return where a function stands that has been called and not begun."""
+    offsets = (i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")
+    return next(offsets, -1)
 
 
 def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
