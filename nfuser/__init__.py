@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.host_ir_evaluator import HostIrEvaluator
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
-from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
     "Compiled",

@@ -15,7 +15,6 @@ from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.runtime.registry import shared_cache
 from nfuser.trace import Trace, trace_function
 
 if TYPE_CHECKING:
@@ -106,6 +105,9 @@ class Variants:
                 "value as an argument and return the new one"
             )
             raise TraceError(message)
+        # Schedules, lowering and codegen: a third of what importing nfuser would take.
+        from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+
         variant = Variant(trace, shared_cache(trace.fusion, self._resize))
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nfuser"
 
@@ -41,10 +43,13 @@ def test_only_codegen_imports_numba() -> None:
     assert numba == {"codegen"}
 
 
-def test_importing_nfuser_leaves_numba_alone() -> None:
+@pytest.mark.parametrize(
+    "room", ["numba", "llvmlite", "nfuser.segment", "nfuser.lower"]
+)
+def test_importing_nfuser_leaves_what_compiles_alone(room: str) -> None:
     code = (
         "import sys, nfuser; nfuser.fuse;"
-        "print([m for m in sys.modules if m.split('.')[0] in ('numba', 'llvmlite')])"
+        f"print([m for m in sys.modules if f'{{m}}.'.startswith('{room}.')])"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
