@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrite a kernel's tree into an equal one that Numba types in less time.
 
-Literals become typed constants, index arithmetic becomes one primitive, and indices of
-arrays become unsigned: they are never negative, but only the type can tell Numba, which
-otherwise adds the length to a negative index at every access.
+Literals become typed constants, index arithmetic becomes one primitive, and arrays of
+known length become pointers, whose elements primitives take and put. Indices of arrays
+are unsigned: they are never negative, but only the type can tell Numba, which otherwise
+adds the length to a negative index at every access.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from nfuser.codegen.primitives.cuda_arrays import (
+    array_primitive,
+    put_element,
+    take_element,
+)
 from nfuser.codegen.primitives.cuda_index import MOST_LEAVES, index_primitive
 
 _TREE: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
@@ -33,6 +39,33 @@ class _Abridger(ast.NodeTransformer):
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
         self.names: dict[Any, str] = {}
+        self.pointers: set[str] = set()
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Attribute(attr=space), attr="array"),
+                    args=[ast.Constant(value=int(length)), ast.Name(id=dtype)],
+                ),
+            ) if length:
+                self.pointers.add(name)
+                key = (space, length, dtype)
+                made = self.name(array_primitive(*key), key)
+                node.value = ast.Call(made, [], [])
+                return node
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=name) as array, slice=place)]
+            ) if name in self.pointers:
+                value = self.visit(node.value)
+                put = self.name(put_element, "put")
+                where = ast.Name(array.id, ast.Load())
+                call = ast.Call(put, [where, self.place(place), value], [])
+                return ast.Expr(call)
+            case _:
+                self.generic_visit(node)
+                return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
@@ -50,13 +83,18 @@ class _Abridger(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if _literal(node.slice) is None:
-            found = self.index(node.slice, "uint32")
-            if found is None:
-                inner = self.visit(node.slice)
-                found = self.call("x0", "uint32", [inner])
-            node.slice = found
+        node.slice = self.place(node.slice)
+        if isinstance(node.value, ast.Name) and node.value.id in self.pointers:
+            take = self.name(take_element, "take")
+            return ast.Call(take, [node.value, node.slice], [])
         return node
+
+    def place(self, node: ast.expr) -> ast.expr:
+        """Return the index of an element, unsigned if it is no literal."""
+        if _literal(node) is not None:
+            return node
+        found = self.index(node, "uint32")
+        return found or self.call("x0", "uint32", [self.visit(node)])
 
     def constant(self, value: float, dtype: str) -> ast.expr:
         made = np.dtype(dtype).type(value)

@@ -25,7 +25,7 @@ from nfuser.errors import CompileError
 
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
 _ENVIRONMENT = re.compile(r"^\.common \.global .*NumbaEnv.*\n", re.MULTILINE)
-_SHARED_NAME = re.compile(r"_cudapy_smem_\d+")
+_SHARED_NAME = re.compile(r"_(?:cudapy|nfuser)_smem_\d+")
 _SHARED = re.compile(r"\.shared .*\[(\d+)\];")
 _ORDERED = re.compile(r"setp\.(gt|ge|lt|le)\.f32\s+(%p\d+), ([^;]*);")
 _OPPOSITE = {"gt": "leu", "ge": "ltu", "lt": "geu", "le": "gtu"}

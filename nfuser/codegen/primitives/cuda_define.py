@@ -92,8 +92,10 @@ class Site:
 
     def data(self, array: Value, position: int) -> Value:
         """Return the address of the first element of a local or shared array."""
-        make = self.context.make_array(self.argument(position))
-        return make(self.context, self.builder, array).data
+        kind = self.argument(position)
+        if isinstance(kind, types.CPointer):
+            return array
+        return self.context.make_array(kind)(self.context, self.builder, array).data
 
 
 def primitive(name: str, rule: Rule, emit: Emit, arity: int | None = None) -> Any:

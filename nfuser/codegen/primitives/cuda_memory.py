@@ -49,6 +49,11 @@ def is_pointer(kind: Any, element: Any = None) -> bool:
     return kind.dtype == element if element is not None else kind.dtype in NUMBER
 
 
+def is_array(kind: Any) -> bool:
+    """Return whether ``kind`` is a local or shared array, or points to one."""
+    return isinstance(kind, (types.Array, types.CPointer))
+
+
 def unchanging(site: Site, load: Value) -> Value:
     """Mark ``load`` as one of memory that the kernel does not write."""
     load.set_metadata("invariant.load", site.builder.module.add_metadata([]))

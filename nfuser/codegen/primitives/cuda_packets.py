@@ -30,7 +30,7 @@ from nfuser.codegen.primitives.cuda_define import (
     primitive,
     types,
 )
-from nfuser.codegen.primitives.cuda_memory import is_pointer, unchanging
+from nfuser.codegen.primitives.cuda_memory import is_array, is_pointer, unchanging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class _Format:
 
     def fits(self, length: int, array: Any, k: Any, p: Any, i: Any) -> bool:
         """Return whether a packet of ``length`` moves between ``p`` and ``array``."""
-        if not isinstance(array, types.Array) or not is_pointer(p, self.storage):
+        if not is_array(array) or not is_pointer(p, self.storage):
             return False
         value = self.value or p.dtype
         size = length * p.dtype.bitwidth // 8
@@ -179,7 +179,7 @@ def _landing(site: Site, array: Value, position: int, k: Value) -> Value:
 
 def _copy_packet(length: int) -> Any:
     def rule(a: Any, k: Any, p: Any, i: Any) -> Any:
-        if not isinstance(a, types.Array) or not is_pointer(p, a.dtype):
+        if not is_array(a) or not is_pointer(p, a.dtype):
             return None
         fits = length * a.dtype.bitwidth // 8 in COPIED_BYTES
         return types.void(a, k, p, i) if fits and {k, i} <= INTEGER else None
@@ -209,7 +209,7 @@ def _await_copies(site: Site) -> None:
 
 def _take_packet(length: int, kind: _Format) -> Any:
     def rule(a: Any, k: Any, s: Any, i: Any) -> Any:
-        if not isinstance(s, types.Array):
+        if not is_array(s):
             return None
         fits = kind.fits(length, a, k, types.CPointer(s.dtype), i)
         return types.void(a, k, s, i) if fits else None
