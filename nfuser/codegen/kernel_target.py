@@ -22,7 +22,9 @@ from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
+from numba.core.config import MACHINE_BITS
 from numba.core.cpu import CPUContext
+from numba.core.externals import c_math_functions
 from numba.core.registry import CPUTarget
 from numba.core.target_extension import (
     CPU,
@@ -46,8 +48,10 @@ _CALL_TYPES = CallTypes()
 
 class _Context(CPUContext):
     def init(self) -> None:
-        super().init()
+        """Do what Numba's does, whose codegen would make an engine that none needs."""
+        self.is32bit = MACHINE_BITS == 32
         self._internal_codegen = KernelCodegen("nfuser")
+        c_math_functions.install(self)
 
     def load_additional_registries(self) -> None:
         for name in ("builtins", "numbers", "rangeobj", "tupleobj"):

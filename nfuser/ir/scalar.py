@@ -230,8 +230,11 @@ def place_axis(place: LoopIndex) -> int:
 def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
     """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
     found = tuple(index)
-    keys = [x.key for x in (*found, extent)]
-    return _intern(Datum, lambda: (8, _digest(keys)), tensor, found, extent)
+
+    def key() -> tuple[int, ...]:
+        return (8, _digest([x.key for x in (*found, extent)]))
+
+    return _intern(Datum, key, tensor, found, extent)
 
 
 def as_scalar(x: Scalar | SupportsIndex) -> Scalar:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import inspect
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
@@ -111,10 +110,13 @@ def _to_last_call(trace: TracebackType | None) -> TracebackType | None:
     Cython's functions ever seems to.
     """
     begun: set[CodeType] = set()
+    starts: dict[CodeType, int] = {}
     last, found = None, trace
     while found is not None:
         code = found.tb_frame.f_code
-        if found.tb_lasti > _resume(code):
+        if code not in starts:
+            starts[code] = _resume(code)
+        if found.tb_lasti > starts[code]:
             begun.add(code)
         elif last is not None and code in begun:
             last.tb_next = None
@@ -123,7 +125,6 @@ def _to_last_call(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-@lru_cache(256)
 def _resume(code: CodeType) -> int:
     """Return where a function stands that has been called and not begun."""
     offsets = (i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")

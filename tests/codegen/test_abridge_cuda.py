@@ -68,6 +68,58 @@ def test_index_arithmetic_becomes_one_call(line: str, expected: str) -> None:
     assert abridged(line)[0] == expected
 
 
+def test_an_array_of_known_length_becomes_a_pointer() -> None:
+    lines = [
+        "r = cuda.local.array(4, float32)",
+        "r[a] = r[2] + t[b]",
+        "s = cuda.shared.array(0, float32)",
+        "s[3] = r[a * 2]",
+    ]
+    function = ast.parse("def kernel(a, b, t):\n " + "\n ".join(lines)).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    abridge(function, {})
+    assert [ast.unparse(statement) for statement in function.body] == [
+        "r = __abridged_0()",
+        "__abridged_3(r, __abridged_2(a), __abridged_1(r, 2) + t[__abridged_2(b)])",
+        "s = cuda.shared.array(0, float32)",
+        "s[3] = __abridged_1(r, __abridged_4(a))",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "signature"),
+    [
+        ("float32", "CPointer(float32), CPointer(float32)"),
+        ("int16", "CPointer(int16), CPointer(int16)"),
+        ("boolean", "CPointer(uint8), CPointer(uint8)"),
+    ],
+)
+@pytest.mark.parametrize("space", ["local", "shared"])
+def test_an_array_gives_what_was_put_into_it(
+    space: str, kind: str, signature: str
+) -> None:
+    suffix = "_bool" if kind == "boolean" else ""
+    body = f"""
+    r = cuda.{space}.array(2, {kind})
+    r[int32(i)] = load{suffix}(p, i)
+    r[1 - int32(i)] = load{suffix}(p, i + 1)
+    store{suffix}(q, i, r[1])"""
+    text = f"{HEADER}from numba.cuda.types import boolean\ndef kernel(p, q, i):{body}\n"
+    ptx = compile_cuda(text, "kernel", f"void({signature}, int32)").ptx
+    assert ptx.count(f".{space}") >= 1
+    assert ptx.count("ld.global") == 2
+    assert ptx.count("st.global") == 1
+
+
+def test_what_is_put_into_an_array_gets_its_type() -> None:
+    text = f"""{HEADER}def kernel(p, q):
+    r = cuda.local.array(1, float32)
+    r[0] = load(p, 0)
+    store(q, 0, r[0])\n"""
+    ptx = compile_cuda(text, "kernel", "void(CPointer(int64), CPointer(float32))").ptx
+    assert "cvt.rn.f32.s64" in ptx
+
+
 def _ptx(body: str, signature: str = "CPointer(int32), int32, int32") -> str:
     text = f"{HEADER}def kernel(a, b, c):\n    {body}\n"
     return compile_cuda(text, "kernel", f"void({signature})").ptx

@@ -19,6 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 import nfuser
+from nfuser.codegen import kernel_target
 from nfuser.codegen.compile_cpu import compile_cpu
 from nfuser.codegen.elf import read_object
 from nfuser.codegen.load import load_function
@@ -100,6 +101,16 @@ def test_machine_code_is_that_of_numbas_own_target(name: str) -> None:
         given = kernel.source, kernel.name, kernel.signature
         own, numbas = compile_cpu(*given).code, _compiled_by_numba(*given)
         assert _loaded(own) == _loaded(numbas)
+
+
+def test_no_engine_takes_a_kernel() -> None:
+    target: Any = kernel_target._Dispatcher.targetdescr
+    engine = target.target_context.codegen()._engine
+    before = set(engine._defined_symbols)
+    x = np.ones(7, np.float32)
+    (kernel,) = nfuser.fuse(lambda x: np.exp(x) - 8.25).kernels(x)
+    assert compile_cpu(kernel.source, kernel.name, kernel.signature).code
+    assert set(engine._defined_symbols) == before
 
 
 _FRESH = """

@@ -51,7 +51,9 @@ def array_primitive(space: str, length: int, dtype: str) -> Any:
 
 def _shared(site: Site, room: Any) -> Value:
     module = site.builder.module
-    name = f"_nfuser_smem_{len(module.globals)}"  # PTX knows no dots, which llvmlite adds
+    name = (
+        f"_nfuser_smem_{len(module.globals)}"  # PTX knows no dots, which llvmlite adds
+    )
     made = ir.GlobalVariable(module, room, name, ADDRSPACE_SHARED)
     made.align = site.context.get_abi_alignment(room.element)
     made.initializer = ir.Constant(room, ir.Undefined)
