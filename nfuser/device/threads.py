@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a CPU kernel over a range, on as many threads as are worth waking.
 
-Python threads are enough: a kernel runs without the GIL. A range is cut into chunks at
-multiples of its grain, large ones first; threads take the next chunk when they are done
-with one. So which thread computes what is chance, but what is computed for an index is
-not, nor where cuts are: results cannot depend on the number of threads.
+A range is cut into chunks at multiples of its grain, large ones first; threads take the
+next chunk when they are done with one. So which thread computes what is chance, but
+what is computed for an index is not, nor where cuts are: results cannot depend on the
+number of threads.
 
 The calling thread takes chunks too and never waits for a thread to wake: a helper that
-comes late finds nothing to do. Calls from several threads share the helpers.
+comes late finds nothing to do. Calls from several threads share the helpers, which run
+native code alone (``native/pool.py``): a thread of Python's would need the GIL, and two
+dozen cold functions, before its first chunk.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import threading
-from functools import lru_cache
-from itertools import count
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.device.affinity import available_threads, num_threads
 from nfuser.device.cpu_kernel import EXCEPTION, RESULT, CpuKernel, kernel_failure
+from nfuser.device.native import layout
+from nfuser.device.parameters import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +39,8 @@ MOST_CHUNKS = 256
 """What a range is as long as, in the smallest chunks: they even out unequal threads."""
 
 TURNS = 3
-"""How many chunks for each core the rest of a range would make: each fetch costs 2 us
-where several threads want the GIL, and begins with cold loads."""
+"""How many chunks for each core the rest of a range would make: each begins with cold
+loads."""
 
 
 def run_range(
@@ -55,15 +58,27 @@ def run_range(
     being multiples of ``grain``.
     """
     work = total if cost is None else cost
-    if work <= SERIAL_COST or total <= grain or (threads := num_threads()) == 1:
+    if work <= SERIAL_COST or total <= grain or num_threads() == 1:
         status = kernel.entry(RESULT, EXCEPTION, 0, total, *arguments)
         if status:
             raise kernel_failure(status)
         return
-    least = chunk_size(total, grain, work)
-    job = Job(kernel, arguments, cuts(total, least, available_threads()))
-    _pool.help_with(job, threads - 1)
-    job.finish()
+    chunks = cuts(total, chunk_size(total, grain, work), available_threads())
+    values = ctypes.create_string_buffer(_packer(kernel.kinds)(*arguments))
+    job = (ctypes.c_int64 * layout.JOB_WORDS)()
+    for place, number in (
+        (layout.J_INVITED, helpers_for(chunks)),
+        (layout.J_CHUNKS, len(chunks) - 1),
+        (layout.J_CUTS, ctypes.addressof(cut_words(chunks))),
+        (layout.J_CALLER, _caller(kernel.kinds)),
+        (layout.J_KERNEL, kernel.address),
+        (layout.J_VALUES, ctypes.addressof(values)),
+    ):
+        job[place // 8] = number
+    start_helpers(helpers_for(chunks))
+    status = _pool().share(ctypes.addressof(job))
+    if status:
+        raise kernel_failure(status)
 
 
 def chunk_size(total: int, grain: int, cost: int) -> int:
@@ -95,130 +110,71 @@ def cuts(total: int, least: int, cores: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-class Job:
-    """One range being worked on, by its caller and by the helpers that joined in time.
+def helpers_for(cuts: tuple[int, ...]) -> int:
+    """Return how many threads are asked to help with what lies between ``cuts``."""
+    return min(num_threads(), len(cuts) - 1) - 1
 
-    ``count`` hands out numbers atomically under the GIL. The caller closes the job when
-    no chunk is left and then waits for the helpers inside; who comes later stays out.
+
+@lru_cache(maxsize=1024)
+def cut_words(cuts: tuple[int, ...]) -> Any:
+    """Return cuts as native code reads them."""
+    return (ctypes.c_int64 * len(cuts))(*cuts)
+
+
+def start_helpers(wanted: int) -> None:
+    """Have ``wanted`` threads to help, but for those that the system refuses.
+
+    They are no threads of Python's and have no part in its end: the process ends them.
     """
+    pool = _pool()
+    with pool.starting:
+        while pool.size.value < wanted:
+            thread, own = ctypes.c_ulong(), ctypes.c_void_p(pool.state)
+            create = ctypes.pythonapi.pthread_create
+            if not create(ctypes.byref(thread), None, pool.help_others, own):
+                ctypes.pythonapi.pthread_detach(thread)
+            pool.size.value += 1
 
-    __slots__ = (
-        "_busy",
-        "_closed",
-        "_gate",
-        "_lock",
-        "_next",
-        "arguments",
-        "chunks",
-        "cuts",
-        "entry",
-        "failed",
+
+class _Pool(NamedTuple):
+    """Where native code keeps its list of jobs, and how many threads look at it."""
+
+    state: int
+    size: ctypes.c_int64
+    starting: threading.Lock
+    help_others: ctypes.c_void_p
+    share: Callable[[int], int]  # runs a job without the GIL
+
+
+@cache
+def _pool() -> _Pool:
+    from nfuser.device.native.library import library
+
+    state = library().address("table") + layout.POOL_STATE
+    size = ctypes.c_int64.from_address(state + layout.H_SIZE)
+    helper = ctypes.c_void_p(library().address("help_others"))
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    return _Pool(
+        state, size, threading.Lock(), helper, kind(library().address("share"))
     )
 
-    def __init__(
-        self, kernel: CpuKernel, arguments: Sequence[Any], cuts: Sequence[int]
-    ) -> None:
-        self.entry = kernel.entry
-        self.arguments = arguments
-        self.cuts = cuts
-        self.chunks = len(cuts) - 1
-        self.failed: dict[int, BaseException] = {}
-        self._next = count()
-        self._busy = 0
-        self._closed = False
-        self._lock = threading.Lock()
-        self._gate = threading.Lock()
-        self._gate.acquire()
 
-    def help(self) -> None:
-        """Work along in another thread, unless the job is closed."""
-        with self._lock:
-            if self._closed:
-                return
-            self._busy += 1
-        self._work()
-        with self._lock:
-            self._busy -= 1
-            if self._closed and not self._busy:
-                self._gate.release()
+def _caller(kinds: tuple[str, ...]) -> int:
+    from nfuser.device.native.library import kernel_caller
 
-    def finish(self) -> None:
-        """Work in the calling thread, wait for the helpers, raise the first failure."""
-        interrupt = _interruption(self._work)
-        while (again := _interruption(self._close)) is not None:
-            interrupt = again
-        if interrupt is not None:
-            raise interrupt
-        if self.failed:
-            raise self.failed[min(self.failed)]
-
-    def _work(self) -> None:
-        entry, arguments, cuts = self.entry, self.arguments, self.cuts
-        while not self._closed and (number := next(self._next)) < self.chunks:
-            start, stop = cuts[number], cuts[number + 1]
-            try:
-                status = entry(RESULT, EXCEPTION, start, stop, *arguments)
-            except (TypeError, ctypes.ArgumentError) as error:
-                self.failed[number] = error
-                continue
-            if status:
-                self.failed[number] = kernel_failure(status)
-
-    def _close(self) -> None:
-        with self._lock:
-            self._closed = True
-            must_wait = self._busy > 0
-        if must_wait:
-            self._gate.acquire()
+    return kernel_caller(kinds)
 
 
-def _interruption(step: Callable[[], None]) -> BaseException | None:
-    """Return what interrupted ``step``: nobody may leave while helpers still write."""
-    try:
-        step()
-    except BaseException as error:  # noqa: BLE001 (raised again by finish)
-        return error
-    return None
-
-
-class Pool:
-    """Helper threads that sleep on one queue of jobs."""
-
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[Job] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._size = 0
-
-    def help_with(self, job: Job, helpers: int) -> None:
-        """Wake up to ``helpers`` threads for a job, starting those that are missing."""
-        wanted = min(helpers, job.chunks - 1)
-        if self._size < wanted:
-            self._grow(wanted)
-        for _ in range(wanted):
-            self._queue.put(job)
-
-    def _grow(self, size: int) -> None:
-        with self._lock:
-            while self._size < size:
-                name = f"nfuser-{self._size}"
-                threading.Thread(target=self._help, name=name, daemon=True).start()
-                self._size += 1
-
-    def _help(self) -> None:
-        while True:
-            job = self._queue.get()
-            job.help()
-            # A sleeping thread must not keep the arrays of its last job alive.
-            del job
-
-
-_pool = Pool()
+@lru_cache(maxsize=1024)
+def _packer(kinds: tuple[str, ...]) -> Callable[..., bytes]:
+    return struct.Struct("<" + "".join(FORMATS[kind] for kind in kinds)).pack
 
 
 def _after_fork() -> None:
-    """Forget threads that a child process does not have."""
-    global _pool
-    _pool = Pool()
+    """Forget threads that a child process does not have, and what they held."""
+    if _pool.cache_info().currsize:
+        ctypes.memset(_pool().state, 0, layout.POOL_BYTES)
+    _pool.cache_clear()
     available_threads.cache_clear()
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nfuser.device.affinity import num_threads
+from nfuser.device.affinity import available_threads, num_threads
 from nfuser.device.allocate import allocation
 from nfuser.device.cpu_kernel import kernel_failure
 from nfuser.device.libraries import Library
@@ -22,7 +23,14 @@ from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
 from nfuser.device.parameters import FORMATS
 from nfuser.device.reuse import LEAST_BYTES
-from nfuser.device.threads import SERIAL_COST, run_range
+from nfuser.device.threads import (
+    SERIAL_COST,
+    chunk_size,
+    cut_words,
+    cuts,
+    helpers_for,
+    start_helpers,
+)
 from nfuser.host import footprint
 from nfuser.host.products import multiplier
 from nfuser.host.program import (
@@ -38,7 +46,7 @@ from nfuser.host.program import (
 from nfuser.ir.scalar import ScalarInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from nfuser.device.cpu_kernel import CpuKernel
     from nfuser.device.descriptor import Device
@@ -174,9 +182,15 @@ class NativeProgram:
             words = (count, caller, kernel.address, total, release)
             self._put(at.RUN, *words, *[0] * 5, *parameters)
             return
-        run = _sharing(kernel, total, launch.cost)
-        self.keep.append(run)
-        self._put(at.POOL, count, id(run), *[0] * 8, *parameters)
+        least = chunk_size(total, 1, launch.cost)
+        chunks = cuts(total, least, available_threads())
+        helpers, words = helpers_for(chunks), cut_words(chunks)
+        grow = partial(start_helpers, helpers)
+        self.keep += [words, grow]
+        shared = (len(chunks) - 1, ctypes.addressof(words), helpers, id(grow))
+        caller = kernel_caller(kernel.kinds)
+        given = (caller, kernel.address, *shared, *[0] * 3)
+        self._put(at.POOL, count, *given, *parameters)
 
     def _cuda(self, launch: Launch) -> None:
         from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
@@ -243,18 +257,6 @@ def _bits(kind: str, value: float) -> int:
     layout = FORMATS[kind]
     packed = struct.pack(f"<{layout}", value)
     return struct.unpack("<q", packed)[0]
-
-
-def _sharing(kernel: CpuKernel, total: int, cost: int) -> Callable[[int], None]:
-    """Return what runs a kernel on several threads, given where its arguments lie."""
-    reader = struct.Struct("<" + "".join(FORMATS[kind] for kind in kernel.kinds))
-    block = ctypes.c_char * reader.size
-
-    def run(address: int) -> None:
-        values = reader.unpack(block.from_address(address))
-        run_range(kernel, values, total, 1, cost)
-
-    return run
 
 
 def failed(device: Device, status: int) -> NfuserError:

@@ -41,6 +41,12 @@ PyTuple_Size = CFunction("i64", "i64")
 Py_DecRef = CFunction("void", "i64")
 Py_IncRef = CFunction("void", "i64")
 memset = CFunction("i64", "i64", "i32", "i64")
+pthread_cond_broadcast = CFunction("i32", "i64")
+pthread_cond_signal = CFunction("i32", "i64")
+pthread_cond_wait = CFunction("i32", "i64", "i64")
+pthread_mutex_lock = CFunction("i32", "i64")
+pthread_mutex_unlock = CFunction("i32", "i64")
+sched_yield = CFunction("i32")
 
 # By address; the first argument of a call is where the function lies.
 call_context = CFunction("i32", "i64")

@@ -51,8 +51,33 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     SHAPE,
     STRIDES,
     CONTEXT,
-    TABLE_BYTES,
+    POOL_STATE,
 ) = range(0, 8 * 32, 8)
+
+# -- threads that help with CPU kernels: the end of the table ------------------
+
+H_JOBS, H_SIZE = 0, 8
+H_MUTEX, H_WORK, H_DONE, POOL_BYTES = range(64, 64 * 5, 64)  # as large as any C's
+TABLE_BYTES = POOL_STATE + POOL_BYTES
+MOST_YIELDS = 100  # about 50 us
+
+# -- a kernel's range, shared out in chunks -------------------------------------
+
+(
+    J_LINK,
+    J_INVITED,
+    J_INSIDE,
+    J_NEXT,
+    J_CHUNKS,
+    J_CUTS,
+    J_CALLER,
+    J_KERNEL,
+    J_VALUES,
+    J_FAILED,
+    J_STATUS,
+    JOB_BYTES,
+) = range(0, 8 * 12, 8)
+JOB_WORDS = JOB_BYTES // 8
 
 # -- one argument in the frame -----------------------------------------------
 
@@ -136,7 +161,9 @@ V_FUNCTION, V_COUNT, V_OPERANDS = range(16, 40, 8)
 MOST_OPERANDS = 4
 K_COUNT, K_FUNCTION, K_KERNEL, K_TOTAL, K_RELEASE = range(16, 56, 8)
 K_TOGETHER = K_RELEASE  # of a launch
+K_CHUNKS, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
 K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 104, 8)
+K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
 
 # Parameters: a kind and two numbers.
 ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE = range(6)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.codegen.compile_llvm import compile_llvm
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load_object import load_object
 
 if TYPE_CHECKING:
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     Load: TypeAlias = "Callable[[MachineCode], Loaded]"
     Keeper: TypeAlias = "Callable[[str, Make, Load], Loaded]"
 
-_ENTRIES = ("table", "read", "mixed", "call", "call_bound", "perform")
+_ENTRIES = (
+    "table",
+    "read",
+    "mixed",
+    "call",
+    "call_bound",
+    "perform",
+    "share",
+    "help_others",
+)
 _TYPES = {
     "pointer": "ptr",
     "bool": "i8",
@@ -58,15 +68,22 @@ class Library:
 
 @cache
 def library() -> Library:
-    """Return the native source as machine code."""
+    """Return the native source as machine code, one for the process."""
+    with COMPILER:
+        return _only()
+
+
+@cache
+def _only() -> Library:
     return Library()
 
 
 def _compiled_source() -> MachineCode:
-    from nfuser.device.native import c_functions, entry, layout, perform, read
+    from nfuser.device.native import c_functions, entry, layout, perform, pool, read
     from nfuser.device.native.translate import translate
 
-    functions = (*entry.FUNCTIONS, *perform.FUNCTIONS, *read.FUNCTIONS)
+    parts = (entry, perform, pool, read)
+    functions = [f for part in parts for f in part.FUNCTIONS]
     known = vars(c_functions).items()
     named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}
     text = translate(

@@ -50,12 +50,24 @@ from nfuser.device.native.layout import (
     FRAME_BYTES,
     FRAME_WORDS,
     GIVEN_SINGLE,
+    H_SIZE,
+    J_CALLER,
+    J_CHUNKS,
+    J_CUTS,
+    J_INVITED,
+    J_KERNEL,
+    J_VALUES,
+    JOB_WORDS,
     K_BLOCK_X,
     K_BLOCK_Y,
+    K_CHUNKS,
     K_COUNT,
+    K_CUTS,
     K_FOOTPRINT,
     K_FUNCTION,
     K_GRID_Y,
+    K_GROW,
+    K_HELPERS,
     K_KERNEL,
     K_PARAMETERS,
     K_RELEASE,
@@ -74,6 +86,7 @@ from nfuser.device.native.layout import (
     OBJECT_TYPE,
     PARAMETER_BYTES,
     POOL,
+    POOL_STATE,
     R_BODY,
     R_FAILED,
     R_STREAM,
@@ -89,6 +102,7 @@ from nfuser.device.native.layout import (
     V_FUNCTION,
     V_OPERANDS,
 )
+from nfuser.device.native.pool import share
 from nfuser.device.native.read import read
 from nfuser.device.native.words import double, single, space, store, table, word
 
@@ -354,20 +368,25 @@ def _run_kernel(at: int, frame: int, slots: int) -> int:
 
 
 def _run_in_pool(at: int, frame: int, slots: int) -> int:
-    """Let Python share out a CPU kernel: it gets the address of the parameters."""
+    """Run a CPU kernel in this thread and in others that help."""
     values = space(MOST_PARAMETERS)
-    argument = space(1)
+    job = space(JOB_WORDS)
     _fill(at, frame, slots, values)
-    number = PyLong_FromLongLong(values)
-    if number == 0:
-        return -1
-    store(argument, number)
-    found = PyObject_Vectorcall(word(at + K_FUNCTION), argument, 1, 0)
-    Py_DecRef(number)
-    if found == 0:
-        return -1
-    Py_DecRef(found)
-    return 0
+    if word(table() + POOL_STATE + H_SIZE) < word(at + K_HELPERS):
+        found = PyObject_Vectorcall(word(at + K_GROW), 0, 0, 0)
+        if found == 0:
+            return -1
+        Py_DecRef(found)
+    store(job + J_INVITED, word(at + K_HELPERS))
+    store(job + J_CHUNKS, word(at + K_CHUNKS))
+    store(job + J_CUTS, word(at + K_CUTS))
+    store(job + J_CALLER, word(at + K_FUNCTION))
+    store(job + J_KERNEL, word(at + K_KERNEL))
+    store(job + J_VALUES, values)
+    thread = PyEval_SaveThread()
+    status = share(job)
+    PyEval_RestoreThread(thread)
+    return status
 
 
 FUNCTIONS = (

@@ -267,6 +267,10 @@ class _Function:
         self._put(f"store i64 {value}, ptr {self._pointer(address)}, align 8")
         return "0"
 
+    def _word_add_atomically(self, address: str, value: str) -> str:
+        pointer = self._pointer(address)
+        return self._new(f"atomicrmw add ptr {pointer}, i64 {value} seq_cst")
+
     def _word_single(self, bits: str) -> str:
         value = self._new(f"bitcast i64 {bits} to double")
         rounded = self._new(f"fptrunc double {value} to float")

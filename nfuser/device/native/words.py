@@ -29,6 +29,11 @@ def store(address: int, value: int) -> None:
     ctypes.c_int64.from_address(address).value = value
 
 
+def add_atomically(address: int, value: int) -> int:
+    """Add to 64 bits in one step, in order with all threads; return what was there."""
+    raise NotImplementedError(address, value)
+
+
 def single(bits: int) -> int:
     """Return the bits of a double rounded to 32 bits.
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native source: threads that help with CPU kernels, and never run Python.
+
+A job is a kernel and a range in chunks. It lies in its caller's frame and, while it is
+open, in a list of the pool's; who has the pool's mutex may change the list, and what a
+job says of its helpers. The caller takes chunks too, closes the job when none is left
+and waits for the helpers inside: after that nobody knows the job.
+"""
+
+from __future__ import annotations
+
+from nfuser.device.native.c_functions import (
+    call_kernel,
+    pthread_cond_broadcast,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+    sched_yield,
+)
+from nfuser.device.native.layout import (
+    H_DONE,
+    H_JOBS,
+    H_MUTEX,
+    H_WORK,
+    J_CALLER,
+    J_CHUNKS,
+    J_CUTS,
+    J_FAILED,
+    J_INSIDE,
+    J_INVITED,
+    J_KERNEL,
+    J_LINK,
+    J_NEXT,
+    J_STATUS,
+    J_VALUES,
+    MOST_YIELDS,
+    POOL_STATE,
+)
+from nfuser.device.native.words import add_atomically, store, table, word
+
+
+def share(job: int) -> int:
+    """Run a job in this thread and in all that come to help; return a status."""
+    pool = table() + POOL_STATE
+    store(job + J_NEXT, 0)
+    store(job + J_INSIDE, 0)
+    store(job + J_STATUS, 0)
+    pthread_mutex_lock(pool + H_MUTEX)
+    store(job + J_LINK, word(pool + H_JOBS))
+    store(pool + H_JOBS, job)
+    pthread_mutex_unlock(pool + H_MUTEX)
+    if word(job + J_INVITED):
+        pthread_cond_signal(pool + H_WORK)
+    _work(pool, job)
+    pthread_mutex_lock(pool + H_MUTEX)
+    _close(pool, job)
+    pthread_mutex_unlock(pool + H_MUTEX)
+    # The last chunks are short: to sleep and be woken would take longer.
+    turns = 0
+    while turns < MOST_YIELDS and add_atomically(job + J_INSIDE, 0):
+        sched_yield()
+        turns += 1
+    if add_atomically(job + J_INSIDE, 0):
+        pthread_mutex_lock(pool + H_MUTEX)
+        while word(job + J_INSIDE):
+            pthread_cond_wait(pool + H_DONE, pool + H_MUTEX)
+        pthread_mutex_unlock(pool + H_MUTEX)
+    return word(job + J_STATUS)
+
+
+def help_others(pool: int) -> int:
+    """Help with one job after another, as long as the process lives."""
+    pthread_mutex_lock(pool + H_MUTEX)
+    while 1:
+        job = _first_open(pool)
+        if job == 0:
+            pthread_cond_wait(pool + H_WORK, pool + H_MUTEX)
+        else:
+            store(job + J_INVITED, word(job + J_INVITED) - 1)
+            store(job + J_INSIDE, word(job + J_INSIDE) + 1)
+            pthread_mutex_unlock(pool + H_MUTEX)
+            pthread_cond_signal(pool + H_WORK)  # each who wakes wakes another
+            _work(pool, job)
+            pthread_mutex_lock(pool + H_MUTEX)
+            if add_atomically(job + J_INSIDE, -1) == 1:  # from here it may be gone
+                pthread_cond_broadcast(pool + H_DONE)
+    return 0
+
+
+def _first_open(pool: int) -> int:
+    """Return a job that still wants help, or 0."""
+    job = word(pool + H_JOBS)
+    while job != 0 and word(job + J_INVITED) == 0:
+        job = word(job + J_LINK)
+    return job
+
+
+def _close(pool: int, job: int) -> int:
+    """Take a job out of the list: who has not come yet stays out."""
+    at = pool + H_JOBS
+    while word(at) != job:
+        at = word(at) + J_LINK
+    store(at, word(job + J_LINK))
+    return 0
+
+
+def _work(pool: int, job: int) -> int:
+    """Run chunks until none is left."""
+    chunks = word(job + J_CHUNKS)
+    number = add_atomically(job + J_NEXT, 1)
+    while number < chunks:
+        cut = word(job + J_CUTS) + 8 * number
+        status = call_kernel(
+            word(job + J_CALLER),
+            word(job + J_KERNEL),
+            word(cut),
+            word(cut + 8),
+            word(job + J_VALUES),
+        )
+        if status != 0:
+            _fail(pool, job, number, status)
+        number = add_atomically(job + J_NEXT, 1)
+    return 0
+
+
+def _fail(pool: int, job: int, number: int, status: int) -> int:
+    """Keep the status of the first chunk that failed."""
+    pthread_mutex_lock(pool + H_MUTEX)
+    if word(job + J_STATUS) == 0 or number < word(job + J_FAILED):
+        store(job + J_FAILED, number)
+        store(job + J_STATUS, status)
+    pthread_mutex_unlock(pool + H_MUTEX)
+    return 0
+
+
+FUNCTIONS = (share, help_others, _first_open, _close, _work, _fail)
