@@ -157,4 +157,6 @@ def keep_by(keeper: Keeper) -> None:
 def _loaded(name: str, make: Make) -> int:
     address, owner = _keepers[0](name, make, load_object)
     _alive.append(owner)
+    # Not even at the end: threads that help sleep in it until the process is gone.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     return address

@@ -37,7 +37,7 @@ from nfuser.device.native.layout import (
     MOST_YIELDS,
     POOL_STATE,
 )
-from nfuser.device.native.words import add_atomically, store, table, word
+from nfuser.device.native.words import add_atomically, look, store, table, word
 
 
 def share(job: int) -> int:
@@ -58,10 +58,10 @@ def share(job: int) -> int:
     pthread_mutex_unlock(pool + H_MUTEX)
     # The last chunks are short: to sleep and be woken would take longer.
     turns = 0
-    while turns < MOST_YIELDS and add_atomically(job + J_INSIDE, 0):
+    while turns < MOST_YIELDS and look(job + J_INSIDE):
         sched_yield()
         turns += 1
-    if add_atomically(job + J_INSIDE, 0):
+    if look(job + J_INSIDE):
         pthread_mutex_lock(pool + H_MUTEX)
         while word(job + J_INSIDE):
             pthread_cond_wait(pool + H_DONE, pool + H_MUTEX)
@@ -75,7 +75,7 @@ def help_others(pool: int) -> int:
     while 1:
         job = _first_open(pool)
         if job == 0:
-            pthread_cond_wait(pool + H_WORK, pool + H_MUTEX)
+            _await_job(pool)
         else:
             store(job + J_INVITED, word(job + J_INVITED) - 1)
             store(job + J_INSIDE, word(job + J_INSIDE) + 1)
@@ -85,6 +85,19 @@ def help_others(pool: int) -> int:
             pthread_mutex_lock(pool + H_MUTEX)
             if add_atomically(job + J_INSIDE, -1) == 1:  # from here it may be gone
                 pthread_cond_broadcast(pool + H_DONE)
+    return 0
+
+
+def _await_job(pool: int) -> int:
+    """Return when there may be one; the kernels of a program come one upon another."""
+    pthread_mutex_unlock(pool + H_MUTEX)
+    turns = 0
+    while turns < MOST_YIELDS and look(pool + H_JOBS) == 0:
+        sched_yield()
+        turns += 1
+    pthread_mutex_lock(pool + H_MUTEX)
+    if _first_open(pool) == 0:
+        pthread_cond_wait(pool + H_WORK, pool + H_MUTEX)
     return 0
 
 
@@ -134,4 +147,4 @@ def _fail(pool: int, job: int, number: int, status: int) -> int:
     return 0
 
 
-FUNCTIONS = (share, help_others, _first_open, _close, _work, _fail)
+FUNCTIONS = (share, help_others, _await_job, _first_open, _close, _work, _fail)

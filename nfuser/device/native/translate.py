@@ -271,6 +271,10 @@ class _Function:
         pointer = self._pointer(address)
         return self._new(f"atomicrmw add ptr {pointer}, i64 {value} seq_cst")
 
+    def _word_look(self, address: str) -> str:
+        pointer = self._pointer(address)
+        return self._new(f"load atomic i64, ptr {pointer} acquire, align 8")
+
     def _word_single(self, bits: str) -> str:
         value = self._new(f"bitcast i64 {bits} to double")
         rounded = self._new(f"fptrunc double {value} to float")

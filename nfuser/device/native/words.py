@@ -34,6 +34,11 @@ def add_atomically(address: int, value: int) -> int:
     raise NotImplementedError(address, value)
 
 
+def look(address: int) -> int:
+    """Read 64 bits that another thread may change, and what it wrote before."""
+    raise NotImplementedError(address)
+
+
 def single(bits: int) -> int:
     """Return the bits of a double rounded to 32 bits.
 
