@@ -57,7 +57,7 @@ _LIBRARIES = {
     "NumPy": ("numpy",),
     "PyTorch": ("torch",),
     "CuPy": ("cupy", "cupy-cuda13x", "cupy-cuda12x"),
-    "Numba": ("numba-cuda",),
+    "Numba CUDA": ("numba-cuda",),
     "JAX": ("jax",),
 }
 _WIDE = ("avx512f", "avx2", "fma", "neon", "sve")

@@ -121,6 +121,7 @@ def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
     if len(given) != len(slots):
         message = f"out: expected {len(slots)} arrays, found {len(given)}"
         raise ArgumentError(message)
+    begins: dict[int, str] = {}
     for number, (array, slot) in enumerate(zip(given, slots, strict=True)):
         what = f"out[{number}]" if len(given) > 1 else "out"
         d = describe(array, what)
@@ -139,6 +140,12 @@ def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
         if d.dtype is not slot.dtype:
             message = f"{what}: expected {slot.dtype}, found {d.dtype}"
             raise DTypeError(message)
+        if 0 not in d.shape and (other := begins.setdefault(d.pointer, what)) != what:
+            message = (
+                f"{what}: expected memory of its own, found that of {other}; give each "
+                "result another array"
+            )
+            raise ArgumentError(message)
 
 
 def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:

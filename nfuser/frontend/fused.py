@@ -26,7 +26,7 @@ from nfuser.frontend.stages import Form, Lowered
 from nfuser.frontend.variants import Variants
 from nfuser.locks import ForkSafeLock
 from nfuser.runtime.counters import CacheInfo, Counters
-from nfuser.runtime.place import common_place, find_place
+from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.plan import symbol_values
 from nfuser.trace import current_tracer
 from nfuser.trace import tree as trees
@@ -472,6 +472,7 @@ def fuse(
     >>> scaled(np.arange(3, dtype="f4"), 2.0)
     array([1., 3., 5.], dtype=float32)
     """
+    check_backend(backend)
     if function is None:
         return functools.partial(fuse, backend=backend, resize=resize)
     if isinstance(function, _METHODS):

@@ -97,15 +97,20 @@ def _foreign(
     return DeviceError(message)
 
 
+def check_backend(backend: str | None) -> None:
+    """Refuse a backend that there is not; None leaves it to the arrays."""
+    if backend is not None and backend not in BACKENDS:
+        message = f"backend must be one of {BACKENDS}, not {backend!r}"
+        raise ArgumentError(message)
+
+
 def find_place(
     library: Library, device: Device, backend: str | None, *, has_arrays: bool
 ) -> Place:
     """Return the place of a call, from where its arrays are."""
     natural = "cuda" if device.kind == "cuda" else "cpu"
+    check_backend(backend)
     chosen = backend or natural
-    if chosen not in BACKENDS:
-        message = f"backend must be one of {BACKENDS}, not {backend!r}"
-        raise ArgumentError(message)
     if {chosen, natural} == {"cpu", "cuda"}:
         where = f"the arrays are on {device}" if has_arrays else "there is no array"
         message = (

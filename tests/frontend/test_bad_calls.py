@@ -256,3 +256,9 @@ def test_a_type_error_of_the_users_stays_as_it_is() -> None:
     with pytest.raises(TypeError) as caught:
         fused(X)
     assert str(caught.value) == "object of type 'int' has no len()"
+
+
+def test_a_backend_that_there_is_not_is_refused_at_once() -> None:
+    for given in ((), (abs,)):
+        with pytest.raises(ArgumentError, match=r"backend must be one of .*'gpu'"):
+            nfuser.fuse(*given, backend="gpu")

@@ -204,3 +204,17 @@ def test_a_captured_value_that_changed_is_seen() -> None:
     bound()
     by = 3.0
     np.testing.assert_array_equal(bound(), x * 3)
+
+
+def test_it_refuses_one_array_for_two_results() -> None:
+    def both(x: Any) -> Any:
+        return x + 1, x * 2
+
+    x, out = _array(4), np.zeros(8, np.float32)
+    for twice in ((out[:4], out[:4]), (out[:4], out[:4][:])):
+        with pytest.raises(ArgumentError, match=r"out\[1\].*that of out\[0\]"):
+            nfuser.fuse(both).bind(x, out=twice)
+    nfuser.fuse(both).bind(x, out=(out[:4], out[4:]))()
+    np.testing.assert_array_equal(out, [*(x + 1), *(x * 2)])
+    none = _array(0)
+    nfuser.fuse(both).bind(none, out=(none, none))()
