@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
 from nfuser.frontend.fused import Fused, fuse
@@ -66,7 +67,8 @@ def __getattr__(name: str) -> Any:
     if name not in _ON_FIRST_USE:
         message = f"module 'nfuser' has no attribute {name!r}"
         raise AttributeError(message)
-    found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    with COMPILER:  # forks wait for it, and a module must not be half imported
+        found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
     return found
 
 

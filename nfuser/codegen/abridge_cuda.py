@@ -46,8 +46,12 @@ class _Abridger(ast.NodeTransformer):
             case ast.Assign(
                 targets=[ast.Name(id=name)],
                 value=ast.Call(
-                    func=ast.Attribute(value=ast.Attribute(attr=space), attr="array"),
+                    func=ast.Attribute(
+                        value=ast.Attribute(attr="local" | "shared" as space),
+                        attr="array",
+                    ),
                     args=[ast.Constant(value=int(length)), ast.Name(id=dtype)],
+                    keywords=[],
                 ),
             ) if length:
                 self.pointers.add(name)
@@ -84,7 +88,9 @@ class _Abridger(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         node.slice = self.place(node.slice)
-        if isinstance(node.value, ast.Name) and node.value.id in self.pointers:
+        is_read = isinstance(node.ctx, ast.Load)  # another is refused, but for =
+        array = node.value
+        if is_read and isinstance(array, ast.Name) and array.id in self.pointers:
             take = self.name(take_element, "take")
             return ast.Call(take, [node.value, node.slice], [])
         return node

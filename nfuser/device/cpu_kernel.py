@@ -19,7 +19,7 @@ from nfuser.errors import BackendError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_KINDS: dict[str, Any] = {
+KINDS: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
     "bool": ctypes.c_uint8,
     "i8": ctypes.c_int8,
@@ -44,7 +44,7 @@ EXCEPTION = RESULT + 64
 @cache
 def _prototype(kinds: tuple[str, ...]) -> Any:
     address, index = ctypes.c_void_p, ctypes.c_int64
-    arguments = (_KINDS[kind] for kind in kinds)
+    arguments = (KINDS[kind] for kind in kinds)
     return ctypes.CFUNCTYPE(ctypes.c_int, address, address, index, index, *arguments)
 
 

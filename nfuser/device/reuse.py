@@ -81,6 +81,7 @@ class ReusePool:
         self._returned: deque[Block] = deque()
         self._free: list[Block] = []  # the longest unused first
         self._lock = threading.Lock()
+        self._is_late = False
 
     def take(self, size: int) -> Block:
         """Return memory of ``size`` bytes, used before or fresh."""
@@ -111,13 +112,16 @@ class ReusePool:
         returned = self._returned
         returned.append(block)
         is_small = block.size * _FEW <= self.most_bytes
-        if is_small and len(returned) <= _FEW and not self._free:
+        is_settled = not (self._free or self._is_late)
+        if is_small and is_settled and len(returned) <= _FEW:
             return
         if self._lock.acquire(blocking=False):
             try:
                 self._collect()
             finally:
                 self._lock.release()
+        else:
+            self._is_late = True  # who comes next collects, whatever comes back then
 
     @property
     def waiting_bytes(self) -> int:
@@ -135,6 +139,7 @@ class ReusePool:
         self._lock = threading.Lock()
 
     def _collect(self) -> None:
+        self._is_late = False
         if not self._returned:
             return
         free = self._free

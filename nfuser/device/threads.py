@@ -16,15 +16,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
+import signal
 import threading
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.device.affinity import available_threads, num_threads
-from nfuser.device.cpu_kernel import EXCEPTION, RESULT, CpuKernel, kernel_failure
+from nfuser.device.cpu_kernel import (
+    EXCEPTION,
+    KINDS,
+    RESULT,
+    CpuKernel,
+    kernel_failure,
+)
 from nfuser.device.native import layout
-from nfuser.device.parameters import FORMATS
+from nfuser.device.native.library import kernel_caller, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,13 +70,13 @@ def run_range(
             raise kernel_failure(status)
         return
     chunks = cuts(total, chunk_size(total, grain, work), available_threads())
-    values = ctypes.create_string_buffer(_packer(kernel.kinds)(*arguments))
+    words, values = cut_words(chunks), _packed(kernel.kinds, arguments)
     job = (ctypes.c_int64 * layout.JOB_WORDS)()
     for place, number in (
         (layout.J_INVITED, helpers_for(chunks)),
         (layout.J_CHUNKS, len(chunks) - 1),
-        (layout.J_CUTS, ctypes.addressof(cut_words(chunks))),
-        (layout.J_CALLER, _caller(kernel.kinds)),
+        (layout.J_CUTS, ctypes.addressof(words)),
+        (layout.J_CALLER, kernel_caller(kernel.kinds)),
         (layout.J_KERNEL, kernel.address),
         (layout.J_VALUES, ctypes.addressof(values)),
     ):
@@ -112,7 +118,7 @@ def cuts(total: int, least: int, cores: int) -> tuple[int, ...]:
 
 def helpers_for(cuts: tuple[int, ...]) -> int:
     """Return how many threads are asked to help with what lies between ``cuts``."""
-    return min(num_threads(), len(cuts) - 1) - 1
+    return max(min(num_threads(), len(cuts) - 1) - 1, 0)
 
 
 @lru_cache(maxsize=1024)
@@ -127,55 +133,67 @@ def start_helpers(wanted: int) -> None:
     They are no threads of Python's and have no part in its end: the process ends them.
     """
     pool = _pool()
-    with pool.starting:
+    with _starting:
         while pool.size.value < wanted:
-            thread, own = ctypes.c_ulong(), ctypes.c_void_p(pool.state)
-            create = ctypes.pythonapi.pthread_create
-            if not create(ctypes.byref(thread), None, pool.help_others, own):
-                ctypes.pythonapi.pthread_detach(thread)
+            _start_one(pool)
             pool.size.value += 1
 
 
+def _start_one(pool: _Pool) -> None:
+    thread, own = ctypes.c_ulong(), ctypes.c_void_p(pool.state)
+    create = ctypes.pythonapi.pthread_create
+    # A thread begins with its parent's mask: signals are for threads of Python's.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_PYTHON)
+    try:
+        if not create(ctypes.byref(thread), None, pool.help_others, own):
+            ctypes.pythonapi.pthread_detach(thread)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Pool(NamedTuple):
-    """Where native code keeps its list of jobs, and how many threads look at it."""
+    """Where native code keeps its list of jobs, and how many threads were started."""
 
     state: int
     size: ctypes.c_int64
-    starting: threading.Lock
     help_others: ctypes.c_void_p
     share: Callable[[int], int]  # runs a job without the GIL
 
 
 @cache
 def _pool() -> _Pool:
-    from nfuser.device.native.library import library
-
     state = library().address("table") + layout.POOL_STATE
     size = ctypes.c_int64.from_address(state + layout.H_SIZE)
     helper = ctypes.c_void_p(library().address("help_others"))
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
-    return _Pool(
-        state, size, threading.Lock(), helper, kind(library().address("share"))
-    )
+    return _Pool(state, size, helper, kind(library().address("share")))
 
 
-def _caller(kinds: tuple[str, ...]) -> int:
-    from nfuser.device.native.library import kernel_caller
-
-    return kernel_caller(kinds)
-
-
-@lru_cache(maxsize=1024)
-def _packer(kinds: tuple[str, ...]) -> Callable[..., bytes]:
-    return struct.Struct("<" + "".join(FORMATS[kind] for kind in kinds)).pack
+def _packed(kinds: tuple[str, ...], arguments: Sequence[Any]) -> Any:
+    """Return the arguments of a kernel, 8 bytes each, as ``ctypes`` passes them."""
+    words = (ctypes.c_int64 * max(len(kinds), 1))()
+    for k, (kind, value) in enumerate(zip(kinds, arguments, strict=True)):
+        try:
+            KINDS[kind].from_buffer(words, 8 * k).value = value
+        except TypeError as error:
+            raise ctypes.ArgumentError(f"argument {k}: {error}") from None
+    return words
 
 
 def _after_fork() -> None:
     """Forget threads that a child process does not have, and what they held."""
-    if _pool.cache_info().currsize:
+    global _starting
+    if _pool.cache_info().currsize:  # before that nobody has used it
         ctypes.memset(_pool().state, 0, layout.POOL_BYTES)
-    _pool.cache_clear()
+    _starting = threading.Lock()
     available_threads.cache_clear()
 
 
+_FOR_PYTHON = signal.valid_signals() - {
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+}
+_starting = threading.Lock()
 os.register_at_fork(after_in_child=_after_fork)

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
+from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import timing
 from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
@@ -106,8 +107,8 @@ class Variants:
             )
             raise TraceError(message)
         # Schedules, lowering and codegen: a third of what importing nfuser would take.
-        from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
-
+        with COMPILER:  # forks wait for it, and a module must not be half imported
+            from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
         variant = Variant(trace, shared_cache(trace.fusion, self._resize))
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]

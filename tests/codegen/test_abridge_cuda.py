@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 from typing import Any
 
 import numpy as np
@@ -86,29 +87,42 @@ def test_an_array_of_known_length_becomes_a_pointer() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "signature"),
-    [
-        ("float32", "CPointer(float32), CPointer(float32)"),
-        ("int16", "CPointer(int16), CPointer(int16)"),
-        ("boolean", "CPointer(uint8), CPointer(uint8)"),
-    ],
-)
-@pytest.mark.parametrize("space", ["local", "shared"])
-def test_an_array_gives_what_was_put_into_it(
-    space: str, kind: str, signature: str
-) -> None:
-    suffix = "_bool" if kind == "boolean" else ""
-    body = f"""
-    r = cuda.{space}.array(2, {kind})
-    r[int32(i)] = load{suffix}(p, i)
-    r[1 - int32(i)] = load{suffix}(p, i + 1)
-    store{suffix}(q, i, r[1])"""
-    text = f"{HEADER}from numba.cuda.types import boolean\ndef kernel(p, q, i):{body}\n"
-    ptx = compile_cuda(text, "kernel", f"void({signature}, int32)").ptx
-    assert ptx.count(f".{space}") >= 1
-    assert ptx.count("ld.global") == 2
-    assert ptx.count("st.global") == 1
+@pytest.mark.parametrize(("kind", "size"), [("float32", 4), ("int16", 2)])
+def test_an_element_is_taken_from_where_it_was_put(kind: str, size: int) -> None:
+    for space, load in (("local", "global"), ("shared", "shared")):
+        text = f"""{HEADER}def kernel(p, q):
+    r = cuda.{space}.array(3, {kind})
+    for i in range(3):
+        r[i] = load(p, i)
+    cuda.syncthreads()
+    store(q, 0, r[1])
+"""
+        signature = f"void(CPointer({kind}), CPointer({kind}))"
+        ptx = compile_cuda(text, "kernel", signature).ptx
+        places = re.findall(rf"ld\.{load}\S*\s+\S+ \[[^+]*\+?(\d*)\]", ptx)
+        assert places == [str(size)], ptx
+
+
+@pytest.mark.parametrize("line", ["r[0] += load(p, 0)", "load_packet_4(p, 0, p, 0)"])
+def test_what_arrays_cannot_do_is_refused(line: str) -> None:
+    body = f"r = cuda.local.array(4, float32)\n    {line}\n    store(p, 0, r[0])"
+    with pytest.raises(CompileError):
+        compile_cuda(
+            f"{HEADER}def kernel(p):\n    {body}\n",
+            "kernel",
+            "void(CPointer(float32))",
+        )
+
+
+def test_truths_are_kept_in_arrays() -> None:
+    text = f"""{HEADER}def kernel(p, q):
+    r = cuda.local.array(2, boolean)
+    r[0] = load_bool(p, 0)
+    r[1] = load_bool(p, 1)
+    store_bool(q, 0, r[0] & ~r[1])
+"""
+    ptx = compile_cuda(text, "kernel", "void(CPointer(uint8), CPointer(uint8))").ptx
+    assert len(re.findall(r"setp\.\w+\.[bsu]16", ptx)) == 2, ptx
 
 
 def test_what_is_put_into_an_array_gets_its_type() -> None:

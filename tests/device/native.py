@@ -42,6 +42,19 @@ done:
 """
 
 
+_WAITING = """
+declare i32 @usleep(i32)
+define i32 @kernel(ptr %result, ptr %exception, i64 %start, i64 %stop, ptr %done) {
+  %length = sub i64 %stop, %start
+  %count = trunc i64 %length to i32
+  %time = mul i32 %count, 10000
+  %slept = call i32 @usleep(i32 %time)
+  %before = atomicrmw add ptr %done, i64 %length seq_cst
+  ret i32 0
+}
+"""
+
+
 def python_kernel(function: Callable[[int, int], int]) -> CpuKernel:
     """A kernel that calls back into Python with its range."""
 
@@ -56,10 +69,19 @@ def python_kernel(function: Callable[[int, int], int]) -> CpuKernel:
 @cache
 def scale_kernel() -> CpuKernel:
     """Machine code for ``o[i] = x[i] * factor + 1`` on float64."""
+    return _compiled(_TEXT, ("pointer", "pointer", "f64"))
+
+
+@cache
+def waiting_kernel() -> CpuKernel:
+    """Machine code that sleeps 10 ms an index, then counts it where its argument is."""
+    return _compiled(_WAITING, ("pointer",))
+
+
+def _compiled(text: str, kinds: tuple[str, ...]) -> CpuKernel:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_TEXT), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
     engine.finalize_object()
-    address = engine.get_function_address("kernel")
-    return CpuKernel(address, ("pointer", "pointer", "f64"), keep=engine)
+    return CpuKernel(engine.get_function_address("kernel"), kinds, keep=engine)

@@ -163,6 +163,16 @@ def test_a_collection_within_a_request_does_no_harm(pool: ReusePool) -> None:
     assert pool.waiting_bytes == SHAPE[0] * SHAPE[1] * 4
 
 
+def test_what_comes_back_while_the_pool_is_busy_is_collected_later() -> None:
+    small = ReusePool(1 << 20)
+    with small._lock:  # pyright: ignore[reportPrivateUsage]
+        reusing_allocator((1 << 24,), DType.I8, small)()  # comes back, far too large
+    make = reusing_allocator((1 << 16,), DType.I8, small)
+    for _ in range(3):
+        make()
+    assert small.waiting_bytes <= 1 << 20
+
+
 def test_a_child_writes_to_memory_of_its_own() -> None:
     @nfuser.fuse
     def double(x: Any) -> Any:

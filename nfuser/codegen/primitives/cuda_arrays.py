@@ -23,6 +23,7 @@ from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 from nfuser.codegen.primitives.cuda_define import (
     ANY,
     INTEGER,
+    ArrayPointer,
     Site,
     Value,
     primitive,
@@ -33,7 +34,7 @@ from nfuser.codegen.primitives.cuda_define import (
 @lru_cache(1024)
 def array_primitive(space: str, length: int, dtype: str) -> Any:
     """Return the primitive that sets aside ``length`` elements and points to them."""
-    kind = types.CPointer(getattr(types, dtype))
+    kind = ArrayPointer(getattr(types, dtype))
 
     def rule() -> Any:
         return kind()
@@ -51,9 +52,8 @@ def array_primitive(space: str, length: int, dtype: str) -> Any:
 
 def _shared(site: Site, room: Any) -> Value:
     module = site.builder.module
-    name = (
-        f"_nfuser_smem_{len(module.globals)}"  # PTX knows no dots, which llvmlite adds
-    )
+    # PTX knows no dots, with which llvmlite would tell names apart.
+    name = f"_nfuser_smem_{len(module.globals)}"
     made = ir.GlobalVariable(module, room, name, ADDRSPACE_SHARED)
     made.align = site.context.get_abi_alignment(room.element)
     made.initializer = ir.Constant(room, ir.Undefined)
@@ -61,7 +61,7 @@ def _shared(site: Site, room: Any) -> Value:
 
 
 def _take_rule(a: Any, i: Any) -> Any:
-    fits = isinstance(a, types.CPointer) and i in INTEGER
+    fits = isinstance(a, ArrayPointer) and i in INTEGER
     return a.dtype(a, i) if fits else None
 
 
@@ -71,7 +71,7 @@ def _take(site: Site, a: Value, i: Value) -> Value:
 
 
 def _put_rule(a: Any, i: Any, v: Any) -> Any:
-    fits = isinstance(a, types.CPointer) and i in INTEGER and v in ANY
+    fits = isinstance(a, ArrayPointer) and i in INTEGER and v in ANY
     return types.void(a, i, v) if fits else None
 
 

@@ -21,10 +21,22 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 from numba.cuda import cgutils
 from numba.cuda import types as numba_types
-from numba.cuda.extending import intrinsic
+from numba.cuda.datamodel import models
+from numba.cuda.extending import intrinsic, register_model
 from numba.cuda.typing import signature
 
 types: Any = numba_types  # it is filled at import, unseen by type checkers
+
+
+class ArrayPointer(types.Type):
+    """A local or shared array, of which its first element's address is known alone."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(f"array of {dtype}")
+
+
+register_model(ArrayPointer)(models.PointerModel)
 Value: TypeAlias = Any  # an llvmlite value
 Rule: TypeAlias = Callable[..., Any]  # argument types -> signature, or None to refuse
 Emit: TypeAlias = Callable[..., Any]  # (Site, *values) -> value, or None for void
@@ -93,7 +105,7 @@ class Site:
     def data(self, array: Value, position: int) -> Value:
         """Return the address of the first element of a local or shared array."""
         kind = self.argument(position)
-        if isinstance(kind, types.CPointer):
+        if isinstance(kind, ArrayPointer):
             return array
         return self.context.make_array(kind)(self.context, self.builder, array).data
 

@@ -33,6 +33,7 @@ from nfuser.codegen.primitives.cuda_define import (
     I64,
     INTEGER,
     NUMBER,
+    ArrayPointer,
     Site,
     Value,
     primitive,
@@ -50,8 +51,8 @@ def is_pointer(kind: Any, element: Any = None) -> bool:
 
 
 def is_array(kind: Any) -> bool:
-    """Return whether ``kind`` is a local or shared array, or points to one."""
-    return isinstance(kind, (types.Array, types.CPointer))
+    """Return whether ``kind`` is a local or shared array."""
+    return isinstance(kind, (types.Array, ArrayPointer))
 
 
 def unchanging(site: Site, load: Value) -> Value:

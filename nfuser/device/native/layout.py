@@ -56,7 +56,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
 
 # -- threads that help with CPU kernels: the end of the table ------------------
 
-H_JOBS, H_SIZE = 0, 8
+H_JOBS, H_WANTED, H_SIZE = 0, 8, 16
 H_MUTEX, H_WORK, H_DONE, POOL_BYTES = range(64, 64 * 5, 64)  # as large as any C's
 TABLE_BYTES = POOL_STATE + POOL_BYTES
 MOST_YIELDS = 50  # some 20 us

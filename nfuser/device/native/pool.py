@@ -22,6 +22,7 @@ from nfuser.device.native.layout import (
     H_DONE,
     H_JOBS,
     H_MUTEX,
+    H_WANTED,
     H_WORK,
     J_CALLER,
     J_CHUNKS,
@@ -49,9 +50,10 @@ def share(job: int) -> int:
     pthread_mutex_lock(pool + H_MUTEX)
     store(job + J_LINK, word(pool + H_JOBS))
     store(pool + H_JOBS, job)
+    wanted = word(job + J_INVITED)
+    store(pool + H_WANTED, word(pool + H_WANTED) + wanted)
     pthread_mutex_unlock(pool + H_MUTEX)
-    if word(job + J_INVITED):
-        pthread_cond_signal(pool + H_WORK)
+    _wake(pool, wanted)
     _work(pool, job)
     pthread_mutex_lock(pool + H_MUTEX)
     _close(pool, job)
@@ -77,14 +79,26 @@ def help_others(pool: int) -> int:
         if job == 0:
             _await_job(pool)
         else:
-            store(job + J_INVITED, word(job + J_INVITED) - 1)
+            others = word(job + J_INVITED) - 1
+            store(job + J_INVITED, others)
             store(job + J_INSIDE, word(job + J_INSIDE) + 1)
+            store(pool + H_WANTED, word(pool + H_WANTED) - 1)
             pthread_mutex_unlock(pool + H_MUTEX)
-            pthread_cond_signal(pool + H_WORK)  # each who wakes wakes another
+            _wake(pool, others)
             _work(pool, job)
+            # With the mutex, or its caller could fall asleep after the broadcast.
             pthread_mutex_lock(pool + H_MUTEX)
             if add_atomically(job + J_INSIDE, -1) == 1:  # from here it may be gone
                 pthread_cond_broadcast(pool + H_DONE)
+    return 0
+
+
+def _wake(pool: int, wanted: int) -> int:
+    """Wake two of those that are wanted, who wake two each: few steps for many."""
+    if wanted > 0:
+        pthread_cond_signal(pool + H_WORK)
+    if wanted > 1:
+        pthread_cond_signal(pool + H_WORK)
     return 0
 
 
@@ -92,7 +106,7 @@ def _await_job(pool: int) -> int:
     """Return when there may be one; the kernels of a program come one upon another."""
     pthread_mutex_unlock(pool + H_MUTEX)
     turns = 0
-    while turns < MOST_YIELDS and look(pool + H_JOBS) == 0:
+    while turns < MOST_YIELDS and look(pool + H_WANTED) == 0:
         sched_yield()
         turns += 1
     pthread_mutex_lock(pool + H_MUTEX)
@@ -111,6 +125,7 @@ def _first_open(pool: int) -> int:
 
 def _close(pool: int, job: int) -> int:
     """Take a job out of the list: who has not come yet stays out."""
+    store(pool + H_WANTED, word(pool + H_WANTED) - word(job + J_INVITED))
     at = pool + H_JOBS
     while word(at) != job:
         at = word(at) + J_LINK
@@ -147,4 +162,13 @@ def _fail(pool: int, job: int, number: int, status: int) -> int:
     return 0
 
 
-FUNCTIONS = (share, help_others, _await_job, _first_open, _close, _work, _fail)
+FUNCTIONS = (
+    share,
+    help_others,
+    _wake,
+    _await_job,
+    _first_open,
+    _close,
+    _work,
+    _fail,
+)
