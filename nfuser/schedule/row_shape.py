@@ -69,9 +69,16 @@ class RowShape:
         return [self.space.loops[k] for k in groups[-1]] if groups else []
 
     def has_lanes(self) -> bool:
-        """Tell whether neighbours lie side by side, so that vectors hold them."""
+        """Tell whether neighbours lie side by side, so that vectors hold them.
+
+        Where memory runs backwards its stride is a parameter, and there are none.
+        """
         lane = self.lane_group()[-1:]
-        return all(runs_along(a, x) for x in lane for a in self.found)
+        return all(
+            runs_along(a, x) and a.steps.get(x, 0) >= 0
+            for x in lane
+            for a in self.found
+        )
 
     def steps(self, fold: int, width: int) -> int:
         """Return how often ``fold`` threads go along a row, as a power of two."""

@@ -51,6 +51,15 @@ def test_sums_beside_scattered_stores_are_as_good_as_pairwise(n: int) -> None:
     assert abs(total - exact) <= 40 * np.spacing(abs(exact))
 
 
+@pytest.mark.parametrize("dtype", ["f8", "i2"])
+def test_sums_of_what_lies_backwards_are_as_good(dtype: str) -> None:
+    x = np.full((17, 7, 33), 7, dtype)[::-1, ::-1, ::-1]
+    thirteenths = lambda x: ((x * 0.13).sum(), x * 2)  # noqa: E731
+    total, _ = nfuser.fuse(thirteenths)(x)
+    exact = math.fsum(np.ravel(x * 0.13))
+    assert abs(total - exact) <= 40 * np.spacing(abs(exact))
+
+
 @pytest.mark.parametrize(
     "function",
     [
