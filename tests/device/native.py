@@ -42,9 +42,18 @@ done:
 """
 
 
-_WAITING = """
+_INTERRUPTING = """
+declare i32 @getpid()
+declare i32 @kill(i32, i32)
 declare i32 @usleep(i32)
 define i32 @kernel(ptr %result, ptr %exception, i64 %start, i64 %stop, ptr %done) {
+  %first = icmp eq i64 %start, 0
+  br i1 %first, label %interrupt, label %wait
+interrupt:
+  %own = call i32 @getpid()
+  %sent = call i32 @kill(i32 %own, i32 2)
+  br label %wait
+wait:
   %length = sub i64 %stop, %start
   %count = trunc i64 %length to i32
   %time = mul i32 %count, 10000
@@ -73,9 +82,12 @@ def scale_kernel() -> CpuKernel:
 
 
 @cache
-def waiting_kernel() -> CpuKernel:
-    """Machine code that sleeps 10 ms an index, then counts it where its argument is."""
-    return _compiled(_WAITING, ("pointer",))
+def interrupting_kernel() -> CpuKernel:
+    """Machine code that sleeps 10 ms an index, then counts it where its argument is.
+
+    At the first index it sends the process what Ctrl-C sends.
+    """
+    return _compiled(_INTERRUPTING, ("pointer",))
 
 
 def _compiled(text: str, kinds: tuple[str, ...]) -> CpuKernel:
