@@ -70,10 +70,11 @@ def run_range(
             raise kernel_failure(status)
         return
     chunks = cuts(total, chunk_size(total, grain, work), available_threads())
+    helpers = helpers_for(chunks)
     words, values = cut_words(chunks), _packed(kernel.kinds, arguments)
     job = (ctypes.c_int64 * layout.JOB_WORDS)()
     for place, number in (
-        (layout.J_INVITED, helpers_for(chunks)),
+        (layout.J_INVITED, helpers),
         (layout.J_CHUNKS, len(chunks) - 1),
         (layout.J_CUTS, ctypes.addressof(words)),
         (layout.J_CALLER, kernel_caller(kernel.kinds)),
@@ -81,7 +82,7 @@ def run_range(
         (layout.J_VALUES, ctypes.addressof(values)),
     ):
         job[place // 8] = number
-    start_helpers(helpers_for(chunks))
+    start_helpers(helpers)
     status = _pool().share(ctypes.addressof(job))
     if status:
         raise kernel_failure(status)

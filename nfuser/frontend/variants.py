@@ -7,6 +7,7 @@ import logging
 import warnings
 import weakref
 from collections import Counter, OrderedDict
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.arguments import Arguments, Described
+    from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.counters import Counters
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -43,6 +45,18 @@ class Variant:
 
     trace: Trace
     cache: FusionExecutorCache
+
+
+@cache
+def _shared_cache() -> Callable[[Fusion, ResizePolicy], FusionExecutorCache]:
+    """Import schedules, lowering and codegen: a third of what nfuser would take.
+
+    Forks wait for the lock, as a module must not be half imported. Traces do not: it is
+    held while anything is compiled.
+    """
+    with COMPILER:
+        from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+    return shared_cache
 
 
 class Variants:
@@ -106,10 +120,7 @@ class Variants:
                 "value as an argument and return the new one"
             )
             raise TraceError(message)
-        # Schedules, lowering and codegen: a third of what importing nfuser would take.
-        with COMPILER:  # forks wait for it, and a module must not be half imported
-            from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
-        variant = Variant(trace, shared_cache(trace.fusion, self._resize))
+        variant = Variant(trace, _shared_cache()(trace.fusion, self._resize))
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         while len(self._found) > config.current().cache_size:

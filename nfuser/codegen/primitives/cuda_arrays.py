@@ -9,7 +9,6 @@ of what compiling a kernel with packets takes, for code that NVVM then removes.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingImports=false
 # pyright: reportAttributeAccessIssue=false, reportUnknownParameterType=false
-# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -26,17 +26,6 @@ from numba.cuda.extending import intrinsic, register_model
 from numba.cuda.typing import signature
 
 types: Any = numba_types  # it is filled at import, unseen by type checkers
-
-
-class ArrayPointer(types.Type):
-    """A local or shared array, of which its first element's address is known alone."""
-
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
-        super().__init__(f"array of {dtype}")
-
-
-register_model(ArrayPointer)(models.PointerModel)
 Value: TypeAlias = Any  # an llvmlite value
 Rule: TypeAlias = Callable[..., Any]  # argument types -> signature, or None to refuse
 Emit: TypeAlias = Callable[..., Any]  # (Site, *values) -> value, or None for void
@@ -51,6 +40,17 @@ ANY = NUMBER | BOOL
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+
+
+class ArrayPointer(types.Type):
+    """A local or shared array, of which its first element's address is known alone."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(f"array of {dtype}")
+
+
+register_model(ArrayPointer)(models.PointerModel)
 
 
 @dataclass(frozen=True, slots=True)

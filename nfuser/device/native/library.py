@@ -50,9 +50,6 @@ _TYPES = {
 }
 
 
-_alive: list[Any] = []  # code that plans name by its address is never unloaded
-
-
 class Library:
     """Native source, translated and compiled."""
 
@@ -156,7 +153,7 @@ def keep_by(keeper: Keeper) -> None:
 
 def _loaded(name: str, make: Make) -> int:
     address, owner = _keepers[0](name, make, load_object)
-    _alive.append(owner)
-    # Not even at the end: threads that help sleep in it until the process is gone.
+    # Plans name code by its address, and threads that help sleep in it until the
+    # process is gone: it is never unloaded, not even at the end.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     return address
