@@ -108,8 +108,11 @@ class _CpuPrinter(Printer):
         name = self.symbol(stmt.index)
         head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
         body = self.block(stmt.body, depth + 1)
+        inner = pad + self.indent
+        if stmt.abreast > 1:
+            body.insert(0, f"{inner}{self.primitive('abreast')}({stmt.abreast})")
         if stmt.narrow:
-            body.insert(0, f"{pad}{self.indent}{self.primitive('lanes_of_32')}()")
+            body.insert(0, f"{inner}{self.primitive('lanes_of_32')}()")
         return [head, *body]
 
     def own_statement(self, stmt: OwnStmt) -> list[str]:

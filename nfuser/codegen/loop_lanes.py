@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell LLVM how many lanes a loop shall have: what Numba has no words for.
+"""Tell LLVM how wide a loop shall be: what Numba has no words for.
 
 A primitive in the loop marks its block while Numba lowers it, when the jump that closes
-the loop is not there yet. Once all blocks are, that jump gets the number.
+the loop is not there yet. Once all blocks are, that jump gets the numbers.
 """
 
 # llvmlite carries no types.
@@ -12,49 +12,59 @@ the loop is not there yet. Once all blocks are, that jump gets the number.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from llvmlite import ir
 
-_MARK = "nfuser.lanes"
+Wish: TypeAlias = Literal["vectorize.width", "interleave.count"]
+
+_MARK = "nfuser.loop"
 
 
-def mark_loop(builder: Any, lanes: int) -> None:
+def mark_loop(builder: Any, wish: Wish, number: int) -> None:
     """Mark the block that ``builder`` is in, the first of a loop's body."""
-    number = ir.Constant(ir.IntType(32), lanes)
-    found = builder.module.add_metadata([number])
+    count = ir.Constant(ir.IntType(32), number)
+    name = ir.MetaDataString(builder.module, f"llvm.loop.{wish}")
     # An instruction that does nothing: metadata have to be at one.
-    nothing = builder.add(number, number, name=_MARK)
-    nothing.set_metadata(_MARK, found)
+    nothing = builder.add(count, count, name=_MARK)
+    nothing.set_metadata(_MARK, builder.module.add_metadata([name, count]))
 
 
 def close_marked_loops(module: Any) -> None:
-    """Give the jumps that close marked loops their number of lanes."""
+    """Give the jumps that close marked loops what they are marked with."""
     for function in module.functions:
         for block in function.blocks:
-            for instruction in list(block.instructions):
-                if _MARK in instruction.metadata:
-                    (lanes,) = instruction.metadata[_MARK].operands
-                    block.instructions.remove(instruction)
-                    _set_lanes(module, block, lanes)
+            marks = [x for x in block.instructions if _MARK in x.metadata]
+            for mark in marks:
+                block.instructions.remove(mark)
+            if marks:
+                _set_wishes(module, block, [x.metadata[_MARK] for x in marks])
 
 
-def _set_lanes(module: Any, first: Any, lanes: Any) -> None:
-    """Say at each jump from the body that begins with ``first`` back to its head."""
-    (head,) = (b for b in first.function.blocks if first in _next(b))
-    name = ir.MetaDataString(module, "llvm.loop.vectorize.width")
-    width = module.add_metadata([name, lanes])
+def _set_wishes(module: Any, first: Any, wishes: list[Any]) -> None:
+    """Say at each jump back to where the loop is entered.
+
+    Numba looks several blocks later whether there is another turn, which ``first`` then
+    begins.
+    """
+    blocks = first.function.blocks
+    (test,) = (b for b in blocks if first in _next(b))
+    inside = _reached(first, test)
+    outside = [b for b in blocks if b not in inside]
+    (head,) = {x for b in outside for x in _next(b) if x in inside}
     loop = ir.MDValue(module, [], name=str(len(module.metadata)))
-    loop.operands = (loop, width)  # itself first: no two loops are one
-    for block in _body(first, head):
+    loop.operands = (loop, *wishes)  # itself first: no two loops are one
+    for block in inside:
         if head in _next(block):
             block.terminator.set_metadata("llvm.loop", loop)
 
 
-def _body(first: Any, head: Any) -> list[Any]:
-    found = [first]
+def _reached(first: Any, last: Any) -> list[Any]:
+    """Return ``first`` and what follows it, up to ``last``."""
+    found = [first, last]
     for block in found:
-        found += [b for b in _next(block) if b is not head and b not in found]
+        after = _next(block) if block is not last else []
+        found += [b for b in after if b not in found]
     return found
 
 

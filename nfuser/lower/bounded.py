@@ -24,6 +24,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
 )
+from nfuser.lower.lanes import ANGULAR
 from nfuser.lower.streams import gathers
 from nfuser.lower.walk import PARTS, every
 
@@ -34,7 +35,6 @@ T = TypeVar("T")
 
 BOUND = 2.0**24
 """Size up to which the primitives named ``sin_bounded`` and the like are right."""
-_ANGULAR = ("sin", "cos", "tan")
 
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
@@ -61,7 +61,7 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
 
 
 def _is_angular(item: object) -> TypeGuard[Call]:
-    return isinstance(item, Call) and item.op in _ANGULAR and item.dtype is DType.F64
+    return isinstance(item, Call) and item.op in ANGULAR and item.dtype is DType.F64
 
 
 def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:

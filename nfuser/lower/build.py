@@ -45,6 +45,7 @@ from nfuser.lower.kernel_ir import (
     pruned,
 )
 from nfuser.lower.landing import Prefetch, dealt, land_rows, prefetch
+from nfuser.lower.lanes import abreast
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
@@ -160,7 +161,9 @@ class _Builder:
             body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
-        body = (*self.values.allocations(), *pruned(body))
+        is_cuda = self.scheduled.target.kind == "cuda"
+        body = pruned(body) if is_cuda else abreast(pruned(body))
+        body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
         bound = tuple(
@@ -168,7 +171,6 @@ class _Builder:
             for leaf in self.nest.leaves
             if leaf.binding.is_bound and leaf.extent is not sc.const(1)
         )
-        is_cuda = self.scheduled.target.kind == "cuda"
         launch = self._launch()
         return Kernel(
             kernel_name(self.fusion.name),

@@ -234,13 +234,15 @@ class Allocate:
 class For:
     """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled.
 
-    ``narrow`` asks a CPU for vectors full of 32-bit lanes, whatever the loop sums in.
+    Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
+    in, and ``abreast`` for so many vectors side by side, where it is not left to LLVM.
     """
 
     index: LoopIndex
     stop: Scalar
     body: tuple[Stmt, ...]
     narrow: bool = False
+    abreast: int = 1
 
 
 @node

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many lanes a loop gets that asks for them."""
+"""How many lanes, and vectors of them, a loop gets that asks for them."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,21 @@ def test_a_marked_loop_fills_its_vectors() -> None:
         out = np.zeros(1)
         loop(x.size, out, x)
         np.testing.assert_allclose(out[0], np.exp(x.astype("f8")).sum(), rtol=1e-7)
+
+
+def _quotients(n: int, out: Any, x: Any) -> None:
+    for j in range(n):
+        for k in range(n):
+            cpu.abreast(4)
+            t = cpu.load(x, j * n + k)
+            cpu.store(out, j * n + k, cpu.divide(t, t + cpu.f32(1.0)))
+
+
+def test_a_marked_loop_goes_by_as_many_vectors() -> None:
+    loop = compile_kernel(_quotients, np.float32, np.float32)
+    (body,) = re.findall(r"^vector\.body:.*?br i1", loop.text, re.DOTALL | re.MULTILINE)
+    assert body.count("= fdiv <") == 4
+    x = np.linspace(0, 3, 101 * 101, dtype="f4")
+    out = np.zeros_like(x)
+    loop(101, out, x)
+    np.testing.assert_array_equal(out, x / (x + 1))

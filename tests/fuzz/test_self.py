@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -140,13 +141,18 @@ BROKEN: dict[str, Any] = {
 SPELLED = {"remainder": "%", "right_shift": ">>", "less": " < ", "sum": "sum("}
 
 
+@cache
+def _another(index: int) -> Program:
+    return generate(2, index, 2_000)
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_function_is_found(
     name: str, programs: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(emulate.FUNCTIONS, name, BROKEN[name])
     spelled = SPELLED.get(name, name)
-    more = (generate(2, index, 2_000) for index in range(10 * COUNT))
+    more = map(_another, range(10 * COUNT))
     using = (p for p in chain(programs, more) if spelled in p.source())
     assert any(check(program, "emulate").problem for program in using)
 

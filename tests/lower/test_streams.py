@@ -129,3 +129,26 @@ def test_dear_work_on_32_bits_fills_vectors_of_what_is_summed_in_64() -> None:
 def test_other_sums_take_the_lanes_that_llvm_gives(function: Any, dtype: str) -> None:
     (kernel,) = nfuser.fuse(function).kernels(np.ones((2, 9), dtype))
     assert "lanes_of_32" not in kernel.source
+
+
+def test_what_waits_for_itself_goes_by_several_vectors() -> None:
+    x = np.ones((2, 9), "f4")
+    bodies = {
+        "abreast(4)": (lambda x: x / (1 + abs(x)), lambda x: np.exp(x) / x),
+        "abreast(2)": (lambda x: np.exp(x) * np.log(x),),
+    }
+    for word, functions in bodies.items():
+        for function in functions:
+            (kernel,) = nfuser.fuse(function).kernels(x)
+            assert word in kernel.source
+    (light,) = nfuser.fuse(lambda x: x * x + 1).kernels(x)
+    assert "abreast" not in light.source
+
+
+def test_angles_of_any_size_are_enough_to_do_for_one_vector() -> None:
+    f = nfuser.fuse(lambda x: np.sin(x) * np.cos(x) * np.tan(x))
+    (kernel,) = f.kernels(np.ones((2, 9)))
+    _, small, any_size = kernel.source.split("    if ")
+    assert "sin_bounded" in small
+    assert "abreast(2)" in small
+    assert "abreast" not in any_size

@@ -89,7 +89,7 @@ from nfuser.codegen.primitives.cpu_memory import (
     take_ticket,
     up_to_line,
 )
-from nfuser.codegen.primitives.cpu_target import lanes_of_32, wide_vectors
+from nfuser.codegen.primitives.cpu_target import abreast, lanes_of_32, wide_vectors
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -205,6 +205,7 @@ sum_reassoc = _reassociated("sum_reassoc", "fadd")
 product_reassoc = _reassociated("product_reassoc", "fmul")
 
 __all__ = [
+    "abreast",
     "absolute",
     "acos",
     "acosh",

@@ -59,11 +59,24 @@ def _lanes_of_32_rule(_typing: Any) -> Any:
 
     def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
         if lanes := _vector_bits() // 32:
-            mark_loop(builder, lanes)
+            mark_loop(builder, "vectorize.width", lanes)
         return context.get_dummy_value()
 
     return signature(types.void), emit
 
 
+def _abreast_rule(_typing: Any, count: Any) -> Any:
+    """Ask for ``count`` vectors, a power of two, side by side in the loop around it."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        mark_loop(builder, "interleave.count", count.literal_value)
+        return context.get_dummy_value()
+
+    return signature(types.void, count), emit
+
+
+abreast = register("abreast", _abreast_rule)
 lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)
