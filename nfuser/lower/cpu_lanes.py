@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.lower import fold
 from nfuser.lower.bounded import bounded
 from nfuser.lower.kernel_ir import For, Stmt, Var
+from nfuser.lower.seams import at_seams
 from nfuser.lower.streams import Folded, in_pieces
 from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
 
@@ -38,8 +40,12 @@ def in_streams(
     made: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For) and stmt.index is lane.index:
-            parts = in_pieces(stmt, heuristic, folded, values)
-            made += bounded(stmt) if parts == (stmt,) else parts
+            loops = at_seams(stmt)
+            # What is in several pieces gains nothing where these go side by side, too.
+            plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
+            for loop in loops:
+                parts = in_pieces(loop, plain, folded, values)
+                made += bounded(loop) if parts == (loop,) else parts
         else:
             made.append(stmt)
     return made

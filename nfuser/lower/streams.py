@@ -46,6 +46,7 @@ _GRAIN = 16  # pieces have a multiple of so many elements, so most loads are ali
 _NARROW_GRAIN = 64  # lanes times what is interleaved: a loop told its lanes leaves none
 _EACH, _BLOCK, _REST, _GROUP, _FIRST = range(3000, 3005)
 _SCALARS = get_args(Scalar)
+_NONE: Mapping[Any, Any] = {}
 
 
 @node
@@ -96,7 +97,7 @@ def in_pieces(
     else:
         each = sc.loop_index(_EACH, length)
         bodies = (
-            _changed(loop.body, {loop.index: start + each}, names)
+            changed(loop.body, {loop.index: start + each}, names)
             for start, names in pieces
         )
         main = For(each, length, sum(bodies, ()), narrow)
@@ -120,8 +121,7 @@ def jammed(outer: For, count: int) -> tuple[Stmt, ...]:
     for loop in outer.body:
         assert isinstance(loop, For)
         turns = (
-            _changed(loop.body, {outer.index: group * count + k}, {})
-            for k in range(count)
+            changed(loop.body, {outer.index: group * count + k}) for k in range(count)
         )
         inner.append(For(loop.index, loop.stop, sum(turns, ())))
     return For(group, groups, tuple(inner)), _rest(outer, groups * count)
@@ -136,7 +136,7 @@ def peeled(loop: Stmt, plain: Stmt, full: Scalar) -> tuple[Stmt, ...]:
 
 def parted(loop: For, count: int) -> tuple[For, For]:
     """Return the first ``count`` turns of ``loop``, and those after them."""
-    body = _changed(loop.body, {loop.index: loop.index + count}, {})
+    body = changed(loop.body, {loop.index: loop.index + count})
     first = For(loop.index, sc.const(count), loop.body, loop.narrow)
     return first, For(loop.index, loop.stop - count, body, loop.narrow)
 
@@ -153,7 +153,7 @@ def gathers(body: tuple[Stmt, ...]) -> bool:
 def _rest(loop: For, start: Scalar) -> For:
     """Return what is left of ``loop`` from ``start`` on."""
     rest = sc.loop_index(_REST, loop.stop - start)
-    return For(rest, rest.extent, _changed(loop.body, {loop.index: start + rest}, {}))
+    return For(rest, rest.extent, changed(loop.body, {loop.index: start + rest}))
 
 
 def _lined_stores(loop: For) -> dict[Buffer, Scalar]:
@@ -177,7 +177,7 @@ def _up_to_a_line(
     found = Var(DType.I64)
     first = sc.datum(found, (), sc.const(LINE))
     each = sc.loop_index(_FIRST, first)
-    body = _changed(loop.body, {loop.index: each}, {})
+    body = changed(loop.body, {loop.index: each})
     return [FindLine(found, buffer, index, loop.stop), For(each, first, body)], first
 
 
@@ -202,7 +202,7 @@ def _block(
     each = sc.loop_index(_EACH, LINE)
     inside: list[Stmt] = []
     after: list[Stmt] = []
-    for stmt in _changed(loop.body, {loop.index: start + each}, names):
+    for stmt in changed(loop.body, {loop.index: start + each}, names):
         if isinstance(stmt, Store) and stmt.buffer in lines:
             line, first = lines[stmt.buffer], stmt.index - each
             inside.append(SetElement(line, each, stmt.value))
@@ -212,7 +212,9 @@ def _block(
     return (For(each, each.extent, tuple(inside)), *after)
 
 
-def _changed(body: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var]) -> T:
+def changed(
+    body: T, indices: Mapping[Scalar, Scalar], names: Mapping[Var, Var] = _NONE
+) -> T:
     """Return ``body`` with other indices and variables in it."""
     every_one = list(dict.fromkeys(scalars_in((body,))))
     new = scalar_walk.substitute(every_one, indices)
@@ -227,8 +229,22 @@ def _rebuilt(item: Any, by: Mapping[Any, Any]) -> Any:
         return tuple(x for part in parts for x in _settled(part))
     if isinstance(item, PARTS):
         held = {f.name: getattr(item, f.name) for f in fields(item)}
-        return replace(item, **{n: _rebuilt(part, by) for n, part in held.items()})
+        made = replace(item, **{n: _rebuilt(part, by) for n, part in held.items()})
+        return _folded(made)
     return item
+
+
+def _folded(item: Any) -> Any:
+    """Return what ``item`` comes to where the new indices decide a condition."""
+    match item:
+        case IndexValue(sc.Const(known), dtype) if dtype.is_bool:
+            return Number(bool(known), dtype)
+        case Call("select", (Number(known), then, other)):
+            return then if known else other
+        case Call("bit_and", (Number(known), other) | (other, Number(known)), dtype):
+            return (other if known else Number(False, dtype)) if dtype.is_bool else item
+        case _:
+            return item
 
 
 def _settled(item: Any) -> tuple[Any, ...]:
@@ -236,7 +252,5 @@ def _settled(item: Any) -> tuple[Any, ...]:
     match item:
         case If(sc.Const() as known, body):
             return body if known.value else ()
-        case IndexValue(sc.Const() as known, dtype) if dtype.is_bool:
-            return (Number(bool(known.value), dtype),)
         case _:
             return (item,)

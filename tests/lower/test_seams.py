@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that end where a piece of what was joined or padded does."""
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+import nfuser.numpy as xp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LENGTHS = (0, 1, 2, 7, 100, 1030, 8191, 8193, 20_000)
+
+
+def _joined(x: Any, y: Any) -> Any:
+    return np.maximum(np.concatenate([x, y], axis=-1), 0)
+
+
+def _rows(length: int) -> Any:
+    return np.random.default_rng(length).standard_normal((2, length)).astype("f4")
+
+
+def _body(function: Callable[..., Any], *arrays: Any) -> str:
+    (kernel,) = nfuser.fuse(function).kernels(*arrays)
+    return kernel.source.split("\ndef ")[1]
+
+
+def test_a_loop_reads_one_piece_and_compares_nothing() -> None:
+    body = _body(_joined, _rows(5), _rows(7))
+    assert not re.search(r"\bif\b|\bselect\((?!i64)", body)
+    *_, first, second = body.split("for i")
+    assert "(T1" in second
+    assert "(T0" not in second
+    assert "(T0" in body
+    assert "(T1" not in body.replace(second, "").replace(first, "").rsplit("T1", 1)[0]
+
+
+def test_borders_are_loops_of_their_own() -> None:
+    body = _body(lambda x: np.pad(x, ((0, 0), (2, 3))) + 1, _rows(9))
+    assert not re.search(r"\bif\b", body)
+    loops = body.split("for i")[1:]
+    assert "load(" not in loops[0]
+    assert "load(" not in loops[-1]
+    assert any("load(" in loop for loop in loops[1:-1])
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_pieces_of_any_length_are_numpys(length: int) -> None:
+    f = nfuser.fuse(_joined)
+    for other in LENGTHS:
+        x, y = _rows(length), _rows(other)
+        np.testing.assert_array_equal(f(x, y), _joined(x, y))
+        total = nfuser.fuse(lambda x, y: np.concatenate([x, y], 1).sum(1))(x, y)
+        np.testing.assert_allclose(total, x.sum(1) + y.sum(1), rtol=1e-4, atol=1e-4)
+
+
+FUNCTIONS: dict[str, Callable[[Any, int], Any]] = {
+    "pad": lambda x, n: np.pad(x, ((1, 0), (n, 3)), constant_values=2) * 2,
+    "roll": lambda x, n: np.roll(x, n, axis=1) - x,
+    "triangle": lambda x, n: np.tril(x, n) + x,
+    "mask": lambda x, n: np.where(xp.arange(x.shape[1]) < n, x, -x),
+    "turned": lambda x, n: np.concatenate([x[:, ::-1], x * n], axis=1) + 1,
+    "mirrored": lambda x, n: np.pad(x, ((0, 0), (1, 1)), mode="edge") * n,
+    "thrice": lambda x, n: np.concatenate([x, x + n, x * n], axis=1) * 2,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_seams_are_where_the_arguments_have_them(name: str) -> None:
+    function = FUNCTIONS[name]
+    f = nfuser.fuse(function)
+    for length in LENGTHS[1:]:
+        x = _rows(length)
+        for n in (0, 1, 5, 9000):
+            found = f(x, n)
+            np.testing.assert_allclose(found, function(x, n), rtol=1e-6, atol=1e-6)
