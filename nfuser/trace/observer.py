@@ -142,9 +142,11 @@ class Observer:
         cells = {name: frame.f_locals.get(name) for name in names}
         taken = code.co_varnames[: code.co_argcount]
         known = self._finder.known({name: frame.f_locals.get(name) for name in taken})
-        if not known and self._finder.has_visited(code, frame.f_globals, cells):
+        visited = self._finder.visited(code, frame.f_globals, cells)
+        if visited and not known:
             return
-        for function in _functions_of(frame, code, bool(names)):
+        # To look for others is to look through all objects of the process.
+        for function in visited or _functions_of(frame, code, bool(names)):
             self._finder.visit(function, known)
 
     def _watch_class(self, frame: FrameType, code: CodeType) -> None:

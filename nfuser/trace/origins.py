@@ -141,14 +141,15 @@ class Finder:
         """Tell whether a function that was visited defines ``code``."""
         return code in self._inner
 
-    def has_visited(
+    def visited(
         self, code: CodeType, names: Mapping[str, Any], cells: Mapping[str, Any]
-    ) -> bool:
-        """Tell whether a function of this code, globals and closure was visited."""
-        return any(
-            function.__globals__ is names and _holds(function, cells)
+    ) -> list[Any]:
+        """Return the functions of this code, globals and closure that were visited."""
+        return [
+            function
             for function in self._functions.get(code, ())
-        )
+            if function.__globals__ is names and _holds(function, cells)
+        ]
 
     def known(self, items: Mapping[str, Any]) -> dict[str, tuple[Origin, Any]]:
         """Return the objects among ``items`` that are known, but not as a whole."""
