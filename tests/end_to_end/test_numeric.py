@@ -18,7 +18,7 @@ from tests.fuzz.generate import generate
 BACKENDS = ("cpu", "interpret", pytest.param("cuda", marks=pytest.mark.gpu))
 # The front of the compiler, with its IR run by NumPy: says whose fault it is.
 STAGES = ("trace", "rewrite")
-SMOKE = 60
+SMOKE = 20  # `.ci/random` and `python -m tests.fuzz` run many more
 
 
 def _run(case: str, backend: str, arguments: list[Any]) -> list[Any]:

@@ -11,8 +11,8 @@ import pytest
 from nfuser.frontend.definition_ops import TABLE
 from tests.definitions.check import LENGTH, NAMES, check
 
-CPU = range(40)
-INTERPRETED = range(40, 60)
+CPU = range(27)
+INTERPRETED = range(27, 42)
 
 
 @pytest.mark.parametrize("seed", CPU)
