@@ -138,6 +138,8 @@ BROKEN: dict[str, Any] = {
     "softmax": _hasty_softmax,
     "astype": _truncated,
 }
+# What few random programs show is shown by these, as long as they stay as they are.
+SHOWN = {"maximum": 1529, "fmin": 562}
 SPELLED = {"remainder": "%", "right_shift": ">>", "less": " < ", "sum": "sum("}
 
 
@@ -152,7 +154,8 @@ def test_a_broken_function_is_found(
 ) -> None:
     monkeypatch.setitem(emulate.FUNCTIONS, name, BROKEN[name])
     spelled = SPELLED.get(name, name)
-    more = map(_another, range(10 * COUNT))
+    indices = [*range(10 * COUNT)]
+    more = map(_another, [*indices[SHOWN.get(name, 0) :], *indices])
     using = (p for p in chain(programs, more) if spelled in p.source())
     assert any(check(program, "emulate").problem for program in using)
 
