@@ -32,13 +32,7 @@ def at_seams(loop: For) -> tuple[For, ...]:
     """Return ``loop`` in pieces in which each condition holds for all turns or none."""
     if gathers(loop.body):
         return (loop,)
-    seams: dict[Scalar, dict[Scalar, bool]] = {}
-    for condition in dict.fromkeys(scalars_in(loop.body)):
-        for part in scalar_walk.every([condition]):
-            found = _seam(part, loop.index)
-            if found is not None:
-                where, begins = found
-                seams.setdefault(where, {})[part] = begins
+    seams = _seams(loop)
     ordered = _ordered(list(seams))
     if not seams or len(seams) > _MOST or ordered is None:
         return (loop,)
@@ -57,6 +51,20 @@ def at_seams(loop: For) -> tuple[For, ...]:
         body = changed(body, {loop.index: begin + index})
         pieces.append(replace(loop, index=index, stop=index.extent, body=_used(body)))
     return tuple(pieces)
+
+
+def _seams(loop: For) -> dict[Scalar, dict[Scalar, bool]]:
+    """Return the turns at which conditions begin (True) or cease to hold."""
+    inner = {stmt.index for stmt in every(loop.body) if isinstance(stmt, For)}
+    seams: dict[Scalar, dict[Scalar, bool]] = {}
+    for condition in scalar_walk.every(scalars_in(loop.body)):
+        found = _seam(condition, loop.index)
+        if found is None:
+            continue
+        where, begins = found
+        if inner.isdisjoint(scalar_walk.loops_in(where)):
+            seams.setdefault(where, {})[condition] = begins
+    return seams
 
 
 def _seam(condition: Scalar, index: LoopIndex) -> tuple[Scalar, bool] | None:

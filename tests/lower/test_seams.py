@@ -13,6 +13,10 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.lower.kernel_ir import Buffer, For, If, Number, Store
+from nfuser.lower.seams import at_seams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,3 +86,13 @@ def test_seams_are_where_the_arguments_have_them(name: str) -> None:
         for n in (0, 1, 5, 9000):
             found = f(x, n)
             np.testing.assert_allclose(found, function(x, n), rtol=1e-6, atol=1e-6)
+
+
+def test_a_seam_that_moves_inside_the_loop_is_none() -> None:
+    size, lane = sc.size(0, 0), sc.loop_index(1, sc.size(0, 1))
+    inner, buffer = sc.loop_index(2, 3), Buffer(DType.F32, None, "out")
+    zero = Number(0.0, DType.F32)
+    for shift, pieces in ((inner, 1), (sc.const(3), 2)):
+        stores = (If(sc.less(lane + shift, size), (Store(buffer, lane, zero),)),)
+        loop = For(lane, lane.extent, (For(inner, inner.extent, stores),))
+        assert len(at_seams(loop)) == pieces
