@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.codegen.printer import Printer
 from nfuser.codegen.source import Source
 from nfuser.errors import VerifyError
+from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.kernel_ir import (
     Allocate,
@@ -32,7 +33,8 @@ def print_cpu(kernel: Kernel) -> Source:
 class _CpuPrinter(Printer):
     # LLVM 22 vectorizes a uniform division under a condition as if the condition were
     # that of the first lane: the others get what was there. Before the loop it is safe.
-    hoists_guarded = True
+    # LLVM would hoist sums itself, but what is named once is typed and inlined once.
+    hoists = True
 
     def source(self) -> Source:
         kernel = self.kernel
@@ -84,6 +86,18 @@ class _CpuPrinter(Printer):
 
     def scalar(self, x: Scalar) -> str:
         return self.plain(x)
+
+    def plain(self, x: Scalar) -> str:
+        """Render an index, from the longest sum in it that has a name."""
+        terms = sc.terms_of(x).items()
+        sums = [s for s in self._named if isinstance(s, sc.Poly)]
+        within = [s for s in sums if dict(s.terms).items() <= terms]
+        if x in self._named or not within:
+            return super().plain(x)
+        base = max(within, key=lambda s: len(s.terms))
+        rest = super().plain(x - base)
+        sign, rest = ("-", rest[1:]) if rest.startswith("-") else ("+", rest)
+        return f"{self._named[base]} {sign} {rest}"
 
     def division(self, x: Binary, lhs: str, rhs: str) -> str:
         match x.op:

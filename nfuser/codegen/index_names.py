@@ -11,6 +11,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import (
+    FindLine,
     For,
     If,
     IndexValue,
@@ -27,6 +28,8 @@ from nfuser.lower.walk import every
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_WORTH_A_BASE = 2  # factors, in one product or in a sum
 
 
 def divides_below_zero(x: Scalar) -> bool:
@@ -55,6 +58,8 @@ def indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
             | StoreLine(_, index)
         ):
             return [index]
+        case FindLine(_, _, index, most):
+            return [index, most]
         case For(_, stop, body):
             return [stop, *_inner_indices(body, guarded=guarded)]
         case If(condition, body):
@@ -98,13 +103,13 @@ def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
             _walk(stmt.body, visit)
 
 
-def repeated_indices(body: tuple[Stmt, ...]) -> set[Scalar]:
-    """Return whole indices, and bounds in them, that stand in several places."""
+def repeated_indices(body: tuple[Stmt, ...], *, whole: bool) -> set[Scalar]:
+    """Return bounds in indices, and ``whole`` indices, that stand in several places."""
     counts: Counter[Scalar] = Counter()
 
     def count(stmt: Stmt) -> None:
         for index in _own_indices(stmt):
-            if isinstance(index, sc.Poly):
+            if whole and isinstance(index, sc.Poly):
                 counts[index] += 1
             counts.update(x for x in scalar_walk.every([index]) if _is_bound(x))
 
@@ -130,3 +135,15 @@ def worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
     found.sort(key=lambda x: x.op is Op.MOD)
     parts = toposort([index], computed_from)
     return [*found, *(x for x in parts if x in repeats and not is_host(x))]
+
+
+def base_of(index: Scalar, is_known: Callable[[Scalar], bool]) -> Scalar | None:
+    """Return the terms of ``index`` that are known, if it takes work to add them up.
+
+    A constant is left to the index: neighbours share what else they have.
+    """
+    terms = {m: c for m, c in sc.terms_of(index).items() if m}
+    known = {m: c for m, c in terms.items() if all(is_known(atom) for atom in m)}
+    if len(known) == len(terms) or sum(map(len, known)) < _WORTH_A_BASE:
+        return None
+    return sc.from_terms(known)

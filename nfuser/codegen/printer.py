@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from nfuser.codegen.index_names import (
+    base_of,
     computed,
     divides_below_zero,
     indices_of,
@@ -56,7 +57,7 @@ class Printer:
     """Prints one kernel; subclasses spell what targets have of their own."""
 
     indent = "    "
-    hoists_guarded = False  # whether loops begin with what guarded reads divide
+    hoists = False  # whether loops begin with what their indices have in common
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -72,7 +73,7 @@ class Printer:
         self._open: set[LoopIndex] = set(self._loops)  # those we are inside of
         self._prepared: dict[Scalar, str] = {}
         self._named: dict[Scalar, str] = {}  # indices with a name in the current block
-        self._repeats = repeated_indices(kernel.body)
+        self._repeats = repeated_indices(kernel.body, whole=not self.hoists)
         host = (x for x in kernel.scalars if is_host(x) and not _is_prepared(x))
         self._host = {x: f"e{k}" for k, x in enumerate(host)}
 
@@ -228,18 +229,25 @@ class Printer:
     def _index_names(self, stmt: Stmt) -> list[str]:
         """Name the indices of ``stmt`` that are worth it."""
         lines: list[str] = []
-        hoists = self.hoists_guarded and isinstance(stmt, For)
-        for index in [*computed(stmt), *indices_of(stmt, guarded=hoists)]:
+        hoists = self.hoists and isinstance(stmt, For)
+        indices = [*computed(stmt), *indices_of(stmt, guarded=hoists)]
+        for index in indices:
             for x in worth_naming(index, self._repeats):
                 if x in self._named or not self._is_known(x):
                     continue
                 if isinstance(stmt, If) and divides_below_zero(x):
                     continue  # only threads that the condition keeps out get there
-                text = self.scalar(x)
-                name = self._fresh("j")
-                self._named[x] = name
-                lines.append(f"{name} = {text}")
+                lines.append(self._name(x, "j"))
+        if hoists:
+            bases = dict.fromkeys(base_of(index, self._is_known) for index in indices)
+            lines += [self._name(x, "at") for x in bases if x and x not in self._named]
         return lines
+
+    def _name(self, x: Scalar, stem: str) -> str:
+        """Return the line that gives ``x`` a name."""
+        text = self.scalar(x)
+        name = self._named[x] = self._fresh(stem)
+        return f"{name} = {text}"
 
     def _is_known(self, x: Scalar) -> bool:
         data = (y.tensor for y in scalar_walk.every([x]) if isinstance(y, Datum))

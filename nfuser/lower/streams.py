@@ -76,6 +76,8 @@ def in_pieces(
     lined = _lined_stores(loop) if heuristic.bypass else {}
     reads = any(isinstance(x, Load) for x in every(loop.body))
     count = heuristic.streams if reads else 1
+    if isinstance(loop.stop, sc.Const) and loop.stop.value < count * PIECE:
+        count = 1
     narrow = not lined and has_narrow_work(loop)
     if count == 1 and not lined and not narrow:
         return (loop,)
