@@ -27,6 +27,7 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--odd", action="store_true", help="one more on the last axis")
     sizes.add_argument("--tiny", action="store_true", help="check only: sizes below 10")
+    add("--in-a-row", action="store_true", help="GPU calls, with nothing between them")
     add("--threads", type=int, default=None, help="cores to use on the CPU")
     add("--join", nargs="*", metavar="FILE", help="print what --json wrote before")
     add("--json", metavar="FILE", help="write everything found")
@@ -81,7 +82,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     from asv_bench.compare.versions import versions
     from asv_bench.compare.workloads import WORKLOADS
 
-    device = Cuda() if options.backend == "cuda" else Cpu()
+    is_cuda = options.backend == "cuda"
+    device = Cuda(in_a_row=options.in_a_row) if is_cuda else Cpu()
     peers = installed(options.backend, options.peers)
     is_timed = not options.tiny
     found: dict[str, Any] = {"versions": versions(options.backend)}

@@ -109,7 +109,9 @@ class _Contest:
         row = self.row
         bound = self._attempt(name, partial(bind, self.workload, self.arguments))
         begin = perf_counter()
-        outputs = None if bound is None else self._attempt(name, bound.fresh)
+        outputs = (
+            self._attempt(name, lambda: bound.on(self.arguments)()) if bound else None
+        )
         row.first_call[name] = perf_counter() - begin
         if outputs is None:
             return
@@ -142,7 +144,8 @@ class _Contest:
     def time(self) -> None:
         bound = self.bound
         waits = {name: b.wait for name, b in bound.items()}
-        fresh = {name: b.fresh for name, b in bound.items()}
-        reused = {name: b.reused for name, b in bound.items() if b.reused}
+        copies = self.device.copies(self.arguments, self.read)
+        fresh = {name: [b.on(given) for given in copies] for name, b in bound.items()}
+        reused = {name: [b.reused] for name, b in bound.items() if b.reused}
         self.row.fresh = self.device.seconds_of(fresh, waits)
         self.row.reused = self.device.seconds_of(reused, waits)

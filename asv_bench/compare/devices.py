@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Largest error of an element, over its size and the root mean square of all.
 TOLERANCES = {2: 5e-3, 4: 1e-5, 8: 1e-11, 1: 0.05}  # by bytes of an element; int8: 1
 
+MANY_CACHES = 4  # inputs of calls in a row are larger than so many times the L2
+
 
 class Cpu:
     """NumPy arrays; the reference is the function itself, on float64."""
@@ -43,13 +45,18 @@ class Cpu:
         """Return what the workload should give."""
         return results(workload.function(*map(self.wide, arguments)))
 
+    def copies(self, arguments: Sequence[Any], read: int) -> list[Sequence[Any]]:
+        """Return the arguments of calls that take turns; each reads ``read`` bytes."""
+        del read
+        return [arguments]
+
     def seconds_of(
-        self, calls: Mapping[str, Callable[[], Any]], waits: Mapping[str, Any]
+        self, calls: Mapping[str, Sequence[Callable[[], Any]]], waits: Mapping[str, Any]
     ) -> dict[str, float]:
-        """Return the time of each call."""
+        """Return the time of one of each sequence of calls, which take turns."""
 
         def waited(name: str) -> Callable[[], Any]:
-            call, wait = calls[name], waits.get(name)
+            (call,), wait = calls[name], waits.get(name)
             return (lambda: wait(call())) if wait else call
 
         waiting = {name: waited(name) for name in calls}
@@ -67,17 +74,22 @@ class Cpu:
 
 
 class Cuda(Cpu):
-    """Torch tensors; the reference is the torch form, on float64."""
+    """Torch tensors; the reference is the torch form, on float64.
+
+    Before each call other memory is written, or, where calls are ``in_a_row``, the one
+    before it has worked on a copy of the inputs.
+    """
 
     name = "cuda"
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_a_row: bool = False) -> None:
         import torch
 
         torch.set_grad_enabled(False)
         super().__init__()
         self.torch = torch
-        self.flush = torch.empty(timing.FLUSH_BYTES, dtype=torch.int8, device="cuda")
+        kind = {"dtype": torch.int8, "device": "cuda"}
+        self.flush = None if in_a_row else torch.empty(timing.FLUSH_BYTES, **kind)
 
     def arrays(self, specs: Sequence[Array]) -> list[Any]:
         return [spec.on_gpu(self.torch, seed) for seed, spec in enumerate(specs)]
@@ -90,14 +102,21 @@ class Cuda(Cpu):
     def reference(self, workload: Workload, arguments: Sequence[Any]) -> list[Any]:
         return results(workload.torch(self.torch, *map(self.wide, arguments)))
 
+    def copies(self, arguments: Sequence[Any], read: int) -> list[Sequence[Any]]:
+        if self.flush is not None:
+            return [arguments]
+        cache = self.torch.cuda.get_device_properties(0).L2_cache_size
+        more = -(-MANY_CACHES * cache // read) - 1
+        return [arguments, *([a.clone() for a in arguments] for _ in range(more))]
+
     def seconds_of(
-        self, calls: Mapping[str, Callable[[], Any]], waits: Mapping[str, Any]
+        self, calls: Mapping[str, Sequence[Callable[[], Any]]], waits: Mapping[str, Any]
     ) -> dict[str, float]:
         return {
-            name: timing.queued_seconds(call, waits[name])
+            name: timing.queued_seconds(turns, waits[name])
             if waits.get(name)
-            else timing.gpu_seconds(self.torch, call, self.flush)
-            for name, call in calls.items()
+            else timing.gpu_seconds(self.torch, turns, self.flush)
+            for name, turns in calls.items()
         }
 
     def copy_bandwidth(self) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,13 @@ class NoFormError(Exception):
 
 @dataclass(frozen=True)
 class Bound:
-    """A call that gives fresh outputs, and one that writes into given memory.
+    """Calls that give fresh outputs, and one that writes into given memory.
 
-    ``wait`` waits for a result where nothing else tells when it is there.
+    ``on`` takes arguments and returns the call on them. ``wait`` waits for a result
+    where nothing else tells when it is there.
     """
 
-    fresh: Callable[[], Any]
+    on: Callable[[Sequence[Any]], Callable[[], Any]]
     reused: Callable[[], Any] | None = None
     wait: Callable[[Any], Any] | None = None
 
@@ -44,7 +45,7 @@ def bind_nfuser(
     fused = _fused(workload.function, resize)
     is_cpu = isinstance(arguments[0], np.ndarray)
     reused = _reusing(fused, arguments) if is_cpu else None
-    return Bound(lambda: fused(*arguments), reused), fused
+    return Bound(lambda given: partial(fused, *given), reused), fused
 
 
 def _reusing(fused: Any, arguments: Sequence[Any]) -> Callable[[], Any]:
@@ -68,36 +69,37 @@ def _fused(function: Callable[..., Any], resize: Any) -> Any:
     return nfuser.fuse(function, resize=resize)
 
 
-def _numpy(workload: Workload, arguments: Sequence[Any]) -> Bound:
-    return Bound(lambda: workload.function(*arguments))
+def _numpy(workload: Workload, _: Sequence[Any]) -> Bound:
+    return Bound(lambda given: partial(workload.function, *given))
 
 
-def _torch(workload: Workload, arguments: Sequence[Any]) -> Bound:
+def _torch(workload: Workload, _: Sequence[Any]) -> Bound:
     import torch
 
     torch.set_grad_enabled(False)
-    tensors = [_tensor(torch, a) for a in arguments]
-    return Bound(lambda: workload.torch(torch, *tensors))
+    return Bound(lambda given: partial(workload.torch, torch, *_tensors(torch, given)))
 
 
-def _tensor(torch: Any, array: Any) -> Any:
-    if str(array.dtype) == "bfloat16":  # NumPy's, which torch does not know
-        return torch.as_tensor(array.view(np.int16)).view(torch.bfloat16)
-    return torch.as_tensor(array)
+def _tensors(torch: Any, arrays: Sequence[Any]) -> list[Any]:
+    return [
+        torch.as_tensor(array.view(np.int16)).view(torch.bfloat16)
+        if str(array.dtype) == "bfloat16"  # NumPy's, which torch does not know
+        else torch.as_tensor(array)
+        for array in arrays
+    ]
 
 
 def _compile(dynamic: bool) -> Any:
-    def bind(workload: Workload, arguments: Sequence[Any]) -> Bound:
+    def bind(workload: Workload, _: Sequence[Any]) -> Bound:
         import torch
 
         torch.set_grad_enabled(False)
-        tensors = [_tensor(torch, a) for a in arguments]
 
         def plain(*given: Any) -> Any:
             return workload.torch(torch, *given)
 
         compiled = torch.compile(plain, dynamic=dynamic)
-        return Bound(lambda: compiled(*tensors))
+        return Bound(lambda given: partial(compiled, *_tensors(torch, given)))
 
     return bind
 
@@ -114,14 +116,14 @@ def _jax(workload: Workload, arguments: Sequence[Any]) -> Bound:
             return form(jax.numpy, *given)
     else:
         function = in_namespace(workload.function, jax.numpy)
-    if isinstance(arguments[0], np.ndarray):
-        held = [jax.numpy.asarray(a) for a in arguments]
-    else:
-        if not all(a.is_contiguous() for a in arguments):
-            raise NoFormError
-        held = [jax.dlpack.from_dlpack(a) for a in arguments]
+    is_cpu = isinstance(arguments[0], np.ndarray)
+    if not is_cpu and not all(a.is_contiguous() for a in arguments):
+        raise NoFormError
+    hold = jax.numpy.asarray if is_cpu else jax.dlpack.from_dlpack
     jitted = jax.jit(function)
-    return Bound(lambda: jitted(*held), wait=jax.block_until_ready)
+    return Bound(
+        lambda given: partial(jitted, *map(hold, given)), wait=jax.block_until_ready
+    )
 
 
 def _cupy(workload: Workload, arguments: Sequence[Any]) -> Bound:
@@ -129,18 +131,17 @@ def _cupy(workload: Workload, arguments: Sequence[Any]) -> Bound:
 
     if not workload.is_elementwise or str(arguments[0].dtype).endswith("bfloat16"):
         raise NoFormError
-    held = [cupy.from_dlpack(a) for a in arguments]
     fused = cupy.fuse(in_namespace(workload.function, cupy))
-    return Bound(lambda: fused(*held))
+    return Bound(lambda given: partial(fused, *map(cupy.from_dlpack, given)))
 
 
-def _liger(workload: Workload, arguments: Sequence[Any]) -> Bound:
+def _liger(workload: Workload, _: Sequence[Any]) -> Bound:
     import liger_kernel.transformers.functional as functional
 
     if workload.liger is None:
         raise NoFormError
     form = workload.liger
-    return Bound(lambda: form(functional, *arguments))
+    return Bound(lambda given: partial(form, functional, *given))
 
 
 def _numexpr(workload: Workload, arguments: Sequence[Any]) -> Bound:
@@ -159,8 +160,10 @@ def _numexpr(workload: Workload, arguments: Sequence[Any]) -> Bound:
     text = re.sub(r"(?<!\*\* )\b\d+(\.\d+)?\b", constant, workload.numexpr)
     made = numexpr.evaluate(text, names)
     out = np.empty_like(made)
-    reused = lambda: numexpr.evaluate(text, names, out=out)  # noqa: E731
-    return Bound(lambda: numexpr.evaluate(text, names), reused if made.ndim else None)
+    reused = partial(numexpr.evaluate, text, names, out=out)
+    return Bound(
+        lambda _: partial(numexpr.evaluate, text, names), reused if made.ndim else None
+    )
 
 
 def _numba(workload: Workload, arguments: Sequence[Any]) -> Bound:
@@ -172,7 +175,9 @@ def _numba(workload: Workload, arguments: Sequence[Any]) -> Bound:
     signature = kind(*(kind for _ in arguments))
     ufunc: Any = numba.vectorize([signature], target="parallel")(workload.numba)
     out = results(ufunc(*arguments))[0]
-    return Bound(lambda: ufunc(*arguments), lambda: ufunc(*arguments, out=out))
+    return Bound(
+        lambda given: partial(ufunc, *given), partial(ufunc, *arguments, out=out)
+    )
 
 
 PEERS: dict[str, dict[str, tuple[str, Any]]] = {

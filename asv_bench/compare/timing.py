@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks: events on the GPU with its cache flushed, rounds by turns on the CPU."""
+"""Clocks: events on the GPU, its cache flushed or calls in a row; turns on the CPU."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from random import Random
 from statistics import median
 from time import perf_counter
@@ -13,49 +15,64 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 FLUSH_BYTES = 1 << 28  # several times the largest L2; also hides the host's own time
 BUDGET = 0.06  # seconds of measured time for each call
 COPIED_BYTES = 1 << 30
+SLEEP_CYCLES = 1 << 25  # some 17 ms
 
 
-def gpu_seconds(torch: Any, call: Callable[[], Any], flush: Any) -> float:
-    """Return the median device time of ``call``, its inputs out of the cache."""
-    call()
+def gpu_seconds(torch: Any, calls: Sequence[Callable[[], Any]], flush: Any) -> float:
+    """Return the median device time of one of ``calls``, which take turns.
+
+    ``flush`` is written before each of them. Without it they follow each other, and
+    each finds in the cache what the one before it left; results, too, last for a round.
+    """
+    for call in calls:
+        call()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
-    call()
+    calls[0]()
     end.record()
     end.synchronize()
     estimate = max(begin.elapsed_time(end) / 1e3, 1e-5)
     rounds = int(min(max(BUDGET / estimate, 10), 200))
     events: list[tuple[Any, Any]] = []
-    for _ in range(rounds):
+    made: deque[Any] = deque(maxlen=len(calls))
+    if flush is None:
+        torch.cuda._sleep(SLEEP_CYCLES)  # until the host is ahead
+    for call in islice(cycle(calls), rounds):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        flush.zero_()
+        if flush is not None:
+            flush.zero_()
         begin.record()
-        call()
+        result = call()
         end.record()
+        if flush is None:
+            made.append(result)
         events.append((begin, end))
     torch.cuda.synchronize()
     return median(b.elapsed_time(e) for b, e in events) / 1e3
 
 
-def queued_seconds(call: Callable[[], Any], wait: Callable[[Any], Any]) -> float:
+def queued_seconds(
+    calls: Sequence[Callable[[], Any]], wait: Callable[[Any], Any]
+) -> float:
     """Return the time of one of many calls in a row, on a stream without events.
 
     Nothing is flushed: inputs and outputs are larger than the cache.
     """
-    wait(call())
+    for call in calls:
+        wait(call())
     begin = perf_counter()
-    wait(call())
+    wait(calls[0]())
     estimate = max(perf_counter() - begin, 1e-5)
     queued = int(min(max(BUDGET / 4 / estimate, 5), 50))
     times: list[float] = []
     for _ in range(5):
         begin = perf_counter()
-        for _ in range(queued):
+        for call in islice(cycle(calls), queued):
             made = call()
         wait(made)
         times.append((perf_counter() - begin) / queued)
@@ -66,7 +83,7 @@ def gpu_copy_bandwidth(torch: Any, flush: Any) -> float:
     """Return the bytes a second that a copy within the device reads and writes."""
     source = torch.empty(COPIED_BYTES, dtype=torch.int8, device="cuda").fill_(1)
     target = torch.empty_like(source)
-    seconds = gpu_seconds(torch, lambda: target.copy_(source), flush)
+    seconds = gpu_seconds(torch, [lambda: target.copy_(source)], flush)
     return 2 * COPIED_BYTES / seconds
 
 
