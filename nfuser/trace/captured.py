@@ -166,7 +166,8 @@ class Snapshot:
                 f"an array of shape {tuple(item.shape)} comes from outside the "
                 "arguments and cannot be traced back to a global, a closure or an "
                 "attribute, so a later change would go unseen; pass it as an "
-                "argument; zeros, full and the like come from nfuser.numpy"
+                "argument, or, if the function makes it, make it by nfuser.numpy: "
+                "linspace, eye, zeros and the like are traced there"
             )
             raise TraceError(message)
         self._met[origin] = self._met.get(origin, 0) + 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.composed as composed
 import nfuser.trace.creation as creation
 import nfuser.trace.gathers as gathers
 import nfuser.trace.joins as joins
@@ -22,6 +23,7 @@ import nfuser.trace.refusals as refusals
 import nfuser.trace.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
+from nfuser.trace.composed.products import outer_of
 from nfuser.trace.sizes import sizes
 from nfuser.trace.symbolic import SymbolicInt
 from nfuser.trace.unwatched import unwatched
@@ -435,7 +437,9 @@ def _table() -> dict[str, Any]:
     table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= _OTHERS
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
-    for more in (moves, joins, pads, gathers, scans, creation):
+    ufuncs = (n for n in table if isinstance(getattr(np, n, None), np.ufunc))
+    table |= {f"{n}.outer": outer_of(n) for n in ufuncs if getattr(np, n).nin == 2}
+    for more in (moves, joins, pads, gathers, scans, creation, composed):
         table |= more.HANDLERS
     return table
 

@@ -46,6 +46,7 @@ class Methods(Operators):
     conj = conjugate = _method("conj")
     ravel, take, repeat = _method("ravel"), _method("take"), _method("repeat")
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
+    dot, diagonal, trace = _method("dot"), _method("diagonal"), _method("trace")
 
     @unwatched
     def astype(

@@ -12,285 +12,265 @@ the same code runs unfused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from nfuser.trace.eager import FUNCTIONS
+import nfuser.trace.linalg as linalg
+from nfuser.trace.either import creation, function, ufunc
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.pads import pad_or_crop
 from nfuser.trace.standin import Standin
-from nfuser.trace.tracer import Tracer, current_tracer
+from nfuser.trace.tracer import current_tracer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+abs = function("abs")
+absolute = function("absolute")
+acos = function("acos")
+acosh = function("acosh")
+add = ufunc("add")
+angle = function("angle")
+arccos = function("arccos")
+arccosh = function("arccosh")
+arcsin = function("arcsin")
+arcsinh = function("arcsinh")
+arctan = function("arctan")
+arctan2 = function("arctan2")
+arctanh = function("arctanh")
+asin = function("asin")
+asinh = function("asinh")
+atan = function("atan")
+atan2 = function("atan2")
+atanh = function("atanh")
+bitwise_and = function("bitwise_and")
+bitwise_invert = function("bitwise_invert")
+bitwise_left_shift = function("bitwise_left_shift")
+bitwise_not = function("bitwise_not")
+bitwise_or = function("bitwise_or")
+bitwise_right_shift = function("bitwise_right_shift")
+bitwise_xor = function("bitwise_xor")
+cbrt = function("cbrt")
+ceil = function("ceil")
+clip = function("clip")
+conj = function("conj")
+conjugate = function("conjugate")
+copysign = function("copysign")
+cos = function("cos")
+cosh = function("cosh")
+deg2rad = function("deg2rad")
+degrees = function("degrees")
+divide = function("divide")
+divmod = function("divmod")
+equal = function("equal")
+erf = function("erf")
+erfc = function("erfc")
+exp = function("exp")
+exp2 = function("exp2")
+expm1 = function("expm1")
+fabs = function("fabs")
+fix = function("fix")
+float_power = function("float_power")
+floor = function("floor")
+floor_divide = function("floor_divide")
+fmax = function("fmax")
+fmin = function("fmin")
+fmod = function("fmod")
+gelu = function("gelu")
+greater = function("greater")
+greater_equal = function("greater_equal")
+heaviside = function("heaviside")
+hypot = function("hypot")
+imag = function("imag")
+invert = function("invert")
+isclose = function("isclose")
+isfinite = function("isfinite")
+isinf = function("isinf")
+isnan = function("isnan")
+isneginf = function("isneginf")
+isposinf = function("isposinf")
+left_shift = function("left_shift")
+less = function("less")
+less_equal = function("less_equal")
+log = function("log")
+log10 = function("log10")
+log1p = function("log1p")
+log2 = function("log2")
+logaddexp = function("logaddexp")
+logaddexp2 = function("logaddexp2")
+logical_and = function("logical_and")
+logical_not = function("logical_not")
+logical_or = function("logical_or")
+logical_xor = function("logical_xor")
+maximum = ufunc("maximum")
+minimum = ufunc("minimum")
+mod = function("mod")
+multiply = ufunc("multiply")
+nan_to_num = function("nan_to_num")
+negative = function("negative")
+nextafter = function("nextafter")
+not_equal = function("not_equal")
+positive = function("positive")
+pow = function("pow")
+power = function("power")
+rad2deg = function("rad2deg")
+radians = function("radians")
+real = function("real")
+reciprocal = function("reciprocal")
+relu = function("relu")
+remainder = function("remainder")
+right_shift = function("right_shift")
+rint = function("rint")
+round = function("round")
+rsqrt = function("rsqrt")
+sigmoid = function("sigmoid")
+sign = function("sign")
+signbit = function("signbit")
+silu = function("silu")
+sin = function("sin")
+sinc = function("sinc")
+sinh = function("sinh")
+softplus = function("softplus")
+sqrt = function("sqrt")
+square = function("square")
+subtract = function("subtract")
+tan = function("tan")
+tanh = function("tanh")
+true_divide = function("true_divide")
+trunc = function("trunc")
+where = function("where")
 
+all = function("all")
+any = function("any")
+amax = function("amax")
+amin = function("amin")
+argmax = function("argmax")
+argmin = function("argmin")
+count_nonzero = function("count_nonzero")
+logsumexp = function("logsumexp")
+max = function("max")
+mean = function("mean")
+min = function("min")
+prod = function("prod")
+ptp = function("ptp")
+std = function("std")
+sum = function("sum")
+var = function("var")
+var_mean = function("var_mean")
 
-def _tracer_of(items: Iterable[Any]) -> Tracer | None:
-    for item in items:
-        if isinstance(item, Standin):
-            return current_tracer()
-        if isinstance(item, (tuple, list)) and _tracer_of(item):
-            return current_tracer()
-    return None
+cumprod = function("cumprod")
+cumsum = function("cumsum")
+cumulative_prod = function("cumulative_prod")
+cumulative_sum = function("cumulative_sum")
+nancumprod = function("nancumprod")
+nancumsum = function("nancumsum")
 
+layer_norm = function("layer_norm")
+log_softmax = function("log_softmax")
+rms_norm = function("rms_norm")
+softmax = function("softmax")
 
-def _function(name: str, handler: Any = None) -> Callable[..., Any]:
-    handler = handler or HANDLERS[name]
-    plain: Any = FUNCTIONS.get(name) or getattr(np, name)
-    return _named(_either(plain, handler), name)
+broadcast_arrays = function("broadcast_arrays")
+broadcast_to = function("broadcast_to")
+expand_dims = function("expand_dims")
+flip = function("flip")
+fliplr = function("fliplr")
+flipud = function("flipud")
+matrix_transpose = function("matrix_transpose")
+moveaxis = function("moveaxis")
+permute_dims = function("permute_dims")
+squeeze = function("squeeze")
+swapaxes = function("swapaxes")
+transpose = function("transpose")
 
+astype = function("astype")
+copy = function("copy")
+empty_like = function("empty_like")
+full_like = function("full_like")
+ones_like = function("ones_like")
+result_type = function("result_type")
+zeros_like = function("zeros_like")
+ndim = function("ndim")
+shape = function("shape")
+size = function("size")
 
-def _ufunc(name: str) -> Any:
-    """Return a function that can also ``accumulate``."""
-    function: Any = _function(name)
-    plain: Any = getattr(np, name).accumulate
-    scan = f"{name}.accumulate"
-    function.accumulate = _named(_either(plain, HANDLERS[scan]), scan)
-    return function
+matmul = function("matmul")
 
+allclose = function("allclose")
+array_equal = function("array_equal")
+average = function("average")
+corrcoef = function("corrcoef")
+cov = function("cov")
+cross = function("cross")
+diag = function("diag")
+diagflat = function("diagflat")
+diagonal = function("diagonal")
+diff = function("diff")
+dot = function("dot")
+ediff1d = function("ediff1d")
+einsum = function("einsum")
+gradient = function("gradient")
+inner = function("inner")
+kron = function("kron")
+matvec = function("matvec")
+meshgrid = function("meshgrid")
+modf = function("modf")
+nanmax = function("nanmax")
+nanmean = function("nanmean")
+nanmin = function("nanmin")
+nanprod = function("nanprod")
+nanstd = function("nanstd")
+nansum = function("nansum")
+nanvar = function("nanvar")
+outer = function("outer")
+piecewise = function("piecewise")
+polyval = function("polyval")
+rot90 = function("rot90")
+select = function("select")
+tensordot = function("tensordot")
+trace = function("trace")
+trapezoid = function("trapezoid")
+vander = function("vander")
+vdot = function("vdot")
+vecdot = function("vecdot")
+vecmat = function("vecmat")
 
-def _either(plain: Any, handler: Any) -> Callable[..., Any]:
-    def function(*args: Any, **options: Any) -> Any:
-        tracer = _tracer_of((*args, *options.values()))
-        if tracer is None:
-            return plain(*args, **options)
-        return handler(tracer, *args, **options)
+append = function("append")
+array_split = function("array_split")
+atleast_1d = function("atleast_1d")
+atleast_2d = function("atleast_2d")
+atleast_3d = function("atleast_3d")
+block = function("block")
+column_stack = function("column_stack")
+concat = function("concat")
+concatenate = function("concatenate")
+dsplit = function("dsplit")
+dstack = function("dstack")
+hsplit = function("hsplit")
+hstack = function("hstack")
+ravel = function("ravel")
+repeat = function("repeat")
+reshape = function("reshape")
+roll = function("roll")
+split = function("split")
+stack = function("stack")
+take = function("take")
+take_along_axis = function("take_along_axis")
+tile = function("tile")
+tril = function("tril")
+triu = function("triu")
+unstack = function("unstack")
+vsplit = function("vsplit")
+vstack = function("vstack")
+pad = function("pad", pad_or_crop)
 
-    return function
-
-
-def _named(function: Any, name: str) -> Callable[..., Any]:
-    function.__module__ = "nfuser.numpy"
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return ``{name}`` of traced arrays, or of NumPy's."
-    return function
-
-
-abs = _function("abs")
-absolute = _function("absolute")
-acos = _function("acos")
-acosh = _function("acosh")
-add = _ufunc("add")
-angle = _function("angle")
-arccos = _function("arccos")
-arccosh = _function("arccosh")
-arcsin = _function("arcsin")
-arcsinh = _function("arcsinh")
-arctan = _function("arctan")
-arctan2 = _function("arctan2")
-arctanh = _function("arctanh")
-asin = _function("asin")
-asinh = _function("asinh")
-atan = _function("atan")
-atan2 = _function("atan2")
-atanh = _function("atanh")
-bitwise_and = _function("bitwise_and")
-bitwise_invert = _function("bitwise_invert")
-bitwise_left_shift = _function("bitwise_left_shift")
-bitwise_not = _function("bitwise_not")
-bitwise_or = _function("bitwise_or")
-bitwise_right_shift = _function("bitwise_right_shift")
-bitwise_xor = _function("bitwise_xor")
-cbrt = _function("cbrt")
-ceil = _function("ceil")
-clip = _function("clip")
-conj = _function("conj")
-conjugate = _function("conjugate")
-copysign = _function("copysign")
-cos = _function("cos")
-cosh = _function("cosh")
-deg2rad = _function("deg2rad")
-degrees = _function("degrees")
-divide = _function("divide")
-divmod = _function("divmod")
-equal = _function("equal")
-erf = _function("erf")
-erfc = _function("erfc")
-exp = _function("exp")
-exp2 = _function("exp2")
-expm1 = _function("expm1")
-fabs = _function("fabs")
-fix = _function("fix")
-float_power = _function("float_power")
-floor = _function("floor")
-floor_divide = _function("floor_divide")
-fmax = _function("fmax")
-fmin = _function("fmin")
-fmod = _function("fmod")
-gelu = _function("gelu")
-greater = _function("greater")
-greater_equal = _function("greater_equal")
-heaviside = _function("heaviside")
-hypot = _function("hypot")
-imag = _function("imag")
-invert = _function("invert")
-isclose = _function("isclose")
-isfinite = _function("isfinite")
-isinf = _function("isinf")
-isnan = _function("isnan")
-isneginf = _function("isneginf")
-isposinf = _function("isposinf")
-left_shift = _function("left_shift")
-less = _function("less")
-less_equal = _function("less_equal")
-log = _function("log")
-log10 = _function("log10")
-log1p = _function("log1p")
-log2 = _function("log2")
-logaddexp = _function("logaddexp")
-logaddexp2 = _function("logaddexp2")
-logical_and = _function("logical_and")
-logical_not = _function("logical_not")
-logical_or = _function("logical_or")
-logical_xor = _function("logical_xor")
-maximum = _ufunc("maximum")
-minimum = _ufunc("minimum")
-mod = _function("mod")
-multiply = _ufunc("multiply")
-nan_to_num = _function("nan_to_num")
-negative = _function("negative")
-nextafter = _function("nextafter")
-not_equal = _function("not_equal")
-positive = _function("positive")
-pow = _function("pow")
-power = _function("power")
-rad2deg = _function("rad2deg")
-radians = _function("radians")
-real = _function("real")
-reciprocal = _function("reciprocal")
-relu = _function("relu")
-remainder = _function("remainder")
-right_shift = _function("right_shift")
-rint = _function("rint")
-round = _function("round")
-rsqrt = _function("rsqrt")
-sigmoid = _function("sigmoid")
-sign = _function("sign")
-signbit = _function("signbit")
-silu = _function("silu")
-sin = _function("sin")
-sinc = _function("sinc")
-sinh = _function("sinh")
-softplus = _function("softplus")
-sqrt = _function("sqrt")
-square = _function("square")
-subtract = _function("subtract")
-tan = _function("tan")
-tanh = _function("tanh")
-true_divide = _function("true_divide")
-trunc = _function("trunc")
-where = _function("where")
-
-all = _function("all")
-any = _function("any")
-amax = _function("amax")
-amin = _function("amin")
-argmax = _function("argmax")
-argmin = _function("argmin")
-count_nonzero = _function("count_nonzero")
-logsumexp = _function("logsumexp")
-max = _function("max")
-mean = _function("mean")
-min = _function("min")
-prod = _function("prod")
-ptp = _function("ptp")
-std = _function("std")
-sum = _function("sum")
-var = _function("var")
-var_mean = _function("var_mean")
-
-cumprod = _function("cumprod")
-cumsum = _function("cumsum")
-cumulative_prod = _function("cumulative_prod")
-cumulative_sum = _function("cumulative_sum")
-nancumprod = _function("nancumprod")
-nancumsum = _function("nancumsum")
-
-layer_norm = _function("layer_norm")
-log_softmax = _function("log_softmax")
-rms_norm = _function("rms_norm")
-softmax = _function("softmax")
-
-broadcast_arrays = _function("broadcast_arrays")
-broadcast_to = _function("broadcast_to")
-expand_dims = _function("expand_dims")
-flip = _function("flip")
-fliplr = _function("fliplr")
-flipud = _function("flipud")
-matrix_transpose = _function("matrix_transpose")
-moveaxis = _function("moveaxis")
-permute_dims = _function("permute_dims")
-squeeze = _function("squeeze")
-swapaxes = _function("swapaxes")
-transpose = _function("transpose")
-
-astype = _function("astype")
-copy = _function("copy")
-empty_like = _function("empty_like")
-full_like = _function("full_like")
-ones_like = _function("ones_like")
-result_type = _function("result_type")
-zeros_like = _function("zeros_like")
-ndim = _function("ndim")
-shape = _function("shape")
-size = _function("size")
-
-matmul = _function("matmul")
-
-append = _function("append")
-array_split = _function("array_split")
-atleast_1d = _function("atleast_1d")
-atleast_2d = _function("atleast_2d")
-atleast_3d = _function("atleast_3d")
-block = _function("block")
-column_stack = _function("column_stack")
-concat = _function("concat")
-concatenate = _function("concatenate")
-dsplit = _function("dsplit")
-dstack = _function("dstack")
-hsplit = _function("hsplit")
-hstack = _function("hstack")
-ravel = _function("ravel")
-repeat = _function("repeat")
-reshape = _function("reshape")
-roll = _function("roll")
-split = _function("split")
-stack = _function("stack")
-take = _function("take")
-take_along_axis = _function("take_along_axis")
-tile = _function("tile")
-tril = _function("tril")
-triu = _function("triu")
-unstack = _function("unstack")
-vsplit = _function("vsplit")
-vstack = _function("vstack")
-pad = _function("pad", pad_or_crop)
-
-
-def _creation(name: str) -> Callable[..., Any]:
-    """Return a function that makes arrays: traced ones wherever a trace runs."""
-    handler = HANDLERS[name]
-    plain: Any = getattr(np, name)
-
-    def function(*args: Any, **options: Any) -> Any:
-        tracer = current_tracer()
-        if tracer is None:
-            return plain(*args, **options)
-        return handler(tracer, *args, **options)
-
-    return _named(function, name)
-
-
-arange = _creation("arange")
-empty = _creation("empty")
-eye = _creation("eye")
-full = _creation("full")
-identity = _creation("identity")
-linspace = _creation("linspace")
-ones = _creation("ones")
-tri = _creation("tri")
-zeros = _creation("zeros")
+arange = creation("arange")
+empty = creation("empty")
+eye = creation("eye")
+full = creation("full")
+identity = creation("identity")
+linspace = creation("linspace")
+ones = creation("ones")
+tri = creation("tri")
+zeros = creation("zeros")
 
 
 def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) -> Any:
@@ -319,6 +299,7 @@ __all__ = [
     "acosh",
     "add",
     "all",
+    "allclose",
     "amax",
     "amin",
     "angle",
@@ -334,6 +315,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "array_equal",
     "array_split",
     "asarray",
     "asin",
@@ -345,6 +327,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "average",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -368,21 +351,31 @@ __all__ = [
     "conjugate",
     "copy",
     "copysign",
+    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
+    "cross",
     "cumprod",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "deg2rad",
     "degrees",
+    "diag",
+    "diagflat",
+    "diagonal",
+    "diff",
     "divide",
     "divmod",
+    "dot",
     "dsplit",
     "dstack",
     "dtype",
     "e",
+    "ediff1d",
+    "einsum",
     "empty",
     "empty_like",
     "equal",
@@ -411,6 +404,7 @@ __all__ = [
     "full",
     "full_like",
     "gelu",
+    "gradient",
     "greater",
     "greater_equal",
     "heaviside",
@@ -421,6 +415,7 @@ __all__ = [
     "iinfo",
     "imag",
     "inf",
+    "inner",
     "int8",
     "int16",
     "int32",
@@ -432,10 +427,12 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "kron",
     "layer_norm",
     "left_shift",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",
@@ -451,18 +448,28 @@ __all__ = [
     "logsumexp",
     "matmul",
     "matrix_transpose",
+    "matvec",
     "max",
     "maximum",
     "mean",
+    "meshgrid",
     "min",
     "minimum",
     "mod",
+    "modf",
     "moveaxis",
     "multiply",
     "nan",
     "nan_to_num",
     "nancumprod",
     "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "ndim",
     "negative",
     "newaxis",
@@ -470,9 +477,12 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
+    "outer",
     "pad",
     "permute_dims",
     "pi",
+    "piecewise",
+    "polyval",
     "positive",
     "pow",
     "power",
@@ -492,8 +502,10 @@ __all__ = [
     "rint",
     "rms_norm",
     "roll",
+    "rot90",
     "round",
     "rsqrt",
+    "select",
     "shape",
     "sigmoid",
     "sign",
@@ -518,8 +530,11 @@ __all__ = [
     "take_along_axis",
     "tan",
     "tanh",
+    "tensordot",
     "tile",
+    "trace",
     "transpose",
+    "trapezoid",
     "tri",
     "tril",
     "triu",
@@ -530,8 +545,12 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "vander",
     "var",
     "var_mean",
+    "vdot",
+    "vecdot",
+    "vecmat",
     "vsplit",
     "vstack",
     "where",

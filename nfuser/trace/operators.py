@@ -45,6 +45,14 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 
 @unwatched
+def _power(self: Any, other: Any) -> Any:
+    # Of this power alone NumPy takes the square, which makes an int8 of a bool.
+    if type(other) is int and other == 2 and self.dtype == bool:
+        return self._tracer.operate(ops.square, self)
+    return self._tracer.operate(ops.power, self, other)
+
+
+@unwatched
 def _matmul(self: Any, other: Any) -> Any:
     return self._tracer.call(ops.matmul, self, other)
 
@@ -66,7 +74,7 @@ class Operators(Standin):
     __floordiv__ = _straight(ops.floor_divide)
     __rfloordiv__ = _reflected(ops.floor_divide)
     __mod__, __rmod__ = _straight(ops.remainder), _reflected(ops.remainder)
-    __pow__, __rpow__ = _straight(ops.power), _reflected(ops.power)
+    __pow__, __rpow__ = _power, _reflected(ops.power)
     __divmod__, __rdivmod__ = _straight(ops.divmod), _reflected(ops.divmod)  # pyright: ignore[reportArgumentType]
     __and__, __rand__ = _straight(ops.bitwise_and), _reflected(ops.bitwise_and)
     __or__, __ror__ = _straight(ops.bitwise_or), _reflected(ops.bitwise_or)

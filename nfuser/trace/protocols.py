@@ -73,7 +73,8 @@ class NumpyProtocols(Standin):
         tracer = self._tracer
         module = func.__module__.removeprefix("nfuser.").split("._")[0]
         name = func.__name__
-        handler = tracer.handlers.get(name) if module == "numpy" else None
+        inner = f"{module}.{name}".removeprefix("numpy.")
+        handler = tracer.handlers.get(inner)
         if handler is None:
             raise refusals.function(name, module)
         return handler(tracer, *args, **kwargs)
