@@ -7,7 +7,7 @@ import os
 from array import array
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Mapping
@@ -35,6 +35,8 @@ STAGES = (
     "launch",
     "explain",
 )
+D = TypeVar("D")
+LEVELS = (0, 1, 2)
 DUMPS = frozenset({*STAGES, *(f"rewrite.{name}" for name in REWRITES)})
 
 
@@ -54,6 +56,8 @@ class Config:
         Run only the first n passes of each stage.
     ``cache_dir``
         Folder of compiled kernels; None: ``nfuser`` in the user's cache folder.
+    ``repro_dir``
+        Folder for what makes a failed call happen again; None: none is written.
     ``num_threads``
         Threads of the CPU backend; None: as many as the process may use.
     ``cache_size``
@@ -98,10 +102,10 @@ def from_environment(environ: Mapping[str, str]) -> Config:
         dump_folder=folder or None,
         disable_all="1" in disable,
         disable=disable - {"0", "1"},
-        verify=_integer(environ, "NFUSER_VERIFY", 1) or 0,
+        verify=_level(environ, "NFUSER_VERIFY", 1),
         pass_limit=_integer(environ, "NFUSER_PASS_LIMIT", None),
         cache_dir=environ.get("NFUSER_CACHE_DIR") or None,
-        num_threads=_integer(environ, "NFUSER_NUM_THREADS", None),
+        num_threads=_positive(environ, "NFUSER_NUM_THREADS", None),
         repro_dir=environ.get("NFUSER_REPRO") or None,
         cache_size=_positive(environ, "NFUSER_CACHE_SIZE", 1024),
     )
@@ -132,12 +136,20 @@ def _integer(environ: Mapping[str, str], name: str, default: int | None) -> int 
     return int(text)
 
 
-def _positive(environ: Mapping[str, str], name: str, default: int) -> int:
-    found = _integer(environ, name, default)
-    if not found:
-        message = f"{name} must be at least 1, not {found}"
+def _positive(environ: Mapping[str, str], name: str, default: D) -> int | D:
+    found = _integer(environ, name, None)
+    if found == 0:
+        message = f"{name} must be at least 1, not 0"
         raise ValueError(message)
-    return found
+    return default if found is None else found
+
+
+def _level(environ: Mapping[str, str], name: str, default: int) -> int:
+    found = _integer(environ, name, None)
+    if found is not None and found not in LEVELS:
+        message = f"{name} must be one of {', '.join(map(str, LEVELS))}, not {found}"
+        raise ValueError(message)
+    return default if found is None else found
 
 
 _current = from_environment(os.environ)

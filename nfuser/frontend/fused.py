@@ -73,6 +73,7 @@ class Fused(Generic[P, R]):
         self.__nfuser_wrapped__ = function
         self._function = function
         self._backend = backend
+        self._resize: ResizePolicy = resize
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
@@ -80,6 +81,12 @@ class Fused(Generic[P, R]):
         self._plans = PlanTable()
         self._state: State | None = None
         self._native: object = None  # where native code looks: the words of the state
+
+    def _anew(self, backend: str | None, resize: ResizePolicy | None) -> Fused[P, R]:
+        """Return the same function fused again; what is None stays as it is."""
+        backend = self._backend if backend is None else backend
+        kept = self._resize if resize is None else resize
+        return Fused(self._function, backend, kept)
 
     # -- calls ---------------------------------------------------------------
 
@@ -441,7 +448,7 @@ def _lookup(module: str, qualname: str) -> Any:
 def fuse(function: Callable[P, R], /) -> Fused[P, R]: ...
 @overload
 def fuse(
-    *, backend: str | None = None, resize: ResizePolicy = DEFAULT_RESIZE
+    *, backend: str | None = None, resize: ResizePolicy | None = None
 ) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
 @overload
 def fuse(
@@ -449,21 +456,22 @@ def fuse(
     /,
     *,
     backend: str | None = None,
-    resize: ResizePolicy = DEFAULT_RESIZE,
+    resize: ResizePolicy | None = None,
 ) -> Fused[P, R]: ...
 def fuse(
     function: Callable[..., Any] | None = None,
     /,
     *,
     backend: str | None = None,
-    resize: ResizePolicy = DEFAULT_RESIZE,
+    resize: ResizePolicy | None = None,
 ) -> Any:
     """Return ``function`` compiled: traced once, few kernels a call.
 
     As a decorator, with or without arguments. ``backend="interpret"`` runs the CUDA
     kernels of NumPy arrays in the interpreter that checks them. ``resize="static"``
     compiles the extents of slices, pads and concatenations in, once for each new one;
-    ``"dynamic"`` passes them to the kernel.
+    ``"dynamic"``, the default, passes them to the kernel. What is not said of a fused
+    function stays as it is.
 
     >>> import numpy as np
     >>> @fuse
@@ -480,9 +488,8 @@ def fuse(
         kind = cast("type[Any]", type(function))
         return kind(fuse(method.__func__, backend=backend, resize=resize))
     if isinstance(function, Fused):
-        plain: Callable[..., Any] = function.__wrapped__
-        return fuse(plain, backend=backend, resize=resize)
+        return function._anew(backend, resize)  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
-    return Fused(function, backend, resize)
+    return Fused(function, backend, DEFAULT_RESIZE if resize is None else resize)

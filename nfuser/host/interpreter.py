@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ import numpy as np
 from nfuser.device.allocate import empty
 from nfuser.device.descriptor import describe
 from nfuser.device.libraries import c_strides
-from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, HostError, NfuserError
 from nfuser.host.arrays import arrays_of
 from nfuser.host.bind import bind_inputs, bind_outputs, check_updated, common_home
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from nfuser.host.statements import Statement
     from nfuser.host.steps import Call, Step
     from nfuser.host.timeline import Timeline
-_MOST_KEPT = 4  # arrays of one shape and dtype that wait for the next call
 
 
 class Interpreter:
@@ -47,8 +44,7 @@ class Interpreter:
 
     ``call`` runs what the program launches on arrays and integers; it is given those
     outputs that have memory, and may write there; what it makes shares no memory with
-    its operands. NumPy arrays that are freed serve later allocations, of this call or
-    the next.
+    its operands.
     """
 
     def __init__(self, program: HostProgram, call: Call, streams: int) -> None:
@@ -59,11 +55,8 @@ class Interpreter:
         self.program = program
         self.streams = streams
         self._memory = memory = Memory(program)
-        self._kept: dict[tuple[Any, ...], list[Any]] = {}
         self._overlap = Overlap(program, memory)
-        made = Steps(
-            self._overlap, memory, call, self._run, self._allocate, self._release
-        )
+        made = Steps(self._overlap, memory, call, self._run, _allocate)
         self._steps = made.block(program.body)
         self._outputs = [memory.owner.get(t, t) for t in program.outputs]
 
@@ -161,54 +154,7 @@ class Interpreter:
         message = f"{self.program.name}: `{text}` failed: {kind}{error}{line_of(stmt)}"
         return HostError(message)
 
-    # -- memory --------------------------------------------------------------
 
-    def _allocate(
-        self, frame: Frame, shape: tuple[int, ...], tensor: TensorView
-    ) -> Any:
-        home = frame.library
-        kept = self._kept.get((home.library, home.device, shape, tensor.dtype))
-        if kept:
-            try:
-                return kept.pop()
-            except IndexError:  # another thread was faster
-                pass
-        strides = c_strides(shape)
-        return empty(home.library, home.device, shape, strides, tensor.dtype)
-
-    def _release(self, frame: Frame, array: Any) -> None:
-        """Keep memory for the next allocation; the libraries do so on a device."""
-        home = frame.library
-        if home.device.is_cuda or not _is_plain(array):
-            return
-        if sys.getrefcount(array) > _OWN_REFERENCES:
-            return  # a function that was launched kept it, or gave a view of it
-        key = home.library, home.device, tuple(array.shape), as_dtype(array.dtype)
-        kept = self._kept.setdefault(key, [])
-        if len(kept) < _MOST_KEPT:
-            kept.append(array)
-
-    def clear(self) -> None:
-        """Let go of the memory that waits for the next call."""
-        self._kept.clear()
-
-
-def _is_plain(array: Any) -> bool:
-    return (
-        isinstance(array, np.ndarray)
-        and array.flags.c_contiguous
-        and array.flags.owndata
-    )
-
-
-def _own_references() -> int:
-    """Return the references of an array that only its caller gives to a function."""
-    array = np.empty(0)
-    return _references(array)
-
-
-def _references(array: Any) -> int:
-    return sys.getrefcount(array)
-
-
-_OWN_REFERENCES = _own_references()  # versions of Python count differently
+def _allocate(frame: Frame, shape: tuple[int, ...], tensor: TensorView) -> Any:
+    home = frame.library
+    return empty(home.library, home.device, shape, c_strides(shape), tensor.dtype)

@@ -39,8 +39,8 @@ Run: TypeAlias = "Callable[[Sequence[tuple[Statement, Step]], Frame], None]"
 class Steps:
     """Makes the steps of one program.
 
-    ``call`` runs what is launched, ``run`` the steps of a block, ``allocate`` and
-    ``release`` give memory and take it back.
+    ``call`` runs what is launched, ``run`` the steps of a block, ``allocate`` gives
+    memory, which goes back when nobody has it any more.
     """
 
     def __init__(
@@ -50,7 +50,6 @@ class Steps:
         call: Call,
         run: Run,
         allocate: Callable[[Frame, tuple[int, ...], TensorView], Any],
-        release: Callable[[Frame, Any], None],
     ) -> None:
         self._overlap = overlap
         self._owner = memory.owner
@@ -58,7 +57,6 @@ class Steps:
         self._call = call
         self._run = run
         self._allocate = allocate
-        self._release = release
 
     def block(self, body: Sequence[Statement]) -> list[tuple[Statement, Step]]:
         """Return the steps of ``body``."""
@@ -125,12 +123,9 @@ class Steps:
         return step
 
     def _free(self, key: TensorView, frame: Frame) -> None:
-        is_own = key in frame.made
         for view in self._views.get(key, ()):
             frame.drop(view)
-        array = frame.drop(key)
-        if is_own and array is not None:
-            self._release(frame, array)
+        frame.drop(key)
 
     # -- what computes -------------------------------------------------------
 

@@ -150,7 +150,7 @@ class InputReader:
 
     def sorted(self, inputs: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
         """Return the inputs that are arrays, not looked at, and the numbers."""
-        if len(inputs) < self._count:
+        if len(inputs) != self._count:
             message = f"run: expected {self._count} inputs, found {len(inputs)}"
             raise ArgumentError(message)
         arrays: dict[int, Any] = {}

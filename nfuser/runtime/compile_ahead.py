@@ -64,8 +64,9 @@ def compile_ahead(missing: list[tuple[Source, str]], step: Callable[[], None]) -
     for pair in missing:
         queue.put(pair)
     with ThreadPoolExecutor(processes) as pool:
-        for _ in range(processes):
-            pool.submit(_drive, queue, step)
+        drives = [pool.submit(_drive, queue, step) for _ in range(processes)]
+    for drive in drives:
+        drive.result()
 
 
 def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> None:

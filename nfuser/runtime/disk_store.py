@@ -57,10 +57,12 @@ class DiskStore:
             return None
         try:
             entry = self.read(key)
-        except FileNotFoundError:
-            return None
-        except (OSError, DamagedEntryError) as error:
+        except DamagedEntryError as error:
             self.remove(key, str(error))
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                self.remove(key, "it is a link")
             return None
         with contextlib.suppress(OSError):  # a read-only folder forgets nothing
             os.utime(self._path(key))
@@ -78,7 +80,8 @@ class DiskStore:
         path = self._path(key)
         aside = path.with_name(f"{path.name}.{os.urandom(8).hex()}{_ASIDE}")
         try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            for folder in (self.folder, path.parent):  # it may have been removed
+                folder.mkdir(mode=0o700, exist_ok=True)
             self._write(aside, data)
             aside.replace(path)
         except OSError as error:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy
     from nfuser.host.communicator import Communicator
     from nfuser.host.timeline import Timeline
+
+_log = logging.getLogger("nfuser")
 
 
 class HostIrEvaluator:
@@ -78,29 +81,27 @@ class HostIrEvaluator:
         """
         plain = not outputs and communicator is None and timeline is None
         if plain and self._linked is not None and not isinstance(inputs, Mapping):
-            found = self._run_linked(self._linked, inputs)
-            if found is not None:
-                return found
+            return self._run_linked(self._linked, inputs)
         return self._interpreter(inputs, outputs, communicator, timeline)
 
-    def _run_linked(
-        self, linked: LinkedCalls, inputs: Sequence[Any]
-    ) -> list[Any] | None:
-        """Run in one go what was seen before; None where that cannot be, or fails.
+    def _run_linked(self, linked: LinkedCalls, inputs: Sequence[Any]) -> list[Any]:
+        """Run in one go what was seen before; let the interpreter run what is left.
 
-        A linked program writes into no input: the interpreter runs it again, and says
-        which statement failed.
+        A linked program writes into no input. So where it fails the interpreter runs
+        it again, and says which statement does; if none does, linking is at fault.
         """
         try:
-            return linked.run(inputs)
-        except Exception:  # noqa: BLE001 (the interpreter meets it again)
-            return None
+            found = linked.run(inputs)
+        except Exception as error:  # noqa: BLE001 (the interpreter meets it again)
+            found = self._interpreter(inputs)
+            message = "%s failed linked, and not statement by statement"
+            _log.error(message, self.program.name, exc_info=error)
+        return self._interpreter(inputs) if found is None else found
 
     def clear(self) -> None:
-        """Forget what was compiled, and let go of memory kept between calls."""
+        """Forget what was compiled."""
         self._caches.clear()
         self._inner.clear()
-        self._interpreter.clear()
         if self._linked is not None:
             self._linked.clear()
 

@@ -13,6 +13,7 @@ changed, the function is traced again. Nothing stale is ever used.
 from __future__ import annotations
 
 import hashlib
+import sys
 import weakref
 from array import array
 from itertools import islice
@@ -192,6 +193,10 @@ class Snapshot:
             for origin, test in self._finder.containers.items()
         ]
         constants += self._defaults
+        constants += [
+            Constant(origin, _is_true, origin.is_absent)
+            for origin in self._finder.absences
+        ]
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
@@ -287,6 +292,10 @@ def _memory(item: Any) -> Any:
     return id(item)
 
 
+def _is_true(found: Any) -> bool:
+    return found is True
+
+
 def _same(expected: Any) -> Callable[[Any], bool]:
     """Return the test that a value is unchanged; arrays also in their elements."""
     if is_array(expected):
@@ -329,5 +338,13 @@ def _digest(item: Any) -> tuple[Any, ...]:
         content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
         return content.digest(), item.shape, item.dtype
     if hasattr(item, "_version"):
+        if item.device.type == "cpu":
+            return _digest(_bytes_of(item)), tuple(item.shape), str(item.dtype)
         return item._version, id(item), str(item.dtype)
     return object(), id(item), None
+
+
+def _bytes_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return the elements of a tensor, which NumPy may have written, too."""
+    torch = sys.modules["torch"]
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()

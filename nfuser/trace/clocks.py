@@ -36,7 +36,7 @@ def refuse(name: str, found: Any) -> None:
     drawn |= module in _MODULES and not isinstance(found, type)
     drawn |= module in ("torch", "builtins", "") and short in _TORCH
     drawn |= _is_clock(owner, short) or name.startswith("numpy.random")
-    drawn |= name.startswith("random.")
+    drawn |= name.startswith("random.") or found is random.SystemRandom
     if drawn and not is_generator(found):
         raise _error(name)
 
@@ -62,7 +62,14 @@ def state(generators: Iterable[Any]) -> dict[object, Any]:
     # NumPy imports it on first use, and so do we: a look must not pay for it.
     if (module := sys.modules.get("numpy.random")) is not None:
         found["numpy"] = _legacy(module)
+    if (torch := sys.modules.get("torch")) is not None:
+        found["torch"] = bytes(torch.get_rng_state().numpy())
+        if torch.cuda.is_initialized():
+            states = torch.cuda.get_rng_state_all()
+            found["torch.cuda"] = [bytes(state.numpy()) for state in states]
     for item in generators:
+        if isinstance(item, random.SystemRandom):
+            raise _error("random.SystemRandom")
         if isinstance(item, random.Random):
             found[id(item)] = item.getstate()
         elif hasattr(item, "bit_generator"):

@@ -99,6 +99,12 @@ class Observer:
 
     def _enter_builtin(self, frame: FrameType, function: Any) -> None:
         if _is_users(frame):
+            if function is open:
+                message = (
+                    "open() reads or writes a file once, while tracing, and a later "
+                    "change would go unseen; do it outside the fused function"
+                )
+                raise TraceError(message)
             self._elements.use(getattr(function, "__self__", None))
             clocks.refuse(getattr(function, "__name__", ""), function)
 

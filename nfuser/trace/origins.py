@@ -33,6 +33,7 @@ from nfuser.ir.base import value
 from nfuser.trace.bytecode import NamedPath, Step
 from nfuser.trace.parts import (
     PLAIN,
+    has_names,
     is_array,
     is_spent_by_reading,
     is_users_file,
@@ -95,6 +96,14 @@ class Origin:
             found = step.apply(found)
         return found
 
+    def is_absent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Tell whether there is nothing to read now."""
+        try:
+            self.read(args, kwargs)
+        except Exception:  # noqa: BLE001 (a property may raise anything)
+            return True
+        return False
+
     def then(self, step: Step) -> Origin:
         """Return the origin of a part."""
         return Origin(self.root, self.name, (*self.steps, step))
@@ -113,12 +122,20 @@ class Origin:
         return self.name + "".join(str(step) for step in self.steps)
 
 
+class _AbsentError(Exception):
+    """A name that stands for nothing yet."""
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(str(origin))
+        self.origin = origin
+
+
 @dataclass(slots=True)
 class Finder:
     """Collects the values that a function, and what it calls, can read.
 
     ``reads`` counts how often the bytecode names each origin; ``containers`` are those
-    whose keys matter.
+    whose keys matter; ``absences`` are what is named and cannot be read.
     """
 
     reads: dict[Origin, int] = field(default_factory=dict[Origin, int])
@@ -126,6 +143,7 @@ class Finder:
     containers: dict[Origin, Callable[[], Callable[[Any], bool]]] = field(
         default_factory=dict[Origin, "Callable[[], Callable[[Any], bool]]"]
     )
+    absences: set[Origin] = field(default_factory=set[Origin])
     _visited: set[tuple[Any, ...]] = field(default_factory=set["tuple[Any, ...]"])
     _known: dict[int, tuple[Origin, Any]] = field(
         default_factory=dict[int, "tuple[Origin, Any]"]
@@ -182,7 +200,11 @@ class Finder:
         self._functions.setdefault(code, []).append(function)
         self._inner.update(_codes_inside(code))
         for path in bytecode.paths(code):
-            begin = _begin(function, path, arguments)
+            try:
+                begin = _begin(function, path, arguments)
+            except _AbsentError as absent:
+                self.absences.add(absent.origin)
+                continue
             if begin is not None:
                 self._follow(*begin, path.steps)
 
@@ -193,11 +215,14 @@ class Finder:
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 break
+            is_library = isinstance(found, ModuleType) and not is_users_module(found)
             try:
                 part = step.apply(found)
-            except Exception:  # noqa: BLE001 (a path that fails here fails for the user)
+            except Exception:  # noqa: BLE001 (the user may catch whatever it raises)
+                if not is_library:
+                    self.absences.add(origin.then(step))
                 return
-            if isinstance(found, ModuleType) and not is_users_module(found):
+            if is_library:
                 if not isinstance(part, ModuleType):
                     clocks.refuse(f"{found.__name__}{step}", part)
                 # A library stays as it is, but for lists and tables that it shows.
@@ -318,6 +343,8 @@ class Finder:
         parts = None if is_leaf else parts_of(found)
         if parts is None:
             self.values[origin] = found
+            if not is_leaf and has_names(found):
+                self.containers[origin] = same_names(found)
             return
         if len(above) >= _DEEPEST or len(self.values) + len(parts) > _MOST:
             raise _too_large(origin)
@@ -381,18 +408,19 @@ def _begin(
                     "change would go unseen; name the variable itself"
                 )
                 raise TraceError(message)
-            found = getattr(builtins, path.name, None)
-            if found is not None:
-                clocks.refuse(path.name, found)
+            if not hasattr(builtins, path.name):
+                raise _AbsentError(Origin(Root(names, path.name), path.name))
+            clocks.refuse(path.name, getattr(builtins, path.name))
             return None
         return Origin(Root(names, path.name), path.name), names[path.name]
     free = function.__code__.co_freevars
     if path.kind == "cell" and path.name in free:
         cell = function.__closure__[free.index(path.name)]
+        origin = Origin(Root(cell, path.name), path.name)
         try:
-            return Origin(Root(cell, path.name), path.name), cell.cell_contents
-        except ValueError:
-            return None
+            return origin, cell.cell_contents
+        except ValueError as error:
+            raise _AbsentError(origin) from error
     return None
 
 

@@ -92,6 +92,14 @@ def _may_gain_names(found: Any) -> bool:
     return is_object and _is_users_class(type(found))
 
 
+def has_names(found: Any) -> bool:
+    """Tell whether ``found`` is a library's object that may be given attributes."""
+    if isinstance(found, (*_WHOLE, type)):
+        return False
+    is_inert = type(found).__module__.partition(".")[0] in _INERT
+    return not is_inert and isinstance(getattr(found, "__dict__", None), dict)
+
+
 def _own(found: Any) -> dict[str, Any]:
     own = getattr(found, "__dict__", None)
     return own if isinstance(own, dict) else {}

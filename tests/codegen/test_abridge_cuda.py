@@ -6,14 +6,19 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from typing import Any
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from nfuser.codegen import abridge_cuda
 from nfuser.codegen.abridge_cuda import abridge
 from nfuser.codegen.compile_cuda import compile_cuda
 from nfuser.errors import CompileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
 
@@ -67,6 +72,52 @@ def test_equal_constants_share_a_name_but_zeros_of_two_signs_do_not() -> None:
 )
 def test_index_arithmetic_becomes_one_call(line: str, expected: str) -> None:
     assert abridged(line)[0] == expected
+
+
+def _tree(random: Random, depth: int) -> str:
+    if depth == 0 or random.random() < 0.2:
+        return random.choice(["a", "b", "c", str(random.randrange(1, 99))])
+    left, right = (_tree(random, depth - 1) for _ in range(2))
+    text = f"({left} {random.choice('+-*')} {right})"
+    return f"int32({text})" if random.random() < 0.2 else text
+
+
+def _in_python(text: str, dtype: str) -> Callable[..., Any]:
+    """Return what stands for a primitive: its text, evaluated."""
+    code = compile(text, dtype, "eval")
+    return lambda *given: eval(code, {f"x{k}": x for k, x in enumerate(given)})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_index_arithmetic_means_what_it_did(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abridge_cuda, "index_primitive", _in_python)
+    random = Random(seed)
+    text = f"def kernel(a, b, c): return int32({_tree(random, 4)})"
+    inputs = [{k: random.randrange(-99, 99) for k in "abc"} for _ in range(5)]
+    found: list[list[int]] = []
+    for is_abridged in (False, True):
+        (function,), namespace = ast.parse(text).body, {"int32": int, "uint32": int}
+        assert isinstance(function, ast.FunctionDef)
+        if is_abridged:
+            abridge(function, namespace)
+        (answer,) = function.body
+        assert isinstance(answer, ast.Return)
+        assert answer.value is not None
+        code = compile(ast.Expression(answer.value), "kernel", "eval")
+        found.append([eval(code, {**namespace, **given}) for given in inputs])
+    assert found[0] == found[1]
+
+
+def test_places_are_unsigned_and_indices_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds: dict[str, str] = {}
+    monkeypatch.setattr(abridge_cuda, "index_primitive", kinds.__setitem__)
+    abridged("r[a * 4 + b] = int32(b * c)")
+    abridged("x = r[a]")
+    assert kinds == {"((x0 * 4) + x1)": "uint32", "(x0 * x1)": "int32", "x0": "uint32"}
 
 
 def test_an_array_of_known_length_becomes_a_pointer() -> None:
@@ -145,9 +196,14 @@ def test_index_arithmetic_is_32_bits_wide() -> None:
     assert "mul.lo.s64" not in ptx
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint32"])
-def test_leaves_of_every_integer_type_are_widened_or_cut(kind: str) -> None:
-    _ptx("store(a, int32(b + c * 2), int32(c - b))", f"CPointer(int32), {kind}, int32")
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [("int8", "s8"), ("uint8", "u8"), ("int64", "u32"), ("uint32", "u32")],
+)
+def test_leaves_of_every_integer_type_are_widened_or_cut(kind: str, read: str) -> None:
+    body = "store(a, int32(b + c * 2), int32(c - b))"
+    ptx = _ptx(body, f"CPointer(int32), {kind}, int32")
+    assert re.search(rf"ld\.param\.{read}\s+%r\d+, \[kernel_param_1\]", ptx), ptx
 
 
 def test_a_float_is_no_index() -> None:

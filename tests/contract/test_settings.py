@@ -37,6 +37,21 @@ def test_a_name_that_means_nothing_is_refused(
     assert all(word in str(caught.value) for word in known)
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "expected"),
+    [
+        ("NFUSER_VERIFY", "9", "one of 0, 1, 2"),
+        ("NFUSER_NUM_THREADS", "0", "at least 1"),
+        ("NFUSER_CACHE_SIZE", "0", "at least 1"),
+    ],
+)
+def test_a_number_that_means_nothing_is_refused(
+    name: str, number: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be {expected}, not {number}"):
+        config.from_environment({name: number})
+
+
 def test_known_names_are_taken_with_room_around_them() -> None:
     found = config.from_environment({"NFUSER_DUMP": "fusion, rewrite.split_complex:d"})
     assert found.dump == {"fusion", "rewrite.split_complex"}

@@ -265,6 +265,16 @@ def test_fusing_twice_is_fusing_once() -> None:
         nfuser.fuse(3)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
+def test_what_is_fused_again_stays_as_it_was_but_for_what_is_said() -> None:
+    first = nfuser.fuse(lambda x: x[1:], backend="interpret", resize="static")
+    kept, other = nfuser.fuse(first), nfuser.fuse(first, resize="dynamic")
+    for fused in (first, kept):
+        assert len({fused.kernels(np.ones(n))[0].source for n in (4, 5)}) == 2
+    assert "cuda.jit" in kept.kernels(np.ones(4))[0].source
+    assert "cuda.jit" in other.kernels(np.ones(4))[0].source
+    assert len({other.kernels(np.ones(n))[0].source for n in (40, 50)}) == 1
+
+
 def test_an_error_in_the_function_is_the_callers() -> None:
     @nfuser.fuse
     def broken(x: Any) -> Any:

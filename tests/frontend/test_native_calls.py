@@ -11,7 +11,9 @@ Each test first has a call served natively, changes one thing, and compares with
 from __future__ import annotations
 
 import gc
+import platform
 import sys
+import sysconfig
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.native.shared import is_as_expected
+from nfuser.device.native.shared import is_as_expected, shared
 from nfuser.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
@@ -90,6 +92,15 @@ def test_an_argument_of_another_kind_is_told_apart(change: str) -> None:
         for _ in range(4):
             _same(fused(x, y), _plain(x, y))
     assert served(fused, X, X) == 1
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="elsewhere calls may go by way of Python",
+)
+def test_calls_are_native_here() -> None:
+    assert sysconfig.get_config_var("Py_GIL_DISABLED") or is_as_expected()
+    assert sysconfig.get_config_var("Py_GIL_DISABLED") or shared() is not None
 
 
 def test_extents_of_the_same_number_are_told_apart() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -150,22 +151,34 @@ def test_what_a_function_gives_is_checked() -> None:
         nfuser.HostIrEvaluator(hc.program()).run([X])
 
 
-def test_memory_is_used_again_by_the_next_call() -> None:
+def _with_work() -> nfuser.HostIrEvaluator:
     hc = nfuser.HostIrContainer()
     x = hc.define_tensor([-1])
     work = hc.allocate(x.shape, np.float32)
     hc.binary("add", x, 1.0, out=work)
     hc.add_output(hc.binary("multiply", work, 2.0))
     hc.free(work)
-    evaluator = nfuser.HostIrEvaluator(hc.program())
-    array = np.zeros(1000, np.float32)
+    return nfuser.HostIrEvaluator(hc.program())
+
+
+def test_memory_that_is_freed_counts_no_more() -> None:
+    evaluator, array = _with_work(), np.zeros(1000, np.float32)
     for number in range(3):
         timeline = Timeline()
         (got,) = evaluator.run([array + number], timeline=timeline)
         assert (got == 2 * (number + 1)).all()
         assert timeline.peak_bytes == 2 * array.nbytes
-        kept = evaluator._interpreter._kept  # pyright: ignore[reportPrivateUsage]
-        assert [len(arrays) for arrays in kept.values()] == [1]
+
+
+def test_calls_of_many_sizes_leave_no_memory_behind() -> None:
+    evaluator = _with_work()
+    evaluator.run([np.zeros(20_000, np.float32)], timeline=Timeline())
+    tracemalloc.start()
+    for number in range(40):
+        evaluator.run([np.zeros(20_001 + number, np.float32)], timeline=Timeline())
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 20 * 80_000
 
 
 def test_memory_that_a_function_keeps_is_not_used_again() -> None:

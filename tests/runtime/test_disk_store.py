@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import time
 from typing import TYPE_CHECKING
@@ -93,6 +94,25 @@ def test_a_damaged_file_is_a_miss_and_goes(store: DiskStore, damage: str) -> Non
 def test_a_file_that_others_can_write_is_a_miss(store: DiskStore, mode: int) -> None:
     _file(store).chmod(mode)
     assert store.get(KEY) is None
+
+
+def test_an_entry_that_cannot_be_read_now_stays(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(self: DiskStore, key: str) -> Entry:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DiskStore, "read", read)
+        assert store.get(KEY) is None
+    assert store.get(KEY) == ENTRY
+
+
+def test_a_folder_that_is_removed_is_made_again(store: DiskStore) -> None:
+    shutil.rmtree(store.folder)
+    store.put(OTHER, ENTRY)
+    assert store.get(OTHER) == ENTRY
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
 
 
 def test_a_link_is_a_miss(store: DiskStore, tmp_path: Path) -> None:

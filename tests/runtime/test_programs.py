@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nfuser.device.descriptor import CPU, Library, describe
-from nfuser.errors import ShapeError
+from nfuser.errors import ArgumentError, ShapeError
 from nfuser.host.program import Allocate, Free, Launch, Part, text
 from nfuser.runtime.counters import Counters
 from nfuser.runtime.executable import KernelCache
@@ -105,6 +105,14 @@ def test_levels_are_reused_from_the_outermost_that_fits() -> None:
     single = planner(np.ones((1, 4), np.float32))
     assert single.concretization is not first.concretization
     assert planner.counts[0] == 2
+
+
+@pytest.mark.parametrize("more", [[5], [5, 6, True], [X]])
+def test_inputs_too_many_are_refused(more: list[Any]) -> None:
+    cache = FusionExecutorCache(traced(lambda x: x * 2, X))
+    message = f"expected 1 inputs, found {1 + len(more)}"
+    with pytest.raises(ArgumentError, match=message):
+        cache.run([X, *more])
 
 
 def test_an_equal_kernel_is_reused_by_another_function() -> None:

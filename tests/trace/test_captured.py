@@ -11,6 +11,7 @@ import collections
 import functools
 import gc
 import itertools
+import random
 import sys
 import types
 import weakref
@@ -26,6 +27,7 @@ from tests.trace.meaning import rerun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 X = np.ones((4, 8), np.float32)
 WEIGHT = np.arange(8, dtype=np.float32)
@@ -237,6 +239,135 @@ def test_zero_and_nan_are_told_apart() -> None:
     number = float("nan")
     found = trace(lambda x: x / number)
     assert found.captured.read() is not None
+
+
+BARE = types.SimpleNamespace()
+EMPTY: dict[str, float] = {}
+
+
+def _attribute(x: Any) -> Any:
+    try:
+        return x * BARE.scale
+    except AttributeError:
+        return x
+
+
+def _asked(x: Any) -> Any:
+    return x * BARE.scale if hasattr(BARE, "scale") else x
+
+
+def _with_default(x: Any) -> Any:
+    return x * getattr(BARE, "scale", 1.0)
+
+
+def _item(x: Any) -> Any:
+    try:
+        return x * EMPTY["scale"]
+    except KeyError:
+        return x
+
+
+def _name(x: Any) -> Any:
+    try:
+        return x * UNSET  # pyright: ignore[reportUndefinedVariable]
+    except NameError:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("function", "place", "key"),
+    [
+        (_attribute, BARE.__dict__, "scale"),
+        (_asked, BARE.__dict__, "scale"),
+        (_with_default, BARE.__dict__, "scale"),
+        (_item, EMPTY, "scale"),
+        (_name, globals(), "UNSET"),
+    ],
+)
+def test_what_was_missing_and_comes_traces_again(
+    function: Callable[..., Any],
+    place: dict[str, Any],
+    key: str,
+    fresh: pytest.MonkeyPatch,
+) -> None:
+    found = trace(function, X)
+    assert found.captured.read((X,)) == ()
+    fresh.setitem(place, key, 3.0)
+    assert found.captured.read((X,)) is None
+    again = trace(function, X)
+    assert again.captured.read((X,)) == ()
+    np.testing.assert_array_equal(rerun(again, [X]), X * 3)
+
+
+def test_a_cell_that_was_empty_traces_again() -> None:
+    def make() -> tuple[Callable[..., Any], Callable[[], None]]:
+        def function(x: Any) -> Any:
+            try:
+                return x * scale
+            except NameError:
+                return x
+
+        def fill() -> None:
+            nonlocal scale
+            scale = 2.0
+
+        if not X.size:
+            scale = 1.0
+        return function, fill
+
+    function, fill = make()
+    found = trace(function, X)
+    assert found.captured.read((X,)) == ()
+    fill()
+    assert found.captured.read((X,)) is None
+
+
+def test_a_tensor_that_numpy_writes_is_seen() -> None:
+    torch = pytest.importorskip("torch")
+    memory = np.ones(3)
+    tensor = torch.from_numpy(memory)
+
+    def function(x: Any) -> Any:
+        return x * float(tensor[1])
+
+    found = trace(function, X)
+    assert found.captured.read((X,)) == ()
+    memory[1] = 5
+    assert found.captured.read((X,)) is None
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "poisson", "dropout"])
+def test_random_numbers_of_torch_are_refused(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    draw = getattr(torch, name, None) or torch.nn.functional.dropout
+    chances = torch.full((3,), 0.5)
+    drawn = {"dropout": lambda: torch.nn.functional.dropout(chances)}
+
+    def function(x: Any) -> Any:
+        return x * float(drawn.get(name, lambda: draw(chances))()[0])
+
+    with pytest.raises(TraceError, match="random numbers"):
+        trace(function, X)
+
+
+def test_a_generator_of_the_system_is_refused() -> None:
+    def function(x: Any) -> Any:
+        return x * random.SystemRandom().random()
+
+    with pytest.raises(TraceError, match="random numbers"):
+        trace(function, X)
+
+
+def test_a_file_that_the_function_opens_is_refused(tmp_path: Path) -> None:
+    place = str(tmp_path / "scale")
+
+    def function(x: Any) -> Any:
+        with open(place, "w") as file:
+            file.write("2")
+        return x
+
+    with pytest.raises(TraceError, match="outside the fused function"):
+        trace(function, X)
 
 
 def test_libraries_are_taken_to_stay_as_they_are() -> None:
