@@ -64,6 +64,8 @@ _ON_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "numpy":
+        return import_module("nfuser.numpy")
     if name not in _ON_FIRST_USE:
         message = f"module 'nfuser' has no attribute {name!r}"
         raise AttributeError(message)

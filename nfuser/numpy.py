@@ -10,5 +10,17 @@ array([[0.5, 0.5]])
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as _numpy
+
 from nfuser.trace.namespace import *
 from nfuser.trace.namespace import __all__ as __all__
+from nfuser.trace.refusals import function as _refused
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or not hasattr(_numpy, name):
+        message = f"module 'nfuser.numpy' has no attribute {name!r}"
+        raise AttributeError(message)
+    raise AttributeError(str(_refused(name, "nfuser.numpy")))

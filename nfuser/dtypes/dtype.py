@@ -124,7 +124,7 @@ _REMEDY = {
     "T": _TEXT,
     "M": "pass x.view(np.int64), where NaT is the smallest integer",
     "m": "pass x.view(np.int64), where NaT is the smallest integer",
-    "V": "pass the fields one by one, x['name']",
+    "V": "pass the fields of records one by one, x['name'], and others converted",
     "f": "pass x.astype(np.float64)",
     "c": "pass x.astype(np.complex128)",
 }

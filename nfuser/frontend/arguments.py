@@ -90,7 +90,11 @@ class Arguments:
 
 
 def _array_key(library: Library, array: Any) -> Hashable:
-    pointer = pointer_reader(library)(array)
+    try:
+        pointer = pointer_reader(library)(array)
+    except Exception:
+        describe(array, "an argument")  # says what is wrong with it, if it knows
+        raise
     return library, key_reader(library)(array), pointer & 15
 
 
@@ -129,7 +133,10 @@ def _no_constant(
     elif kind in (set, bytearray):
         remedy = "pass tuple(sorted(x))"
     else:
-        remedy = "pass its arrays and numbers, or make it hashable"
+        remedy = (
+            "pass its arrays and numbers, or make it hashable: of a dataclass, "
+            "@dataclass(eq=False), whose attributes are then followed"
+        )
     message = (
         f"argument {next(places)} of {_title(function)}: expected an array, a number "
         f"or a hashable constant (alone, or in tuples, lists and dicts), found "

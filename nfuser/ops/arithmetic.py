@@ -95,7 +95,12 @@ def power(b: Builder, x: Operand, y: Operand) -> TensorView:
     left, right = b.convert(x, dtype), b.convert(y, dtype)
     if dtype.is_complex:
         return parts.power(b, left, right)
-    return b.point("power", left, right)
+    found = b.point("power", left, right)
+    if isinstance(y, TensorView) and left.ndim and not y.ndim and dtype.is_float:
+        # NumPy's own short cut for a number: sqrt, and not pow, as in _fixed_power.
+        is_half = b.point("equal", right, b.constant(0.5, dtype))
+        found = b.point("select", is_half, b.point("sqrt", left), found)
+    return found
 
 
 def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView | None:
@@ -119,6 +124,12 @@ def _check_exponent(b: Builder, y: Operand) -> None:
     if isinstance(y, TensorView):
         if not y.dtype.is_signed:
             return
+        if not y.ndim:
+            message = (
+                "an integer to the power of a NumPy integer: NumPy raises where that "
+                "is negative, which a kernel cannot; write x ** int(n)"
+            )
+            raise UnsupportedError(message)
         message = (
             "an integer to an array of signed integer powers: NumPy raises where one "
             "is negative, which a kernel cannot; write x ** y.astype(np.uint32) where "

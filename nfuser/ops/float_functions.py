@@ -72,7 +72,50 @@ erf, erfc = _unary("erf"), _unary("erfc")
 rint = _unary("rint")
 atan2, hypot = _binary("atan2"), _binary("hypot")
 logaddexp = _binary("logaddexp")
-copysign, nextafter = _binary("copysign"), _binary("nextafter")
+copysign = _binary("copysign")
+
+
+def nextafter(b: Builder, x: Operand, y: Operand) -> TensorView:
+    """Return the number next to ``x`` in the direction of ``y``."""
+    dtype = rules.float_type(b, "nextafter", x, y)
+    left, right = b.convert(x, dtype), b.convert(y, dtype)
+    if dtype.is_half:
+        return _next_half(b, left, right)
+    return b.point("nextafter", left, right)
+
+
+def _next_half(b: Builder, x: TensorView, y: TensorView) -> TensorView:
+    """Return ``nextafter`` of 16-bit floats, which kernels compute in f32.
+
+    A little more than half the distance to the neighbours is added there, whichever
+    binade ``x`` begins: rounding takes it to the neighbour.
+    """
+    unit, least, largest = _HALVES[x.dtype]
+    wide, wanted = b.cast(x, DType.F32), b.cast(y, DType.F32)
+
+    def number(value: float) -> TensorView:
+        return b.constant(value, DType.F32)
+
+    step = b.point("multiply", b.point("absolute", wide), number(unit * (1 + 2**-8)))
+    step = b.point("maximum", step, number(0.75 * least))
+    is_infinite = b.point("isinf", wide)
+    base = b.point("copysign", number(largest), wide)
+    base = b.point("select", is_infinite, base, wide)
+    step = b.point("select", is_infinite, number(0.0), step)
+    grows = b.point("less", wide, wanted)
+    step = b.point("select", grows, step, b.point("negative", step))
+    moved = b.cast(b.point("add", base, step), x.dtype)
+    same = x if x.dtype is DType.F16 else y  # NumPy's of two zeros, and ml_dtypes's
+    moved = b.point("select", b.point("equal", wide, wanted), same, moved)
+    is_nan = b.point("bit_or", b.point("isnan", wide), b.point("isnan", wanted))
+    return b.point("select", is_nan, b.constant(math.nan, x.dtype), moved)
+
+
+# Half the distance between 1 and the next, the smallest number, and the largest.
+_HALVES = {
+    DType.F16: (2**-11, 2.0**-24, 65504.0),
+    DType.BF16: (2**-8, 2.0**-133, (2 - 2**-7) * 2.0**127),
+}
 
 
 def _whole(name: str) -> Unary:

@@ -138,6 +138,11 @@ def stack(
         message = "stack: all input arrays must have the same shape"
         raise ShapeError(message)
     place = views.normal_axis(axis, parts[0].ndim + 1)
+    shapes = [_known(b, t.shape) for t in parts]
+    if None not in shapes and len(set(map(tuple, filter(None, shapes)))) > 1:
+        listed = ", ".join(b.shape_text(t.shape) for t in parts)
+        message = f"stack: all input arrays must have the same shape, found {listed}"
+        raise ShapeError(message)
     wide = [views.expand_dims(b, t, place) for t in parts]
     return concatenate(b, wide, place, dtype)
 

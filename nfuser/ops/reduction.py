@@ -11,7 +11,7 @@ import nfuser.ops.complex_parts as parts
 import nfuser.ops.logic as logic
 import nfuser.ops.views as views
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, ShapeError
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp
 
@@ -33,10 +33,16 @@ def _fold(
     return found
 
 
+def _axes(x: TensorView, axis: Axes) -> tuple[int, ...]:
+    """Return the axes to fold; NumPy folds a number along its first axis, or last."""
+    is_number = not x.ndim and type(axis) is int and axis in (0, -1)
+    return () if is_number else views.normal_axes(axis, x.ndim)
+
+
 def _reduce(
     b: Builder, op: ReduceOp, x: TensorView, axis: Axes, keepdims: bool
 ) -> TensorView:
-    axes = views.normal_axes(axis, x.ndim)
+    axes = _axes(x, axis)
     if not axes:
         return b.point("copy", x)
     return _kept(b, _fold(b, op, x, axes)[0], axes, keepdims)
@@ -105,7 +111,7 @@ def _extremum(
 ) -> TensorView:
     if x.dtype.is_complex:
         raise parts.refuse(op.value)
-    axes = views.normal_axes(axis, x.ndim)
+    axes = _axes(x, axis)
     _check_not_empty(b, f"{op.value}imum", x, axes)
     if x.dtype.is_bool:
         op = ReduceOp.ANY if op is ReduceOp.MAX else ReduceOp.ALL
@@ -156,7 +162,7 @@ def _argument_of(
     if isinstance(axis, (tuple, list)):
         message = f"{op.value} takes one axis or None, not {axis}"
         raise ArgumentError(message)
-    axes = views.normal_axes(axis, x.ndim)
+    axes = _axes(x, axis)
     for place in axes:
         if b.ask(sc.equal(x.shape[place], 0)):
             message = f"attempt to get {op.value} of an empty sequence"
@@ -288,6 +294,9 @@ def ptp(
     b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
 ) -> TensorView:
     """Return the largest minus the smallest element."""
+    if x.dtype.is_bool:
+        message = "ptp is not supported for bool: it subtracts; use any(x) != all(x)"
+        raise DTypeError(message)
     high = max(b, x, axis, keepdims=keepdims)
     low = min(b, x, axis, keepdims=keepdims)
     return b.point("subtract", high, low)

@@ -93,8 +93,11 @@ def _warn(t: Tracer, shape: tuple[int, ...]) -> None:
                 "compiled in, and another size is traced again; zeros, ones, full and "
                 "arange of nfuser.numpy keep it open"
             )
-            note = line.note if line else ""
-            warnings.warn(message + note, RuntimeWarning, stacklevel=2)
+            if line is None:
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+            else:
+                message += line.note
+                warnings.warn_explicit(message, RuntimeWarning, line.file, line.line)
 
 
 def regular(t: Tracer, item: np.ndarray[Any, Any]) -> TensorView | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: A001 (names are those of NumPy and the array API)
+# ruff: noqa: A001, A002 (names are those of NumPy and the array API)
 """The namespace of fused functions: names of NumPy, the array API and a few more.
 
 On traced arrays each function is traced. On NumPy arrays it computes at once, so that
@@ -19,6 +19,7 @@ import numpy as np
 import nfuser.trace.linalg as linalg
 from nfuser.trace.either import creation, function, ufunc
 from nfuser.trace.functions import HANDLERS
+from nfuser.trace.listed import array_of
 from nfuser.trace.pads import pad_or_crop
 from nfuser.trace.standin import Standin
 from nfuser.trace.tracer import current_tracer
@@ -274,14 +275,20 @@ zeros = creation("zeros")
 
 
 def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) -> Any:
-    """Return ``a`` as an array; a traced array as it is."""
+    """Return ``a`` as an array; a traced one as it is, and numbers as a constant."""
     del device
-    if not isinstance(a, Standin):
-        return np.asarray(a, dtype, copy=copy)
     tracer = current_tracer()
+    if tracer is None or (isinstance(a, np.ndarray) and dtype is None):
+        return np.asarray(a, dtype, copy=copy)
+    found = a if isinstance(a, Standin) else tracer.wrap(array_of(tracer, a))
     if dtype is not None:
-        return HANDLERS["astype"](tracer, a, dtype)
-    return HANDLERS["copy"](tracer, a) if copy else a
+        return HANDLERS["astype"](tracer, found, dtype)
+    return HANDLERS["copy"](tracer, found) if copy else found
+
+
+def array(object: Any, dtype: Any = None, *, copy: Any = True) -> Any:
+    """Return a new array of what ``object`` holds."""
+    return asarray(object, dtype, copy=copy)
 
 
 pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
@@ -315,6 +322,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "array",
     "array_equal",
     "array_split",
     "asarray",

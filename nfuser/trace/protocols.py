@@ -13,7 +13,7 @@ import numpy as np
 
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
-from nfuser.errors import MutationError, TraceError
+from nfuser.errors import MutationError
 from nfuser.trace.source_line import library_function
 from nfuser.trace.standin import Standin
 from nfuser.trace.unwatched import unwatched
@@ -92,11 +92,7 @@ class NumpyProtocols(Standin):
     ) -> Any:
         del types, args, kwargs
         name = getattr(func, "__name__", str(func))
-        message = (
-            f"torch.{name} does not take a traced array; write np.{name}, or the "
-            "function of that name in nfuser.numpy"
-        )
-        raise TraceError(message)
+        raise refusals.of_torch(name)
 
 
 def _converted(tracer: Any, name: str, inputs: Any, options: dict[str, Any]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 
+import numpy as np
+
 from nfuser.errors import AxisError, TraceError, UnsupportedError
 
 MASK = (
@@ -12,9 +14,10 @@ MASK = (
     "where(condition, x, fill) and reduce that"
 )
 GATHERS = (
-    "indexing by two or more arrays or lists at once is not supported; index along one "
-    "axis at a time, x[i][:, j], for all pairs, or take from the flattened array, "
-    "x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]], for pairs one by one"
+    "indexing by two or more arrays or lists at once is not supported; for one element "
+    "of each row, x[np.arange(n), j], np.take_along_axis(x, j[:, None], 1)[:, 0]; "
+    "for all pairs, x[i][:, j]; for pairs one by one, take from the flattened array, "
+    "x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]"
 )
 SET_ITEM = (
     "assignment to a part of an array is not supported; build the whole array with "
@@ -23,7 +26,8 @@ SET_ITEM = (
 _TORCH_METHODS = {
     "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
     "permute": "x.transpose(order)",
-    "view": "x.reshape(shape); for another dtype, x.astype(dtype)",
+    "view": "x.reshape(shape) for another shape, x.astype(dtype) for the same values "
+    "in another dtype; the same bytes in another are taken outside",
     "contiguous": "nothing: outputs are laid out as NumPy's",
     "to": "x.astype(dtype)",
     "float": "x.astype(np.float32)",
@@ -265,7 +269,24 @@ def values_wanted(library_function: str | None) -> TraceError:
         return TraceError(message)
     message = (
         "np.asarray, np.array, or a function that NumPy does not hand over, asks for "
-        "the values of a traced array, which are not known while tracing; use array "
-        "operations, or call it outside the fused function"
+        "the values of a traced array, which are not known while tracing; it is an "
+        "array already, so leave np.asarray out, or write x.astype(dtype); of several "
+        "np.stack([x, y]) makes one; call other functions outside the fused function"
     )
+    return TraceError(message)
+
+
+def of_torch(name: str) -> TraceError:
+    """Return the error for a function of torch that was given a traced array."""
+    advice = "use array operations, or call it outside the fused function"
+    if hasattr(np, name):
+        advice = f"write np.{name}, or the function of that name in nfuser.numpy"
+    elif name in _TORCH_METHODS:
+        advice = f"write {_TORCH_METHODS[name]}"
+    return TraceError(f"torch.{name} does not take a traced array; {advice}")
+
+
+def called() -> TraceError:
+    """Return the error for a call of a number, as torch spells sizes."""
+    message = "a size is a number, and x.size(0) a torch spelling; write x.shape[0]"
     return TraceError(message)

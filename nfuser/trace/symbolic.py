@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.refusals as refusals
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.trace.protocols import NumpyProtocols
@@ -39,6 +40,10 @@ class SymbolicInt(NumpyProtocols, Standin):
 
     def _operand(self) -> Scalar:
         return self._scalar
+
+    def __call__(self, *_: Any) -> Any:
+        """Refuse ``x.size(0)``."""
+        raise refusals.called()
 
     def _combine(self, other: Any, fold: Callable[..., Scalar], verb: Any) -> Any:
         if isinstance(other, SymbolicInt):

@@ -217,6 +217,8 @@ def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
     try:
         return tracer.tensor(item), None
     except NfuserError as error:
+        if is_array(item):
+            raise
         raise refusals.returned(item) from error
 
 

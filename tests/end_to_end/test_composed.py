@@ -10,6 +10,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -225,3 +226,29 @@ def test_what_it_cannot_do_says_so(case: str) -> None:
     function, words = REFUSALS[case]
     with pytest.raises(NfuserError, match=re.escape(words)):
         nfuser.fuse(function)(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("aim", [0.0, -0.0, 1.0, -np.inf, np.inf, np.nan])
+def test_each_half_has_the_neighbours_it_has_in_numpy(dtype: Any, aim: float) -> None:
+    x = np.arange(65536, dtype=np.uint16).view(dtype)
+    y = np.full_like(x, aim)
+    with np.errstate(all="ignore"):
+        wanted = np.nextafter(x, y)
+    for backend in (None, "interpret"):
+        found = nfuser.fuse(_nextafter, backend=backend)(x, y)
+        same = found.view(np.uint16) == wanted.view(np.uint16)
+        assert (same | (np.isnan(found) & np.isnan(wanted))).all()
+
+
+def _nextafter(x: Any, y: Any) -> Any:
+    return np.nextafter(x, y)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "any", "argmin", "ptp"])
+def test_a_number_folds_along_its_first_axis_or_its_last(name: str) -> None:
+    x, fold = np.array(3.0), getattr(np, name)
+    fused = nfuser.fuse(lambda x: (fold(x, axis=0), fold(x, axis=-1)))
+    assert fused(x) == (fold(x, axis=0), fold(x, axis=-1))
+    with pytest.raises(NfuserError, match="out of bounds"):
+        nfuser.fuse(lambda x: fold(x, axis=1))(x)

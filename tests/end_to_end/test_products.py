@@ -215,8 +215,6 @@ BAD: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
         UnsupportedError,
         "axes",
     ),
-    (lambda x: np.dot(x, x), UnsupportedError, "matmul"),
-    (lambda x: np.einsum("ij,jk", x, x), UnsupportedError, "matmul"),
 ]
 
 

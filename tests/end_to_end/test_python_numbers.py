@@ -209,3 +209,13 @@ def test_shifts_and_powers_with_an_open_integer_are_pythons() -> None:
 
     assert_alike(function, [(ONES, n) for n in (0, 3, -1)])
     assert_alike(lambda x, n: x + (n << (n - 1)), [(ONES, n) for n in (3, 0)])
+
+
+def test_a_number_as_exponent_takes_the_root_as_numpy_does() -> None:
+    x = np.array([-np.inf, -0.0, 0.0, 2.25, np.inf, np.nan, -1.0])
+    fused = nfuser.fuse(lambda x, p: x**p)
+    for p in (0.5, 2.0, 0.25, -0.5):
+        with np.errstate(all="ignore"):
+            wanted = x**p
+        np.testing.assert_allclose(fused(x, p), wanted, rtol=1e-15)
+        assert (np.signbit(fused(x, p)) == np.signbit(wanted))[:5].all()

@@ -77,6 +77,13 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
             return NotImplemented
         return self.dispatch(ufunc.__name__, args, kwargs)
 
+    def __pow__(self, other: Any) -> Any:
+        # Of this power alone NumPy takes the square, which makes an int8 of a bool.
+        is_bool = getattr(self, "dtype", None) == np.dtype(bool)
+        if type(other) is int and other == 2 and is_bool:
+            return self.dispatch("square", (self,), {})
+        return self.dispatch("power", (self, other), {})
+
     def __array_function__(
         self,
         function: Callable[..., Any],

@@ -110,6 +110,13 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x and x, TraceError, "bool(x)"),
     (lambda x: max(x[0, 0], x[0, 1]), TraceError, "where(condition, a, b)"),
     (lambda x: range(3)[x.sum()], TraceError, "an index"),
+    (lambda x: np.ptp(x > 0), DTypeError, "any(x) != all(x)"),
+    (lambda x: x.size(0), TraceError, "write x.shape[0]"),
+    (lambda x: np.asarray(x), TraceError, "leave np.asarray out"),
+    (lambda x: x * np.array([1.0, 3.0, 7.0]), TraceError, "by nfuser.numpy"),
+    (lambda x: np.array([1.0, 3.0, 7.0]), TraceError, "by nfuser.numpy"),
+    (lambda x: np.stack([x, x[0]]), ShapeError, "same shape"),
+    (lambda x: np.stack([x, x[1:]]), ShapeError, "found (4, 8), (3, 8)"),
     (lambda x: np.convolve(x[0], x[1]), UnsupportedError, "sum of shifted slices"),
     (lambda x: np.sort(x), UnsupportedError, "sort outside"),
     (lambda x: np.nonzero(x), UnsupportedError, "where(condition"),
@@ -291,3 +298,12 @@ def test_a_traced_array_does_not_outlive_its_trace() -> None:
     trace_function(lambda x: kept.append(x) or x, call_of((X,)))
     with pytest.raises(TraceError, match="outlived"):
         trace_function(lambda x: x + kept[0], call_of((X,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("median", "no fused form: it sorts"), ("nothing", "no attribute 'nothing'")],
+)
+def test_a_name_that_the_namespace_lacks_says_why(name: str, words: str) -> None:
+    with pytest.raises(AttributeError, match=words):
+        getattr(nnp, name)
