@@ -49,7 +49,7 @@ class Bytes(NamedTuple):
 class Footprint:
     """All that a launch touches.
 
-    Launches that each need every multiprocessor at once are not to meet either.
+    Launches that each need every multiprocessor must not run concurrently, either.
     """
 
     touched: tuple[Bytes, ...]

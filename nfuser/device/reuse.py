@@ -121,7 +121,7 @@ class ReusePool:
             finally:
                 self._lock.release()
         else:
-            self._is_late = True  # who comes next collects, whatever comes back then
+            self._is_late = True  # the next caller collects, whatever it returns
 
     @property
     def waiting_bytes(self) -> int:

@@ -42,11 +42,11 @@ CHUNK_COST = 1 << 16
 """Cost below which a chunk (4 us) is not worth fetching (1 us, or more)."""
 
 MOST_CHUNKS = 256
-"""What a range is as long as, in the smallest chunks: they even out unequal threads."""
+"""The most chunks of the smallest size in a range: they even out unequal threads."""
 
 TURNS = 3
-"""How many chunks for each core the rest of a range would make: each begins with cold
-loads."""
+"""Each chunk is one part of this many times the cores of what remains: a chunk begins
+with cold loads."""
 
 
 def run_range(

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _CALLS = {**{f"ops.{name}": verb for name, verb in TABLE.items()}, **DEFINE}
 DEFINITIONS: Trie[Runner] = Trie()
-registry.has_cache(DEFINITIONS.clear)
+registry.register_clear(DEFINITIONS.clear)
 
 
 class FusionDefinition:

@@ -9,9 +9,10 @@ from nfuser.device.allocate import finish
 from nfuser.device.descriptor import describe, key_reader, library_of, pointer_reader
 from nfuser.frontend.arguments import host_number
 from nfuser.frontend.scalar_checks import check_scalars
-from nfuser.frontend.variants import same_number, values_of
+from nfuser.frontend.variants import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Ready:
         self, numbers: Mapping[int, Any], arrays: tuple[Any, ...]
     ) -> tuple[Any, ...] | None:
         shapes = {s: slot.shape for s, slot in self.plan.inputs.items()}
-        values = values_of(shapes, numbers)
+        values = symbols_of(shapes, numbers)
         if not all(g.holds(values, numbers) for g in self.outcomes):
             return None
         check_scalars(self.variant.trace.checks, values)
@@ -80,7 +81,7 @@ class Ready:
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
         scalars = (
-            values_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
+            symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers
             else {}
         )

@@ -14,9 +14,9 @@ import nfuser.config as config
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import timing
 from nfuser.errors import TraceError
-from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.runtime.call import symbols_of
 from nfuser.trace import Trace, trace_function
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Variants:
             return None
         self._found.move_to_end(structure)
         shapes = {slot: d.shape for slot, d in described.arrays.items()}
-        values = values_of(shapes, described.numbers)
+        values = symbols_of(shapes, described.numbers)
         for variant in self._found[structure]:
             arrays = _serves(variant.trace, values, described, args, kwargs)
             if arrays is not None:
@@ -184,7 +184,7 @@ def _serves(
         return None
     known = dict(values)
     for captured, array in zip(trace.captured.arrays, arrays, strict=True):
-        known |= values_of({captured.slot: tuple(array.shape)}, {})
+        known |= symbols_of({captured.slot: tuple(array.shape)}, {})
     conditions = [g.condition for g in trace.guards]
     answers = scalar_walk.evaluate_all(conditions, known)
     pairs = zip(answers, trace.guards, strict=True)
@@ -215,17 +215,3 @@ def _objects(key: _Key) -> tuple[_Object, ...]:
 def same_number(a: Any, b: Any) -> bool:
     """Tell whether two numbers are alike: NaN equals itself, -0.0 is not 0.0."""
     return type(a) is type(b) and repr(a) == repr(b)
-
-
-def values_of(
-    shapes: Mapping[int, tuple[int, ...]], numbers: Mapping[int, Any]
-) -> dict[Scalar, int]:
-    """Return what the sizes and the integers of a call are."""
-    values: dict[Scalar, int] = {}
-    for slot, shape in shapes.items():
-        for axis, extent in enumerate(shape):
-            values[sc.size(slot, axis)] = int(extent)
-    for slot, number in numbers.items():
-        if type(number) is int:
-            values[sc.scalar_input(slot)] = number
-    return values

@@ -86,7 +86,7 @@ def _layouts(
     tensors = {x.value for x in program.inputs}
     tensors.update(t for s in program.body for t in st.writes(s))
     if not tensors.issuperset(layouts):
-        message = f"{program.name} has no such tensor as one that shall be spread"
+        message = f"the shardings name a tensor that is not in {program.name}"
         raise ArgumentError(message)
     return layouts
 

@@ -286,9 +286,8 @@ def _reshaped_in_place(frame: Frame, source: Any, shape: tuple[int, ...]) -> Any
     made = _reshaped(frame, source, shape)
     if prod(shape) and not share_memory(frame.library.library, made, source):
         message = (
-            f"an alias was asked for, but no strides lay {tuple(source.shape)} out as "
-            f"{shape} where it is: a copy would be needed. Give a contiguous array, or "
-            "ask for no alias"
+            f"an alias was asked for, but {tuple(source.shape)} cannot be viewed as "
+            f"{shape} without a copy; give a contiguous array, or ask for no alias"
         )
         raise MutationError(message)
     return made

@@ -107,8 +107,8 @@ class _Builder:
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
-        self.ends: tuple[Bound, ...] = ()  # of rows, that stores alone mind
-        self.meeting = 0  # where among statements threads begin to meet, most lately
+        self.ends: tuple[Bound, ...] = ()  # bounds of rows that only stores check
+        self.meeting = 0  # index of the most recent barrier among the statements
 
     def _declare_buffers(self) -> list[Buffer]:
         inputs = {a.result for a in self.fusion.arguments}
@@ -511,7 +511,7 @@ class _Builder:
         if self.levels == 0:
             values.row.stmts.extend(body)
             return
-        # What the stores read is computed by all threads: it may hold barriers' peers.
+        # What the stores read is computed by all threads: it may contain barriers.
         stores = [s for s in body if only_stores(s)]
         values.row.stmts.extend(s for s in body if not only_stores(s))
         values.row.stmts.extend(self.combiner.for_one_thread(tuple(stores)))

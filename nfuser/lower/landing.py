@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
 
-STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
+MOST_STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
 DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of these
 
 
@@ -78,7 +78,9 @@ def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | No
             copies.append(CopyPacket(landing, at, load.buffer, index, width))
         taken.append(TakePacket(load.array, load.at, landing, at, width))
         size += slots * width * dtype.itemsize
-    spare = 1024 + STATES_BYTES  # what the system takes of each block's, and states
+    spare = (
+        1024 + MOST_STATES_BYTES
+    )  # what the system takes of each block's, and states
     if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
         return None
     return Prefetch(tuple(first), tuple(following), tuple(taken), size)

@@ -61,8 +61,8 @@ class Values(Scopes):
     def index(self, x: Scalar, point: Point | None = None) -> Scalar:
         """Return ``x``, written in loops of the space, in those of the nest.
 
-        ``point`` is where ``x`` is part of: its guard says when the elements that
-        ``x`` names are read.
+        ``point`` is the point that ``x`` belongs to: its guard says when the elements
+        that ``x`` names are read.
         """
         known: dict[Scalar, Scalar] = dict(self.nest.index_of)
         if point is not None:
@@ -316,7 +316,7 @@ class Values(Scopes):
         if expr.op is CAST:
             if target.is_half:
                 if source.compute is not DType.F32:
-                    # To odd, so that the second rounding is the only one that counts.
+                    # Rounded to odd first, so that the second rounding is exact.
                     is_double = source.compute is DType.F64
                     between = "to_f32_odd" if is_double else "to_f32"
                     operands = [Call(between, tuple(operands), DType.F32)]

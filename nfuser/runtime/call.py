@@ -121,7 +121,7 @@ def symbols_of(
     values: dict[sc.Scalar, int] = {}
     for slot, shape in shapes.items():
         for axis, extent in enumerate(shape):
-            values[sc.size(slot, axis)] = extent
+            values[sc.size(slot, axis)] = int(extent)
     for slot, number in numbers.items():
         if type(number) is int:
             values[sc.scalar_input(slot)] = number

@@ -39,7 +39,7 @@ class NotLinkedError(Exception):
 
 
 @node
-class Lying:
+class Location:
     """Where a tensor lies: in the memory of ``slot``, ``offset`` bytes on."""
 
     slot: flat.Slot
@@ -84,12 +84,12 @@ class _Linker:
         self.values = values
         self.cache_of = cache_of
         self.body: list[flat.HostStmt] = []
-        self.lying: dict[TensorView, Lying] = {}
+        self.locations: dict[TensorView, Location] = {}
         self.skew: dict[flat.Slot, int] = {}  # of inputs: address modulo 16
         for number, (tensor, d) in enumerate(inputs.items()):
             slot = flat.Slot(f"in{number}", d.shape, d.strides, d.dtype)
             self.skew[slot] = d.pointer & 15
-            self.lying[tensor] = Lying(slot, d.shape, d.strides)
+            self.locations[tensor] = Location(slot, d.shape, d.strides)
 
     def run(self) -> flat.CallProgram:
         inputs = tuple(self.skew)
@@ -123,23 +123,23 @@ class _Linker:
 
     # -- where tensors lie ---------------------------------------------------
 
-    def _found(self, tensor: TensorView) -> Lying:
-        if tensor not in self.lying:
+    def _found(self, tensor: TensorView) -> Location:
+        if tensor not in self.locations:
             raise NotLinkedError
-        return self.lying[tensor]
+        return self.locations[tensor]
 
-    def _name(self, tensor: TensorView, lying: Lying) -> None:
+    def _name(self, tensor: TensorView, location: Location) -> None:
         """Let ``tensor`` lie there, unless it has memory of its own."""
-        if tensor in self.lying or lying.shape != self._shape(tensor):
+        if tensor in self.locations or location.shape != self._shape(tensor):
             raise NotLinkedError
-        self.lying[tensor] = lying
+        self.locations[tensor] = location
 
-    def _made(self, tensor: TensorView, name: str) -> Lying:
+    def _made(self, tensor: TensorView, name: str) -> Location:
         shape = self._shape(tensor)
         slot = flat.Slot(name, shape, c_strides(shape), tensor.dtype)
         self.body.append(flat.Allocate(slot))
-        self._name(tensor, Lying(slot, shape, slot.strides))
-        return self.lying[tensor]
+        self._name(tensor, Location(slot, shape, slot.strides))
+        return self.locations[tensor]
 
     def _shape(self, tensor: TensorView) -> tuple[int, ...]:
         return tuple(self._numbers(tensor.shape))
@@ -147,22 +147,24 @@ class _Linker:
     def _numbers(self, scalars: Sequence[Scalar]) -> list[int]:
         return scalar_walk.evaluate_all(scalars, self.values)
 
-    def _described(self, lying: Lying) -> Descriptor:
-        slot, place = lying.slot, self.place
-        pointer = (self.skew.get(slot, 0) + lying.offset) & 15
+    def _described(self, location: Location) -> Descriptor:
+        slot, place = location.slot, self.place
+        pointer = (self.skew.get(slot, 0) + location.offset) & 15
         return Descriptor(
             place.library,
             place.device,
             slot.dtype,
-            lying.shape,
-            lying.strides,
+            location.shape,
+            location.strides,
             pointer,
             writable=True,
         )
 
     # -- views ---------------------------------------------------------------
 
-    def _view(self, stmt: st.Select | st.AliasSelect | st.Slice | st.Permute) -> Lying:
+    def _view(
+        self, stmt: st.Select | st.AliasSelect | st.Slice | st.Permute
+    ) -> Location:
         source = self._found(stmt.source)
         shape, strides = list(source.shape), list(source.strides)
         skipped = 0
@@ -185,16 +187,16 @@ class _Linker:
                     raise NotLinkedError
                 skipped = at * strides.pop(stmt.axis)
         offset = source.offset + skipped * source.slot.dtype.itemsize
-        return Lying(source.slot, tuple(shape), tuple(strides), offset)
+        return Location(source.slot, tuple(shape), tuple(strides), offset)
 
-    def _reshaped(self, source: TensorView, result: TensorView) -> Lying:
+    def _reshaped(self, source: TensorView, result: TensorView) -> Location:
         """Return the same memory, where C order says it all."""
         found, shape = self._found(source), self._shape(result)
         pairs = zip(found.shape, found.strides, c_strides(found.shape), strict=True)
         is_dense = all(n == 1 or a == b for n, a, b in pairs)
         if not is_dense or prod(shape) != prod(found.shape):
             raise NotLinkedError
-        return Lying(found.slot, shape, c_strides(shape), found.offset)
+        return Location(found.slot, shape, c_strides(shape), found.offset)
 
     # -- what computes -------------------------------------------------------
 
@@ -202,11 +204,13 @@ class _Linker:
         if not isinstance(stmt.function, Fusion):
             raise NotLinkedError
         read = [self._operand(x) for x in stmt.operands]
-        given = [self._described(x) if isinstance(x, Lying) else x for x in read]
+        given = [self._described(x) if isinstance(x, Location) else x for x in read]
         ready = {
-            k: self.lying[t] for k, t in enumerate(stmt.results) if t in self.lying
+            k: self.locations[t]
+            for k, t in enumerate(stmt.results)
+            if t in self.locations
         }
-        used = [*(x.slot for x in read if isinstance(x, Lying)), *self.skew]
+        used = [*(x.slot for x in read if isinstance(x, Location)), *self.skew]
         written = [x.slot for x in ready.values()]
         if len({*used, *written}) < len({*used}) + len(written):
             raise NotLinkedError  # a kernel might read what it has overwritten
@@ -217,13 +221,15 @@ class _Linker:
         for tensor, slot in zip(stmt.results, outputs, strict=True):
             if (slot.shape, slot.dtype) != (self._shape(tensor), tensor.dtype):
                 raise NotLinkedError
-        places = {plan.inputs[k]: x for k, x in enumerate(read) if isinstance(x, Lying)}
+        places = {
+            plan.inputs[k]: x for k, x in enumerate(read) if isinstance(x, Location)
+        }
         places |= {outputs[k]: x for k, x in ready.items()}
         inserted = _Inserted(plan, numbers, places, number)
         self.body += inserted.run()
         for tensor, slot in zip(stmt.results, outputs, strict=True):
-            if tensor not in self.lying:
-                self._name(tensor, inserted.lying(slot))
+            if tensor not in self.locations:
+                self._name(tensor, inserted.location(slot))
 
     def _operand(self, x: st.Operand) -> Any:
         if isinstance(x, TensorView):
@@ -234,7 +240,7 @@ class _Linker:
 
     def _multiply(self, number: int, stmt: st.Matmul) -> None:
         read = [self._found(t) for t in (stmt.lhs, stmt.rhs)]
-        if stmt.result in self.lying or not all(x.is_whole for x in read):
+        if stmt.result in self.locations or not all(x.is_whole for x in read):
             raise NotLinkedError
         made = self._made(stmt.result, f"t{number}").slot
         lhs, rhs = (flat.Operand(flat.Part(x.slot)) for x in read)
@@ -249,7 +255,7 @@ class _Inserted:
         self,
         plan: Plan,
         numbers: Mapping[int, Any],
-        places: dict[flat.Slot, Lying],
+        places: dict[flat.Slot, Location],
         number: int,
     ) -> None:
         self.plan = plan
@@ -271,30 +277,30 @@ class _Inserted:
                     own = tuple(self._argument(a) for a in arguments)
                     found.append(replace(stmt, arguments=own))
                 case flat.Matmul(lhs, rhs, result):
-                    target = self.lying(result)
+                    target = self.location(result)
                     if not target.is_whole:
                         raise NotLinkedError
                     operands = self._operand(lhs), self._operand(rhs)
                     found.append(flat.Matmul(*operands, target.slot, stmt.line))
                 case _:
-                    found.append(replace(stmt, slot=self.lying(stmt.slot).slot))
+                    found.append(replace(stmt, slot=self.location(stmt.slot).slot))
         return found
 
-    def lying(self, slot: flat.Slot) -> Lying:
+    def location(self, slot: flat.Slot) -> Location:
         """Return where a slot of the launch lies; new ones get names of their own."""
         if slot not in self.places:
             own = replace(slot, name=f"{slot.name}_{self.number}")
-            self.places[slot] = Lying(own, own.shape, own.strides)
+            self.places[slot] = Location(own, own.shape, own.strides)
         return self.places[slot]
 
     def _operand(self, operand: flat.Operand) -> flat.Operand:
-        if not self.lying(operand.part.slot).is_whole:
+        if not self.location(operand.part.slot).is_whole:
             raise NotLinkedError
         return replace(operand, part=self._part(operand.part))
 
     def _part(self, part: flat.Part) -> flat.Part:
-        lying = self.lying(part.slot)
-        return flat.Part(lying.slot, lying.offset + part.offset)
+        location = self.location(part.slot)
+        return flat.Part(location.slot, location.offset + part.offset)
 
     def _argument(self, argument: flat.Argument) -> flat.Argument:
         match argument:

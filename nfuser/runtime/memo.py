@@ -20,8 +20,8 @@ V = TypeVar("V")
 class Memo(Generic[K, V]):
     """Values by key, at most ``NFUSER_CACHE_SIZE``; the least recently used goes first.
 
-    Who asks for a value that another thread is making waits for it; other keys do not
-    wait. What goes is only forgotten here: plans keep the kernels that they run.
+    A thread that asks for a value being made waits for it; other keys do not wait.
+    What goes is only forgotten here: plans keep the kernels that they run.
     """
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ def shared_cache(
     return _SHARED.get(key, lambda: FusionExecutorCache(fusion, resize=resize))[0]
 
 
-def has_cache(clear: Callable[[], None]) -> None:
+def register_clear(clear: Callable[[], None]) -> None:
     """Let ``forget_all`` call ``clear`` too: an upper layer has a cache of its own."""
     _above.append(clear)
 

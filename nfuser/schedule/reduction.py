@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CPU_CHUNK = 16384  # elements that vector lanes add up before their sum is added
 CPU_CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
-CPU_CHUNK_ALONE = 128  # of f64 that no lanes add up, as many as NumPy's pairwise sum
+CPU_CHUNK_ALONE = 128  # the same without lanes, as many as NumPy's pairwise sum
 CPU_ROW = 16384  # elements of one row that stay on the stack of a CPU thread
 CPU_SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 CPU_PARTS = 32  # of a row that threads share, whatever their number: equal bits

@@ -41,7 +41,7 @@ NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
-COMMON_PER_THREAD = 16  # that what all rows share may take while threads meet
+COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
 SHARED_BYTES = 40 * 1024
 CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
 NEAR_BYTES = 26 << 20  # of these, for what is fast to read again
@@ -55,9 +55,9 @@ SHARE_SPARE = 24  # registers that long unrolled rows take besides
 STORED_THREADS = 512  # of a block that keeps a row in shared memory
 STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
 STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
-LIGHT = 4  # weight of what is rather computed in each pass than kept
+LIGHT = 4  # weight below which computing again beats keeping
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
-ROUNDS_IN_STEP = 48  # for so many, blocks that began together go on so, roughly
+ROUNDS_IN_STEP = 48  # rounds for which blocks stay roughly in step
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
 

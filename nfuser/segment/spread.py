@@ -76,7 +76,7 @@ def spread(fusion: Fusion, shardings: Shardings) -> Spread:
     """
     check_layouts(shardings.mesh, shardings.layouts)
     if any(t not in fusion.definition for t in shardings.layouts):
-        message = f"{fusion.name} has no such tensor as one that shall be spread"
+        message = f"the shardings name a tensor that is not in {fusion.name}"
         raise ArgumentError(message)
     ways = [
         _Spreader(fusion, shardings, dim).run() for dim in range(len(shardings.mesh))

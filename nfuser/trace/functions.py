@@ -31,7 +31,6 @@ from nfuser.trace.unwatched import unwatched
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
-Handler = "Callable[..., Any]"
 _MISSING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
 
 

@@ -55,7 +55,7 @@ class HostNumber:
                     assert isinstance(expr, Pointwise)
                     result = expr.result
                     operands = [found[t] for t in expr.operands]
-                    number = _apply(expr.op.name, operands, result)
+                    number = _apply(expr.op.name, operands)
             with np.errstate(all="ignore"):
                 found[result] = np.asarray(number).astype(result.dtype.numpy)[()]
         number = found[self.result]
@@ -108,7 +108,12 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _apply(name: str, operands: list[Any], result: TensorView) -> Any:
+def is_known(name: str) -> bool:
+    """Tell whether the host can work out the operation called ``name``."""
+    return name in _OTHERS or hasattr(np, _NUMPY_NAMES.get(name, name))
+
+
+def _apply(name: str, operands: list[Any]) -> Any:
     function = _OTHERS.get(name) or getattr(np, _NUMPY_NAMES.get(name, name))
     with np.errstate(all="ignore"):
         return function(*operands)

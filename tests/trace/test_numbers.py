@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from nfuser.dtypes import DType, as_dtype
+from nfuser.ir.point_op import POINT_OPS
 from nfuser.ir.scalar import Scalar, scalar_input, size
 from nfuser.ir.scalar_walk import evaluate
-from nfuser.trace import Trace, call_of, trace_function
+from nfuser.trace import Trace, call_of, known, trace_function
 from tests.trace.meaning import rerun, run
 
 if TYPE_CHECKING:
@@ -149,3 +150,8 @@ def test_returned_numbers_remember_that_they_are_pythons() -> None:
 
 def test_a_variance_of_too_few_is_not_a_number() -> None:
     assert np.isnan(run(lambda x: np.var(x, ddof=1), np.ones(1)))
+
+
+def test_the_host_knows_each_operation_that_a_trace_makes() -> None:
+    made = (name for name in POINT_OPS if not name.endswith("_near"))
+    assert [name for name in made if not known.is_known(name)] == []
