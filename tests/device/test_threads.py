@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -181,8 +182,13 @@ def test_a_wrong_argument_is_refused() -> None:
 def test_an_interrupt_comes_when_all_is_done() -> None:
     assert threading.current_thread() is threading.main_thread()
     done = np.zeros(1, np.int64)
-    with config.override(num_threads=3), pytest.raises(KeyboardInterrupt):
-        run_range(interrupting_kernel(), (done.ctypes.data,), 12, 1, LARGE)
+    # What runs in the background of a shell is told to ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with config.override(num_threads=3), pytest.raises(KeyboardInterrupt):
+            run_range(interrupting_kernel(), (done.ctypes.data,), 12, 1, LARGE)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done[0] == 12
 
 
