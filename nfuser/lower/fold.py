@@ -33,7 +33,9 @@ _COMBINERS = {
     ReduceOp.SUM: "add",
     ReduceOp.PROD: "multiply",
     ReduceOp.MAX: "maximum",
+    ReduceOp.ARGMAX: "maximum",
     ReduceOp.MIN: "minimum",
+    ReduceOp.ARGMIN: "minimum",
     ReduceOp.ANY: "bit_or",
     ReduceOp.ALL: "bit_and",
 }
@@ -54,6 +56,11 @@ def state_dtypes(reduce: Reduce, *, compensated: bool = False) -> list[DType]:
 def is_of_exponentials(reduce: Reduce | Scan) -> bool:
     """Tell whether the state is the largest element, and a sum relative to it."""
     return reduce.op in _EXPONENTIALS
+
+
+def finds_place(reduce: Reduce) -> bool:
+    """Tell whether the state is the best element, and where it is."""
+    return reduce.op in _ARGS
 
 
 def may_repeat(reduce: Reduce) -> bool:
@@ -138,7 +145,7 @@ def combined(
 
 
 def joiner(reduce: Reduce | Scan, dtype: DType, *, reassociate: bool) -> str:
-    """Return the primitive that makes one of two states of one value."""
+    """Return the primitive that makes one of the first values of two states."""
     name = _COMBINERS[reduce.op]
     if dtype.is_bool:
         name = {"maximum": "bit_or", "minimum": "bit_and"}.get(name, name)
@@ -190,6 +197,15 @@ def _rescaled(exp: str, a: State, b: State, emit: Emit) -> State:
 
 def _better(reduce: Reduce | Scan, a: State, b: State, emit: Emit) -> State:
     """Keep the better element; of equals, and of NaNs, the first."""
+    chosen = emit(is_better(reduce, a, b))
+    return [
+        Call("select", (chosen, new, old), old.dtype)
+        for old, new in zip(a, b, strict=True)
+    ]
+
+
+def is_better(reduce: Reduce | Scan, a: State, b: State) -> Value:
+    """Return whether ``b`` goes before ``a``: the first of equals, and of NaNs."""
     wins = "greater" if reduce.op is ReduceOp.ARGMAX else "less"
 
     def bits(op: str, *operands: Value) -> Value:
@@ -211,11 +227,7 @@ def _better(reduce: Reduce | Scan, a: State, b: State, emit: Emit) -> State:
         take = bits(
             "bit_or", bits("bit_and", take, holds_nan), bits("bit_and", is_nan, fresh)
         )
-    chosen = emit(take)
-    return [
-        Call("select", (chosen, new, old), old.dtype)
-        for old, new in zip(a, b, strict=True)
-    ]
+    return take
 
 
 def result(reduce: Reduce, state: State) -> Value:
