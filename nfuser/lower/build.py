@@ -47,6 +47,7 @@ from nfuser.lower.kernel_ir import (
 from nfuser.lower.landing import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.lanes import abreast
 from nfuser.lower.parameters import host_scalars
+from nfuser.lower.places import finds_apart, fold_place, place_along
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
@@ -317,7 +318,7 @@ class _Builder:
         self._open_tile()
         after: list[Stmt] = []
         chunk = Chunk()
-        folding = self._fold_all(states, after, chunk)
+        folding = self._fold_all(states, after, chunk, rereads=not outputs)
         for output in outputs:
             self._store(output, after)
         self.ends = ()
@@ -341,7 +342,12 @@ class _Builder:
         values.row.stmts.extend(self._in_steps(*parts, chunk=chunk))
 
     def _fold_all(
-        self, states: dict[Reduce, fold.State], after: list[Stmt], chunk: Chunk
+        self,
+        states: dict[Reduce, fold.State],
+        after: list[Stmt],
+        chunk: Chunk,
+        *,
+        rereads: bool,
     ) -> dict[Reduce, fold.State]:
         """Fold into ``states``; return what elements are folded into one by one."""
         folding = {
@@ -350,7 +356,11 @@ class _Builder:
             if not (self._folds_lanes(r) or folds_steps(self.scheduled, r))
         }
         for reduce, state in states.items():
-            if reduce in folding:
+            if finds_apart(self.values, reduce):
+                folding[reduce] = fold_place(
+                    self.values, self.combiner, reduce, state, after, rereads=rereads
+                )
+            elif reduce in folding:
                 self._fold_element(reduce, folding[reduce])
             elif folds_steps(self.scheduled, reduce):
                 fold_steps(self.values, self.combiner, reduce, state, chunk)
@@ -464,16 +474,11 @@ class _Builder:
 
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values
-        point = self.space.source_point(reduce)
-        element = values.value(reduce.source, point)
-        index: Scalar = sc.const(0)
-        for axis in reduce.axes:
-            extent = reduce.source.axes[axis].extent
-            index = index * extent + values.index(point[axis])
+        element = values.value(reduce.source, self.space.source_point(reduce))
         joined = fold.combined(
             reduce,
             state,
-            fold.lifted(reduce, element, index),
+            fold.lifted(reduce, element, place_along(values, reduce)),
             values.let,
             reassociate=self.scheduled.target.kind == "cpu",
         )

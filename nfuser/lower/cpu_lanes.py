@@ -34,7 +34,7 @@ def in_streams(
     folded: dict[Var, Folded] = {}
     for reduce, (state,) in folding.items():
         assert isinstance(state, Var)
-        (begin,) = fold.initial(reduce)
+        begin, *_ = fold.initial(reduce)
         join = fold.joiner(reduce, state.dtype, reassociate=True)
         folded[state] = Folded(begin, join)
     made: list[Stmt] = []

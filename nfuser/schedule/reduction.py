@@ -95,6 +95,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     is_long = shape.inner or shape.length > CPU_SHORT
     parts = _cpu_parts(fusion, shape)
     is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
+    finds = shape.inner and not keeps and _finds_places(fusion)
     length = shape.count(tuple(shape.lane_group()))
     plain = ReductionHeuristic(
         shape.kept,
@@ -107,7 +108,7 @@ def _cpu_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
         steps=CPU_ROW if keeps and parts == 1 else 0,
         splits=parts,
         wide_index=True,
-        chunk=_cpu_chunk(fusion, shape) if is_chunked else 0,
+        chunk=_cpu_chunk(fusion, shape) if is_chunked or finds else 0,
         compensated=is_chunked,
         streams=streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
@@ -159,16 +160,20 @@ def _cpu_chunk(fusion: Fusion, shape: RowShape) -> int:
     """Return how many elements are added up before their sum is added to the row's."""
     if not sums_in_f64(fusion):
         return CPU_CHUNK
-    in_lanes = shape.inner and shape.has_lanes() and not _is_scalar(fusion)
+    in_lanes = shape.inner and shape.has_lanes() and not _divides_integers(fusion)
     return CPU_CHUNK_F64 if in_lanes else CPU_CHUNK_ALONE
 
 
-def _is_scalar(fusion: Fusion) -> bool:
-    """Tell whether ``fusion`` does what no vector does: find places, or divide."""
-    places = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
-    return any(r.op in places for r in fusion.reductions) or any(
+def _divides_integers(fusion: Fusion) -> bool:
+    """Tell whether ``fusion`` divides integers, as no vector does."""
+    return any(
         e.op.name in ("floor_divide", "remainder", "fmod")
         and not e.result.dtype.is_float
         for e in fusion.exprs
         if isinstance(e, Pointwise)
     )
+
+
+def _finds_places(fusion: Fusion) -> bool:
+    places = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+    return any(r.op in places for r in fusion.reductions)
