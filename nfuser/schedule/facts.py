@@ -67,13 +67,15 @@ class Linear:
 class Access:
     """A memory tensor at one point: its address, in elements.
 
-    ``guards`` are the differences that the point's guard compares with 0.
+    ``guards`` are the differences that the point's guard compares with 0; ``moving`` is
+    what of all this moves, as a kernel will have it: in symbols.
     """
 
     tensor: TensorView
     point: Point
     address: Linear
     guards: tuple[Linear, ...]
+    moving: tuple[Scalar, ...]
 
     @property
     def steps(self) -> Mapping[LoopIndex, int]:
@@ -134,9 +136,11 @@ def _access(
         for symbol, step in zip(strides, facts.layouts[tensor].strides, strict=True)
         if isinstance(symbol, sc.Stride)
     }
-    where = scalar_walk.substitute([address(point, strides)], numbers)[0]
-    guards = tuple(linear_form(_gap(c), facts) for c in point.guard)
-    return Access(tensor, point, linear_form(where, facts), guards)
+    place, gaps = address(point, strides), [_gap(c) for c in point.guard]
+    where = scalar_walk.substitute([place], numbers)[0]
+    guards = tuple(linear_form(gap, facts) for gap in gaps)
+    moving = (place, *gaps)
+    return Access(tensor, point, linear_form(where, facts), guards, moving)
 
 
 def _gap(condition: Scalar) -> Scalar:

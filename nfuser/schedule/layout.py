@@ -117,11 +117,32 @@ def grouped(
 
 
 def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
+    if facts.target.kind == "cpu" and not _steps_on(access, outer, inner):
+        return False
     for moved in (access.address, *access.guards):
         step = moved.steps.get(inner, 0) * facts.size(inner.extent)
         if {outer, inner} & moved.irregular or moved.steps.get(outer, 0) != step:
             return False
     return True
+
+
+def _steps_on(access: Access, outer: LoopIndex, inner: LoopIndex) -> bool:
+    """Tell whether a step of ``outer`` is all of ``inner``, whatever the sizes.
+
+    Where it only is in this call, each element of a joined loop takes a division to
+    find its place, and no vector of a CPU divides.
+    """
+    return all(_step(x, outer) is _step(x, inner) * inner.extent for x in access.moving)
+
+
+def _step(x: Scalar, loop: LoopIndex) -> Scalar:
+    """Return what ``loop`` is multiplied by in the sum ``x``."""
+    terms = {
+        tuple(atom for atom in monomial if atom is not loop): coefficient
+        for monomial, coefficient in sc.terms_of(x).items()
+        if monomial.count(loop) == 1
+    }
+    return sc.from_terms(terms)
 
 
 def packet_width(

@@ -46,3 +46,13 @@ def test_a_constant_length_is_not_asked_whether_it_is_long() -> None:
     source = _source(_short, np.ones((30, 40)))
     assert "range(30)" in source
     assert "select(" not in source
+
+
+def _every_other(x: Any) -> Any:
+    return x[:, ::2] * 2
+
+
+def test_rows_that_only_these_sizes_join_are_not_divided_into() -> None:
+    _, *loops = _source(_every_other, np.ones((100, 2000))).split("for i")
+    assert loops
+    assert not any("div(" in loop or "rem(" in loop for loop in loops)
