@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nfuser.lower import fold
 from nfuser.lower.bounded import bounded
 from nfuser.lower.kernel_ir import For, Stmt, Var
+from nfuser.lower.periods import in_periods
 from nfuser.lower.seams import at_seams
 from nfuser.lower.streams import Folded, in_pieces
 from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
@@ -37,15 +38,20 @@ def in_streams(
         begin, *_ = fold.initial(reduce)
         join = fold.joiner(reduce, state.dtype, reassociate=True)
         folded[state] = Folded(begin, join)
+
+    def pieces(whole: For) -> list[Stmt]:
+        loops, made = at_seams(whole), list[Stmt]()
+        # What is in several pieces gains nothing where these go side by side, too.
+        plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
+        for loop in loops:
+            parts = in_pieces(loop, plain, folded, values)
+            made += bounded(loop) if parts == (loop,) else parts
+        return made
+
     made: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For) and stmt.index is lane.index:
-            loops = at_seams(stmt)
-            # What is in several pieces gains nothing where these go side by side, too.
-            plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
-            for loop in loops:
-                parts = in_pieces(loop, plain, folded, values)
-                made += bounded(loop) if parts == (loop,) else parts
+            made += in_periods(stmt, pieces)
         else:
             made.append(stmt)
     return made
