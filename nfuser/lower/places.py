@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.expr import Argument
 from nfuser.lower import fold
 from nfuser.lower.kernel_ir import (
     Call,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from nfuser.lower.combine import Combiner
     from nfuser.lower.values import Values
 
+_MOST_BYTES = 1 << 17  # of a thread's stack, as much as a row that is kept there
+
 
 def place_along(values: Values, reduce: Reduce) -> Scalar:
     """Return the place of the current element among those that ``reduce`` folds."""
@@ -58,7 +61,17 @@ def finds_apart(values: Values, reduce: Reduce) -> bool:
     is_cpu = values.scheduled.target.kind == "cpu"
     if not (is_cpu and nest.lane_reduces and fold.finds_place(reduce)):
         return False
-    return _most_lanes(values) > 0 and _is_ascending(values, reduce)
+    if _most_lanes(values) == 0 or not _is_ascending(values, reduce):
+        return False
+    return _kept_bytes(values) <= _MOST_BYTES
+
+
+def _kept_bytes(values: Values) -> int:
+    """Return what the lanes of elements take that cannot simply be loaded again."""
+    fusion = values.scheduled.fusion
+    sources = {r.source for r in fusion.reductions if fold.finds_place(r)}
+    computed = (x for x in sources if not isinstance(fusion.definition[x], Argument))
+    return _most_lanes(values) * sum(x.dtype.bits // 8 for x in computed)
 
 
 def _most_lanes(values: Values) -> int:

@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "weighted each": lambda x: np.average(x, 1, abs(x) + 1),
         "cov": lambda x: np.cov(x),
         "cov of columns": lambda x: np.cov(x, rowvar=False, bias=True),
+        "cov of few": lambda x: np.cov(x, ddof=9),
         "cov of two": lambda x: np.cov(x[0], x[1]),
         "corrcoef": lambda x: np.corrcoef(x + xp.eye(*x.shape)),
     },
@@ -54,6 +55,8 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "norm of rows": lambda x: np.linalg.norm(x, axis=1, keepdims=True),
         "norm 1": lambda x: np.linalg.norm(x, 1, axis=0),
         "norm inf": lambda x: np.linalg.norm(x, np.inf, axis=0),
+        "norm inf of nothing": lambda x: np.linalg.norm(x[:, :0], np.inf, axis=1),
+        "norm 1 of nothing": lambda x: np.linalg.norm(x[:0], 1),
         "norm 0": lambda x: np.linalg.norm(x, 0, axis=0),
         "norm 3": lambda x: np.linalg.norm(x, 3, axis=-1),
         "matrix 1": lambda x: np.linalg.norm(x, 1),
@@ -85,6 +88,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "cross": lambda x: np.cross(x[:, :3], x[:, 2::-1]),
         "cross of columns": lambda x: np.cross(x[:3], x[2::-1], axis=0),
         "vecdot": lambda x: np.vecdot(x, x),
+        "vecdot of columns": lambda x: np.linalg.vecdot(x, x[:, 0], axis=0),
         "matvec": lambda x: np.matvec(x, x[0]),
         "vecmat": lambda x: np.vecmat(x[:, 0], x),
     },
@@ -98,6 +102,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "trace": lambda x: np.einsum("ii", x[:3, :3]),
         "many": lambda x: np.einsum("...ij,...kj->...ik", x[None] + x[0], x[None]),
         "dots": lambda x: np.einsum("i...,...->...", x, x[0]),
+        "sizes of 1": lambda x: np.einsum("ij,jk", x[:, :1], x),
         "batches": lambda x: np.einsum("bij,bjk->bik", x[:, :, None], x[:, None]),
     },
     "choices": {
@@ -113,6 +118,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "rot90 back": lambda x: np.rot90(x, -1, axes=(1, 0)),
         "rot180": lambda x: np.rot90(x, 2),
         "modf": lambda x: np.modf(x / 3),
+        "modf of bools": lambda x: np.modf(x.real > 0),
         "square of a bool": lambda x: (x.real > 0) ** 2,
     },
     "nan": {
@@ -210,6 +216,9 @@ REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "result": (lambda x: np.einsum("ij->ik", x), "letters of the operands"),
     "sizes": (lambda x: np.einsum("ij,jk", x, x), "the letter 'j' have sizes 4 and 3"),
     "lists": (lambda x: np.einsum(x, [0, 1]), "letters first"),
+    "dots": (lambda x: np.einsum("...i,i->i", x, x[0]), "write '...' there, too"),
+    "lengths": (lambda x: np.linalg.vecdot(x, x[0, :1]), "vectors of one length"),
+    "wide weights": (lambda x: np.average(x, 0, x[:1]), "weights of the sizes"),
     "weights": (lambda x: np.average(x, weights=x[0]), "axis must be given"),
     "choices": (lambda x: np.select([x > 0], [x, x]), "as many conditions"),
     "numbers": (lambda x: np.select([x], [x]), "conditions of dtype bool"),
@@ -252,3 +261,10 @@ def test_a_number_folds_along_its_first_axis_or_its_last(name: str) -> None:
     assert fused(x) == (fold(x, axis=0), fold(x, axis=-1))
     with pytest.raises(NfuserError, match="out of bounds"):
         nfuser.fuse(lambda x: fold(x, axis=1))(x)
+
+
+def test_more_numbers_than_a_half_can_count() -> None:
+    x = np.tile(np.array([0, 0.5], "f2"), 35_000)
+    found = nfuser.fuse(lambda x: (np.nanmean(x), np.nanvar(x), np.nanstd(x)))(x)
+    assert found == (0.25, 0.0625, 0.25)
+    assert {y.dtype for y in found} == {np.dtype("f2")}

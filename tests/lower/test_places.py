@@ -100,3 +100,17 @@ def test_other_reductions_go_beside_it_in_several_pieces() -> None:
 
     _assert_same(several, x)
     assert _source(several, x).count("load(T0") > 4
+
+
+def test_many_places_take_no_more_stack_than_a_row() -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (4, 50_000))
+    (kernel,) = nfuser.fuse(_three_places).kernels(x)
+    assert "stack_i64(16384)" not in kernel.source
+    for found, wanted in zip(
+        nfuser.fuse(_three_places)(x), _three_places(x), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def _three_places(x: Any) -> Any:
+    return [np.argmax((x * (k + 2)) ^ (k + 1), axis=-1) for k in range(3)]

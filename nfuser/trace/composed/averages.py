@@ -49,6 +49,7 @@ def average(
 def _aligned(x: Any, weights: Any, axis: Any) -> Any:
     """Return ``weights`` with an axis of ``x`` for each of theirs."""
     if weights.ndim == x.ndim:
+        _check_sizes(weights, x, range(x.ndim))
         return weights
     if axis is None:
         message = (
@@ -66,7 +67,18 @@ def _aligned(x: Any, weights: Any, axis: Any) -> Any:
         raise ShapeError(message)
     order = sorted(range(len(axes)), key=axes.__getitem__)
     missing = tuple(k for k in range(x.ndim) if k not in axes)
-    return np.expand_dims(np.transpose(weights, order), missing)
+    aligned = np.expand_dims(np.transpose(weights, order), missing)
+    _check_sizes(aligned, x, axes)
+    return aligned
+
+
+def _check_sizes(weights: Any, x: Any, axes: Any) -> None:
+    if any(weights.shape[k] != x.shape[k] for k in axes):
+        message = (
+            "average: expected weights of the sizes that the array has, found "
+            f"{tuple(map(int, weights.shape))} beside {tuple(map(int, x.shape))}"
+        )
+        raise ShapeError(message)
 
 
 def cov(
@@ -88,7 +100,9 @@ def cov(
     x = x.astype(np.result_type(x.dtype, np.float64) if dtype is None else dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
     centred = x - np.mean(x, 1, keepdims=True)
-    return np.squeeze(centred @ conjugate(centred).T / (x.shape[1] - ddof))
+    freedom = x.shape[1] - ddof
+    product = centred @ conjugate(centred).T
+    return np.squeeze(product / (max(0, freedom)))
 
 
 def _observed(x: Any, rowvar: Any) -> Any:

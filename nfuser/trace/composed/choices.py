@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
-from nfuser.trace.composed.parts import array, as_float, plain, refuse
+from nfuser.trace.composed.parts import array, plain, refuse
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -98,7 +98,8 @@ def array_equal(t: Tracer, a1: Any, a2: Any, equal_nan: Any = False) -> Any:
 def modf(t: Tracer, x: Any, **options: Any) -> Any:
     """Return ``numpy.modf``."""
     refuse("modf", **options)
-    x = as_float(array(t, x))
+    x = array(t, x)
+    x = x.astype(np.fabs(x).dtype) if x.dtype.kind in "biu" else x
     whole = np.trunc(x)
     part = np.where(np.isinf(x), x.dtype.type(0), x - whole)
     return np.copysign(part, x), whole

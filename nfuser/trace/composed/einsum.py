@@ -69,6 +69,12 @@ def _letters(text: str, ranks: list[int]) -> tuple[list[str], str]:
             sorted(k for k in set(joined) - set(dots) if joined.count(k) == 1)
         )
     wanted = right.replace("...", dots)
+    if not set(dots) <= set(wanted):
+        message = (
+            f"einsum: {text!r} has axes for '...' and none for them in the result; "
+            "write '...' there, too"
+        )
+        raise ArgumentError(message)
     if len(set(wanted)) != len(wanted) or not set(wanted) <= set("".join(full)):
         message = (
             f"einsum: expected letters of the operands after '->', each once, found "
@@ -132,16 +138,19 @@ def _product(one: str, x: Any, other: str, y: Any, later: set[str]) -> tuple[str
     one, x = _summed(one, x, later | set(other))
     other, y = _summed(other, y, later | set(one))
     both = [k for k in one if k in other]
+    is_even = True
     for letter in both:
-        sizes = x.shape[one.index(letter)], y.shape[other.index(letter)]
-        if ord(letter) < _DOTS:
-            _check(letter, *sizes)
+        size, other_size = x.shape[one.index(letter)], y.shape[other.index(letter)]
+        if size != other_size:
+            is_even = False
+            if size != 1 and other_size != 1:
+                _check(letter, size, other_size)
     shared = "".join(k for k in both if k in later)
     inner = "".join(k for k in both if k not in later)
     rows = "".join(k for k in one if k not in other)
     columns = "".join(k for k in other if k not in one)
     whole = shared + rows + columns
-    if inner and rows and columns and not _dots_in(shared):
+    if inner and rows and columns and is_even:
         return whole, _matrices(one, x, other, y, (shared, rows, columns, inner))
     x, y = (_aligned(*part, whole + inner) for part in ((one, x), (other, y)))
     return _summed(whole + inner, x * y, set(whole))

@@ -72,9 +72,9 @@ def _extreme(name: str, fill: float) -> Any:
     return handler
 
 
-def _count(x: Any, axis: Any, dtype: Any, *, keepdims: bool) -> Any:
-    """Return how many numbers there are along ``axis``."""
-    return np.sum(~np.isnan(x), axis, keepdims=keepdims).astype(dtype)
+def _count(x: Any, axis: Any, *, keepdims: bool) -> Any:
+    """Return how many numbers there are along ``axis``: more than a half can count."""
+    return np.sum(~np.isnan(x), axis, keepdims=keepdims)
 
 
 def nanmean(
@@ -93,7 +93,7 @@ def nanmean(
     if not _has_nan(x):
         return np.mean(x, axis, dtype, keepdims=keeps)
     total = np.sum(_without(x, 0), axis, dtype, keepdims=keeps)
-    return total / _count(x, axis, total.real.dtype, keepdims=keeps)
+    return (total / _count(x, axis, keepdims=keeps)).astype(total.dtype)
 
 
 def nanvar(
@@ -121,7 +121,7 @@ def nanvar(
     square = gap.real**2 + gap.imag**2 if x.dtype.kind == "c" else gap * gap
     square = np.where(np.isnan(x), square.dtype.type(0), square)
     total = np.sum(square, axis, keepdims=keeps)
-    freedom = _count(x, axis, total.dtype, keepdims=keeps) - ddof
+    freedom = _count(x, axis, keepdims=keeps) - ddof
     nan = total.dtype.type(np.nan)
     return np.where(freedom > 0, total / freedom, nan).astype(total.dtype)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.ops import normal_axis
+from nfuser.ops.views import normal_axes, normal_axis
 from nfuser.trace.composed.parts import array, as_float, plain
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _vector(x: Any, order: Any, axis: Any, keepdims: Any) -> Any:
         return np.sqrt(np.sum(_squares(x), axis, keepdims=keepdims))
     size = np.abs(x)
     if order == np.inf:
-        return np.max(size, axis, keepdims=keepdims)
+        return _largest(size, axis, keepdims)
     if order == -np.inf:
         return np.min(size, axis, keepdims=keepdims)
     if order == 0:
@@ -79,10 +79,21 @@ def _vector(x: Any, order: Any, axis: Any, keepdims: Any) -> Any:
     return np.sum(size**order, axis, keepdims=keepdims) ** (1 / order)
 
 
+def _largest(x: Any, axis: Any, keepdims: Any) -> Any:
+    """Return the largest of what is not negative; of nothing that is 0."""
+    axes = normal_axes(axis, x.ndim)
+    fold = np.sum if any(x.shape[k] == 0 for k in axes) else np.max
+    return fold(x, axis, keepdims=keepdims)
+
+
+def _smallest(x: Any, axis: Any, keepdims: Any) -> Any:
+    return np.min(x, axis, keepdims=keepdims)
+
+
 def _matrix(x: Any, order: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     if order in (None, "fro", "f"):
         return np.sqrt(np.sum(_squares(x), axes, keepdims=keepdims))
-    folds = {1: np.max, -1: np.min, np.inf: np.max, -np.inf: np.min}
+    folds = {1: _largest, -1: _smallest, np.inf: _largest, -np.inf: _smallest}
     if order not in folds:
         message = (
             f"norm: ord={order!r} of a matrix takes its singular values, which have no "
@@ -93,7 +104,7 @@ def _matrix(x: Any, order: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     row, column = (normal_axis(k, x.ndim) for k in axes)
     summed, kept = (row, column) if abs(order) == 1 else (column, row)
     totals = np.sum(np.abs(x), summed, keepdims=True)
-    found = folds[order](totals, kept, keepdims=True)
+    found = folds[order](totals, kept, True)
     return found if keepdims else np.squeeze(found, (row, column))
 
 

@@ -85,9 +85,15 @@ def tensordot(t: Tracer, a: Any, b: Any, axes: Any = 2) -> Any:
 
 def vecdot(t: Tracer, x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     """Return ``numpy.vecdot``."""
-    x, y = array(t, x1), array(t, x2)
+    x, y = (np.moveaxis(array(t, x), plain(axis), -1) for x in (x1, x2))
+    if x.shape[-1] != y.shape[-1]:
+        message = (
+            f"vecdot: expected vectors of one length, found {int(x.shape[-1])} and "
+            f"{int(y.shape[-1])}"
+        )
+        raise ShapeError(message)
     product = conjugate(x) * y
-    return np.sum(product, plain(axis), dtype=product.dtype)
+    return np.sum(product, -1, dtype=product.dtype)
 
 
 def matvec(t: Tracer, x1: Any, x2: Any, /) -> Any:
