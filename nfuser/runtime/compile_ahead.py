@@ -7,6 +7,7 @@ first, which takes as long as some five kernels do. So this is for many kernels.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -66,7 +67,8 @@ def compile_ahead(missing: list[tuple[Source, str]], step: Callable[[], None]) -
     with ThreadPoolExecutor(processes) as pool:
         drives = [pool.submit(_drive, queue, step) for _ in range(processes)]
     for drive in drives:
-        drive.result()
+        with contextlib.suppress(OSError):  # its process is gone, or never came
+            drive.result()
 
 
 def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> None:

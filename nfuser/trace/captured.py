@@ -179,7 +179,7 @@ class Snapshot:
                 origin,
                 as_dtype(item.dtype),
                 len(item.shape),
-                type(item),
+                type(self._finder.values[origin]),  # a view may be of another class
                 item.dtype,
                 origin.reader(),
             )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser import numpy as nnp
 from nfuser.errors import TraceError
 from nfuser.trace import Trace, call_of, trace_function
@@ -486,3 +487,13 @@ def test_a_traced_array_is_of_no_use_after_its_trace() -> None:
     trace(lambda x: kept.append(x) or x)
     with pytest.raises(TraceError, match="outlived"):
         np.sum(kept[0] + 1)
+
+
+def test_a_view_of_another_class_than_what_it_views_is_found() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.arange(3.0))
+    fused = nfuser.fuse(lambda x: x * weight.detach())
+    with torch.no_grad():
+        for _ in range(2):
+            assert fused(torch.ones(3)).tolist() == weight.tolist()
+            weight += 1
