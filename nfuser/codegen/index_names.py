@@ -121,20 +121,24 @@ def _is_bound(x: Scalar) -> bool:
     return isinstance(x, Binary) and x.op in (Op.MIN, Op.MAX)
 
 
-def worth_naming(index: Scalar, repeats: set[Scalar]) -> list[Scalar]:
-    """Return quotients and remainders in ``index``, and what of it repeats."""
-    found = [
-        x
-        for x in toposort([index], computed_from)
-        if isinstance(x, Binary)
-        and x.op in (Op.FLOORDIV, Op.MOD)
-        and not is_host(x)
-        and not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
-    ]
+def worth_naming(index: Scalar, repeats: set[Scalar], *, nested: bool) -> list[Scalar]:
+    """Return quotients and remainders in ``index``, and what of it repeats.
+
+    ``nested``: what is part of another comes before it, whichever of these it is.
+    """
+    parts = [x for x in toposort([index], computed_from) if not is_host(x)]
+    found = [x for x in parts if _is_divided(x)]
+    if nested:
+        return [x for x in parts if x in found or x in repeats]
     # A remainder is printed in terms of its quotient, if that has a name.
-    found.sort(key=lambda x: x.op is Op.MOD)
-    parts = toposort([index], computed_from)
-    return [*found, *(x for x in parts if x in repeats and not is_host(x))]
+    found.sort(key=lambda x: isinstance(x, Binary) and x.op is Op.MOD)
+    return [*found, *(x for x in parts if x in repeats)]
+
+
+def _is_divided(x: Scalar) -> bool:
+    if not isinstance(x, Binary) or x.op not in (Op.FLOORDIV, Op.MOD):
+        return False
+    return not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
 
 
 def base_of(index: Scalar, is_known: Callable[[Scalar], bool]) -> Scalar | None:

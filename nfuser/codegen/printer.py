@@ -232,7 +232,7 @@ class Printer:
         hoists = self.hoists and isinstance(stmt, For)
         indices = [*computed(stmt), *indices_of(stmt, guarded=hoists)]
         for index in indices:
-            for x in worth_naming(index, self._repeats):
+            for x in worth_naming(index, self._repeats, nested=self.hoists):
                 if x in self._named or not self._is_known(x):
                     continue
                 if isinstance(stmt, If) and divides_below_zero(x):

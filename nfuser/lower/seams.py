@@ -2,14 +2,15 @@
 """Loops of a CPU kernel end where a condition on their index begins or ceases to hold.
 
 What was concatenated or padded lies in several pieces. One loop over all of them has to
-compare each index, and reads under masks; one for each piece reads as it is.
+compare each index, and reads under masks; one for each piece reads as it is. So does a
+loop over what is reflected, whose index is the lesser of two, one rising, one falling.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -20,11 +21,13 @@ from nfuser.lower.streams import changed, gathers
 from nfuser.lower.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from nfuser.ir.scalar import LoopIndex
 
+_Sides: TypeAlias = "tuple[Scalar, Scalar]"  # what holds before a turn, and from it on
 _PIECE = 3100  # number of loops made here
+_STEPS = (1, 2)  # of what one side gains on the other in a turn: 2 where it turns back
 _MOST = 2  # seams; more are left to masks
 
 
@@ -43,9 +46,9 @@ def at_seams(loop: For) -> tuple[For, ...]:
     ):
         index = sc.loop_index(_PIECE + number, end - begin)
         known: dict[Scalar, Scalar] = {
-            condition: sc.const(int(begins == (ordered.index(seam) < number)))
-            for seam, conditions in seams.items()
-            for condition, begins in conditions.items()
+            choice: sides[ordered.index(seam) < number]
+            for seam, choices in seams.items()
+            for choice, sides in choices.items()
         }
         body = changed(loop.body, known)
         body = changed(body, {loop.index: begin + index})
@@ -53,31 +56,49 @@ def at_seams(loop: For) -> tuple[For, ...]:
     return tuple(pieces)
 
 
-def _seams(loop: For) -> dict[Scalar, dict[Scalar, bool]]:
-    """Return the turns at which conditions begin (True) or cease to hold."""
+def _seams(loop: For) -> dict[Scalar, dict[Scalar, _Sides]]:
+    """Return turns, and for each what is one thing before it and another from it on."""
     inner = {stmt.index for stmt in every(loop.body) if isinstance(stmt, For)}
-    seams: dict[Scalar, dict[Scalar, bool]] = {}
-    for condition in scalar_walk.every(scalars_in(loop.body)):
-        found = _seam(condition, loop.index)
+    seams: dict[Scalar, dict[Scalar, _Sides]] = {}
+    for choice in scalar_walk.every(scalars_in(loop.body)):
+        if not isinstance(choice, Binary) or choice.op not in _SIDES:
+            continue
+        found = _turn(choice, loop.index)
         if found is None:
             continue
-        where, begins = found
+        where, is_rising = found
         if inner.isdisjoint(scalar_walk.loops_in(where)):
-            seams.setdefault(where, {})[condition] = begins
+            below, above = _SIDES[choice.op](choice)
+            sides = (below, above) if is_rising else (above, below)
+            seams.setdefault(where, {})[choice] = sides
     return seams
 
 
-def _seam(condition: Scalar, index: LoopIndex) -> tuple[Scalar, bool] | None:
-    """Return the turn at which ``condition`` begins to hold, or ceases to."""
-    if not (isinstance(condition, Binary) and condition.op is Op.LT):
-        return None
-    gap = condition.rhs - condition.lhs  # above 0 where it holds
+_SIDES: dict[Op, Callable[[Binary], _Sides]] = {
+    Op.LT: lambda x: (sc.const(0), sc.const(1)),
+    Op.MIN: lambda x: (x.rhs, x.lhs),
+    Op.MAX: lambda x: (x.lhs, x.rhs),
+}
+"""What a choice is where its right side is below the left, and where it is above."""
+
+
+def _turn(choice: Binary, index: LoopIndex) -> tuple[Scalar, bool] | None:
+    """Return the turn at which the right side passes the left, and if it rises there.
+
+    A condition holds where the right side is above, not where both are equal; which of
+    two equal sides is taken makes no difference.
+    """
+    gap = choice.rhs - choice.lhs
     if index not in scalar_walk.loops_in(gap):
         return None
-    if index not in scalar_walk.loops_in(end := gap + index):
-        return end, False
-    if index not in scalar_walk.loops_in(rest := gap - index):
-        return 1 - rest, True
+    for step in _STEPS:
+        if index not in scalar_walk.loops_in(start := gap + index * step):
+            # Natural numbers alone are divided.
+            return sc.maximum(
+                start + (step - 1), 0
+            ) // step if step > 1 else start, False
+        if index not in scalar_walk.loops_in(rest := gap - index * step):
+            return sc.maximum(step - rest, 0) // step if step > 1 else 1 - rest, True
     return None
 
 

@@ -77,6 +77,8 @@ FUNCTIONS: dict[str, Callable[[Any, int], Any]] = {
     "triangle": lambda x, n: np.tril(x, n) + x,
     "mask": lambda x, n: np.where(xp.arange(x.shape[1]) < n, x, -x),
     "turned": lambda x, n: np.concatenate([x[:, ::-1], x * n], axis=1) + 1,
+    "reflected": lambda x, n: np.pad(x, ((0, 0), (1, 2)), mode="symmetric") * n,
+    "turned back": lambda x, n: np.pad(x, ((1, 1), (n % 7, 3)), mode="reflect") + 1,
     "mirrored": lambda x, n: np.pad(x, ((0, 0), (1, 1)), mode="edge") * n,
     "thrice": lambda x, n: np.concatenate([x, x + n, x * n], axis=1) * 2,
 }
@@ -91,6 +93,14 @@ def test_seams_are_where_the_arguments_have_them(name: str) -> None:
         for n in (0, 1, 5, 9000):
             found = f(x, n)
             np.testing.assert_allclose(found, function(x, n), rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_reflected_is_read_forth_and_back() -> None:
+    body = _body(lambda x: np.pad(x, ((0, 0), (2, 3)), mode="reflect") + 1, _rows(900))
+    read = re.findall(r"load\(T0, ([^)]*)\)", body)
+    assert read
+    assert all(re.fullmatch(r"at(_\d+)? [+-] i\d", place) for place in read)
+    assert {place.split()[1] for place in read} == {"+", "-"}
 
 
 def test_a_seam_that_moves_inside_the_loop_is_none() -> None:
