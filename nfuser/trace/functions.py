@@ -24,37 +24,16 @@ import nfuser.trace.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.composed.products import outer_of
+from nfuser.trace.keywords import MISSING, given, keeps, plain
 from nfuser.trace.sizes import sizes
-from nfuser.trace.symbolic import SymbolicInt
 from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
-_MISSING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
-
-
-def given(name: str, options: dict[str, Any]) -> None:
-    """Refuse keywords that are not honoured; a default value passes."""
-    for option, setting in options.items():
-        harmless = setting is None or setting is _MISSING
-        if not (harmless or (option == "where" and setting is True)):
-            raise refusals.keyword(name, option)
-
-
-def plain_axis(axis: Any) -> Any:
-    """Return ``axis`` with today's integers; a size as an axis is a guard."""
-    if isinstance(axis, (tuple, list)):
-        return tuple(plain_axis(a) for a in axis)
-    return int(axis) if isinstance(axis, SymbolicInt) else axis
-
 
 def _dtype(dtype: Any) -> Any:
-    return None if dtype is None or dtype is _MISSING else as_dtype(dtype)
-
-
-def _keep(keepdims: Any) -> bool:
-    return keepdims is not _MISSING and bool(keepdims)
+    return None if dtype is None or dtype is MISSING else as_dtype(dtype)
 
 
 def _folding(name: str, *, typed: bool = False) -> Any:
@@ -73,9 +52,7 @@ def _folding(name: str, *, typed: bool = False) -> Any:
             out, dtype = dtype, None
         given(name, options | {"out": out})
         extra = {"dtype": _dtype(dtype)} if typed else {}
-        return t.call_on_tensor(
-            verb, a, plain_axis(axis), keepdims=_keep(keepdims), **extra
-        )
+        return t.call_on_tensor(verb, a, plain(axis), keepdims=keeps(keepdims), **extra)
 
     return handler
 
@@ -92,18 +69,18 @@ def _var(name: str) -> Any:
         ddof: Any = 0,
         keepdims: Any = False,
         *,
-        correction: Any = _MISSING,
+        correction: Any = MISSING,
         **options: Any,
     ) -> Any:
         given(name, options | {"out": out})
-        correction = ddof if correction is _MISSING else correction
+        correction = ddof if correction is MISSING else correction
         return t.call_on_tensor(
             verb,
             a,
-            plain_axis(axis),
+            plain(axis),
             dtype=_dtype(dtype),
-            correction=plain_axis(correction),
-            keepdims=_keep(keepdims),
+            correction=plain(correction),
+            keepdims=keeps(keepdims),
         )
 
     return handler
@@ -116,8 +93,8 @@ def _argument(name: str) -> Any:
         t: Tracer, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False
     ) -> Any:
         given(name, {"out": out})
-        axis = plain_axis(axis)
-        return t.call_on_tensor(verb, a, axis, keepdims=_keep(keepdims))
+        axis = plain(axis)
+        return t.call_on_tensor(verb, a, axis, keepdims=keeps(keepdims))
 
     return handler
 
@@ -125,7 +102,7 @@ def _argument(name: str) -> Any:
 def _count_nonzero(
     t: Tracer, a: Any, axis: Any = None, *, keepdims: bool = False
 ) -> Any:
-    axis = plain_axis(axis)
+    axis = plain(axis)
     return t.call_on_tensor(ops.count_nonzero, a, axis, keepdims=keepdims)
 
 
@@ -147,15 +124,15 @@ def _clip(
     **options: Any,
 ) -> Any:
     given("clip", options | {"out": out})
-    low = min if a_min is None or a_min is _MISSING else a_min
-    high = max if a_max is None or a_max is _MISSING else a_max
+    low = min if a_min is None or a_min is MISSING else a_min
+    high = max if a_max is None or a_max is MISSING else a_max
     bounds = [None if x is None else t.operand(x) for x in (low, high)]
     return t.call_on_tensor(ops.clip, a, *bounds)
 
 
 def _round(t: Tracer, a: Any, decimals: Any = 0, out: Any = None) -> Any:
     given("round", {"out": out})
-    return t.call_on_tensor(ops.round_to, a, plain_axis(decimals))
+    return t.call_on_tensor(ops.round_to, a, plain(decimals))
 
 
 def _isclose(
@@ -205,11 +182,11 @@ def _viewing(name: str, **parameters: Any) -> Any:
         bound = parameters | dict(zip(parameters, args, strict=False)) | options
         for option in options.keys() - parameters.keys():
             raise refusals.keyword(name, option)
-        missing = [option for option in parameters if bound[option] is _MISSING]
+        missing = [option for option in parameters if bound[option] is MISSING]
         if missing or len(args) > len(parameters):
             message = f"{name} takes {', '.join(parameters)}"
             raise ArgumentError(message)
-        return t.view(verb, a, *(plain_axis(bound[option]) for option in parameters))
+        return t.view(verb, a, *(plain(bound[option]) for option in parameters))
 
     return handler
 
@@ -275,7 +252,7 @@ def _size(t: Tracer, a: Any, axis: Any = None) -> Any:
 
 
 def _transpose(t: Tracer, a: Any, axes: Any = None) -> Any:
-    return t.view(ops.permute, a, plain_axis(axes))
+    return t.view(ops.permute, a, plain(axes))
 
 
 def _matrix_transpose(t: Tracer, x: Any, /) -> Any:
@@ -296,13 +273,13 @@ def _softmax(name: str, default: Any = -1) -> Any:
     verb = getattr(ops, name)
 
     def handler(t: Tracer, x: Any, axis: Any = default) -> Any:
-        return t.call_on_tensor(verb, x, plain_axis(axis))
+        return t.call_on_tensor(verb, x, plain(axis))
 
     return handler
 
 
 def _logsumexp(t: Tracer, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    axis = plain_axis(axis)
+    axis = plain(axis)
     return t.call_on_tensor(ops.logsumexp, a, axis, keepdims=keepdims)
 
 
@@ -312,7 +289,7 @@ def _gelu(t: Tracer, x: Any, *, approximate: str = "none") -> Any:
 
 def _norm(t: Tracer, verb: Any, x: Any, extras: tuple[Any, ...], **options: Any) -> Any:
     tensors = [None if e is None else t.tensor(e) for e in extras]
-    options["axis"] = plain_axis(options["axis"])
+    options["axis"] = plain(options["axis"])
     options["eps"] = float(options["eps"])
     return t.call_on_tensor(verb, x, *tensors, **options)
 
@@ -390,9 +367,9 @@ _ALIASES = {
 
 
 _OTHERS: dict[str, Any] = {
-    "expand_dims": _viewing("expand_dims", axis=_MISSING),
-    "moveaxis": _viewing("moveaxis", source=_MISSING, destination=_MISSING),
-    "swapaxes": _viewing("swapaxes", axis1=_MISSING, axis2=_MISSING),
+    "expand_dims": _viewing("expand_dims", axis=MISSING),
+    "moveaxis": _viewing("moveaxis", source=MISSING, destination=MISSING),
+    "swapaxes": _viewing("swapaxes", axis1=MISSING, axis2=MISSING),
     "flipud": lambda t, m: t.view(ops.flip, m, 0),
     "fliplr": lambda t, m: t.view(ops.flip, m, 1),
     "matmul": _elementwise(ops.matmul, 2),

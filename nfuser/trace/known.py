@@ -108,12 +108,12 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def is_known(name: str) -> bool:
-    """Tell whether the host can work out the operation called ``name``."""
-    return name in _OTHERS or hasattr(np, _NUMPY_NAMES.get(name, name))
+def meaning(name: str) -> Callable[..., Any]:
+    """Return what the operation called ``name`` does on the host."""
+    return _OTHERS.get(name) or getattr(np, _NUMPY_NAMES.get(name, name))
 
 
 def _apply(name: str, operands: list[Any]) -> Any:
-    function = _OTHERS.get(name) or getattr(np, _NUMPY_NAMES.get(name, name))
+    function = meaning(name)
     with np.errstate(all="ignore"):
         return function(*operands)

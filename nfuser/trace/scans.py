@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.ir.expr import ReduceOp
-from nfuser.trace.symbolic import SymbolicInt
+from nfuser.trace.keywords import given, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -26,24 +25,15 @@ _UFUNCS = {
 }
 
 
-def _plain(axis: Any) -> Any:
-    return int(axis) if isinstance(axis, SymbolicInt) else axis
-
-
-def _without_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise refusals.keyword(name, "out")
-
-
 def _cumulated(name: str) -> Any:
     verb = getattr(ops, name)
 
     def handler(
         t: Tracer, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
     ) -> Any:
-        _without_out(name, out)
+        given(name, {"out": out})
         target = None if dtype is None else as_dtype(dtype)
-        return t.call_on_tensor(verb, a, _plain(axis), dtype=target)
+        return t.call_on_tensor(verb, a, plain(axis), dtype=target)
 
     return handler
 
@@ -61,12 +51,12 @@ def _cumulative(name: str) -> Any:
         out: Any = None,
         include_initial: bool = False,
     ) -> Any:
-        _without_out(name, out)
+        given(name, {"out": out})
         options = {
             "dtype": None if dtype is None else as_dtype(dtype),
             "include_initial": bool(include_initial),
         }
-        return t.call_on_tensor(verb, x, _plain(axis), **options)
+        return t.call_on_tensor(verb, x, plain(axis), **options)
 
     return handler
 
@@ -77,9 +67,9 @@ def _accumulating(name: str) -> Any:
     def handler(
         t: Tracer, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> Any:
-        _without_out(f"{name}.accumulate", out)
+        given(f"{name}.accumulate", {"out": out})
         target = None if dtype is None else as_dtype(dtype)
-        return t.call_on_tensor(ops.accumulate, array, op, _plain(axis), dtype=target)
+        return t.call_on_tensor(ops.accumulate, array, op, plain(axis), dtype=target)
 
     return handler
 

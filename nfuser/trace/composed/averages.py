@@ -13,12 +13,11 @@ import numpy as np
 
 from nfuser.errors import ShapeError
 from nfuser.ops import normal_axis
-from nfuser.trace.composed.parts import array, conjugate, plain, refuse
+from nfuser.trace.composed.parts import array, conjugate
+from nfuser.trace.keywords import MISSING, given, keeps, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
-
-_NONE: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
 
 
 def average(
@@ -28,21 +27,21 @@ def average(
     weights: Any = None,
     returned: Any = False,
     *,
-    keepdims: Any = _NONE,
+    keepdims: Any = MISSING,
 ) -> Any:
     """Return ``numpy.average``; weights that sum to 0 divide by 0."""
     x, axis = array(t, a), plain(axis)
-    keeps = keepdims is not _NONE and bool(keepdims)
+    kept = keeps(keepdims)
     if weights is None:
-        found = np.mean(x, axis, keepdims=keeps)
-        scale = np.sum(np.ones_like(x, dtype=found.dtype), axis, keepdims=keeps)
+        found = np.mean(x, axis, keepdims=kept)
+        scale = np.sum(np.ones_like(x, dtype=found.dtype), axis, keepdims=kept)
     else:
         share = _aligned(x, array(t, weights), axis)
         kinds = [x.dtype, share.dtype, *([np.float64] if x.dtype.kind in "biu" else [])]
         kind = np.result_type(*kinds)
         full = np.broadcast_to(share.astype(kind), x.shape)
-        scale = np.sum(full, axis, keepdims=keeps)
-        found = np.sum(x.astype(kind) * full, axis, keepdims=keeps) / scale
+        scale = np.sum(full, axis, keepdims=kept)
+        found = np.sum(x.astype(kind) * full, axis, keepdims=kept) / scale
     return (found, scale) if returned else found
 
 
@@ -94,7 +93,7 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     """Return ``numpy.cov`` without weights."""
-    refuse("cov", fweights=fweights, aweights=aweights)
+    given("cov", {"fweights": fweights, "aweights": aweights})
     x = _observed(array(t, m), rowvar)
     x = x if y is None else np.concatenate([x, _observed(array(t, y), rowvar)])
     x = x.astype(np.result_type(x.dtype, np.float64) if dtype is None else dtype)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
-from nfuser.trace.composed.parts import array, plain, refuse
+from nfuser.trace.composed.parts import array
+from nfuser.trace.keywords import given, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -97,7 +98,7 @@ def array_equal(t: Tracer, a1: Any, a2: Any, equal_nan: Any = False) -> Any:
 
 def modf(t: Tracer, x: Any, **options: Any) -> Any:
     """Return ``numpy.modf``."""
-    refuse("modf", **options)
+    given("modf", options)
     x = array(t, x)
     x = x.astype(np.fabs(x).dtype) if x.dtype.kind in "biu" else x
     whole = np.trunc(x)

@@ -13,7 +13,8 @@ import numpy as np
 
 from nfuser.errors import ShapeError
 from nfuser.ops import normal_axis
-from nfuser.trace.composed.parts import array, plain, refuse
+from nfuser.trace.composed.parts import array
+from nfuser.trace.keywords import given, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -50,7 +51,7 @@ def trace(
     out: Any = None,
 ) -> Any:
     """Return ``numpy.trace``."""
-    refuse("trace", out=out)
+    given("trace", {"out": out})
     return np.sum(diagonal(t, a, offset, axis1, axis2), -1, dtype)
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ops.views import normal_axes, normal_axis
-from nfuser.trace.composed.parts import array, as_float, plain
+from nfuser.trace.composed.parts import array, as_float
+from nfuser.trace.keywords import MISSING, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
-
-_NONE: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
 
 
 def _along(axis: int, part: slice) -> tuple[slice, ...]:
@@ -35,8 +34,8 @@ def diff(
     a: Any,
     n: Any = 1,
     axis: Any = -1,
-    prepend: Any = _NONE,
-    append: Any = _NONE,
+    prepend: Any = MISSING,
+    append: Any = MISSING,
 ) -> Any:
     """Return ``numpy.diff``."""
     times = plain(n)
@@ -50,8 +49,8 @@ def diff(
         message = "diff: expected an array of at least one dimension, found a number"
         raise ShapeError(message)
     axis = normal_axis(plain(axis), x.ndim)
-    ends = [p if p is _NONE else _end(t, p, x, axis) for p in (prepend, append)]
-    parts = [p for p in (ends[0], x, ends[1]) if p is not _NONE]
+    ends = [p if p is MISSING else _end(t, p, x, axis) for p in (prepend, append)]
+    parts = [p for p in (ends[0], x, ends[1]) if p is not MISSING]
     x = np.concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(times):
         after, before = _neighbours(x, axis)

@@ -14,7 +14,8 @@ import numpy as np
 
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.trace.composed.diagonals import diagonal
-from nfuser.trace.composed.parts import array, refuse
+from nfuser.trace.composed.parts import array
+from nfuser.trace.keywords import given
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -30,15 +31,15 @@ def einsum(t: Tracer, *operands: Any, out: Any = None, **options: Any) -> Any:
     """
     options.pop("optimize", None)
     dtype = options.pop("dtype", None)
-    refuse("einsum", out=out, **options)
+    given("einsum", {"out": out} | options)
     if not operands or not isinstance(operands[0], str):
         message = (
             "einsum: expected letters first, as in einsum('ij,jk->ik', x, y), found "
             f"{type(operands[0]).__name__ if operands else 'nothing'}"
         )
         raise ArgumentError(message)
-    text, *given = operands
-    arrays = [array(t, x) for x in given]
+    text, *listed = operands
+    arrays = [array(t, x) for x in listed]
     kind = np.result_type(*(x.dtype for x in arrays)) if dtype is None else dtype
     arrays = [x.astype(kind) for x in arrays]
     terms, wanted = _letters(text, [x.ndim for x in arrays])

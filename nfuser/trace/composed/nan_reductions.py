@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.composed.parts import array, refuse
+from nfuser.trace.composed.parts import array
+from nfuser.trace.keywords import MISSING, given, keeps
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
-
-_NONE: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
-
-
-def _keeps(keepdims: Any) -> bool:
-    return keepdims is not _NONE and bool(keepdims)
 
 
 def _has_nan(x: Any) -> bool:
@@ -39,13 +34,12 @@ def _folding(name: str, fill: int) -> Any:
         axis: Any = None,
         dtype: Any = None,
         out: Any = None,
-        keepdims: Any = _NONE,
-        initial: Any = _NONE,
-        where: Any = _NONE,
+        keepdims: Any = MISSING,
+        **options: Any,
     ) -> Any:
-        refuse(f"nan{name}", out=out, initial=initial, where=where)
+        given(f"nan{name}", options | {"out": out})
         x = _without(array(t, a), fill)
-        return t.handlers[name](t, x, axis, dtype, keepdims=_keeps(keepdims))
+        return t.handlers[name](t, x, axis, dtype, keepdims=keeps(keepdims))
 
     return handler
 
@@ -56,17 +50,16 @@ def _extreme(name: str, fill: float) -> Any:
         a: Any,
         axis: Any = None,
         out: Any = None,
-        keepdims: Any = _NONE,
-        initial: Any = _NONE,
-        where: Any = _NONE,
+        keepdims: Any = MISSING,
+        **options: Any,
     ) -> Any:
-        refuse(f"nan{name}", out=out, initial=initial, where=where)
-        x, keeps = array(t, a), _keeps(keepdims)
-        found = t.handlers[name](t, _without(x, fill), axis, keepdims=keeps)
+        given(f"nan{name}", options | {"out": out})
+        x, kept = array(t, a), keeps(keepdims)
+        found = t.handlers[name](t, _without(x, fill), axis, keepdims=kept)
         if not _has_nan(x):
             return found
         return np.where(
-            np.all(np.isnan(x), axis, keepdims=keeps), x.dtype.type(np.nan), found
+            np.all(np.isnan(x), axis, keepdims=kept), x.dtype.type(np.nan), found
         )
 
     return handler
@@ -83,17 +76,16 @@ def nanmean(
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: Any = _NONE,
-    *,
-    where: Any = _NONE,
+    keepdims: Any = MISSING,
+    **options: Any,
 ) -> Any:
     """Return ``numpy.nanmean``."""
-    refuse("nanmean", out=out, where=where)
-    x, keeps = array(t, a), _keeps(keepdims)
+    given("nanmean", options | {"out": out})
+    x, kept = array(t, a), keeps(keepdims)
     if not _has_nan(x):
-        return np.mean(x, axis, dtype, keepdims=keeps)
-    total = np.sum(_without(x, 0), axis, dtype, keepdims=keeps)
-    return (total / _count(x, axis, keepdims=keeps)).astype(total.dtype)
+        return np.mean(x, axis, dtype, keepdims=kept)
+    total = np.sum(_without(x, 0), axis, dtype, keepdims=kept)
+    return (total / _count(x, axis, keepdims=kept)).astype(total.dtype)
 
 
 def nanvar(
@@ -103,25 +95,24 @@ def nanvar(
     dtype: Any = None,
     out: Any = None,
     ddof: Any = 0,
-    keepdims: Any = _NONE,
+    keepdims: Any = MISSING,
     *,
-    where: Any = _NONE,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
+    correction: Any = MISSING,
+    **options: Any,
 ) -> Any:
     """Return ``numpy.nanvar``."""
-    refuse("nanvar", out=out, where=where, mean=mean)
-    x, keeps = array(t, a), _keeps(keepdims)
-    ddof = ddof if correction is _NONE else correction
+    given("nanvar", options | {"out": out})
+    x, kept = array(t, a), keeps(keepdims)
+    ddof = ddof if correction is MISSING else correction
     if not _has_nan(x):
-        return np.var(x, axis, dtype, ddof=ddof, keepdims=keeps)
+        return np.var(x, axis, dtype, ddof=ddof, keepdims=kept)
     x = x if dtype is None else x.astype(dtype)
     centre = nanmean(t, x, axis, keepdims=True)
     gap = x - centre
     square = gap.real**2 + gap.imag**2 if x.dtype.kind == "c" else gap * gap
     square = np.where(np.isnan(x), square.dtype.type(0), square)
-    total = np.sum(square, axis, keepdims=keeps)
-    freedom = _count(x, axis, keepdims=keeps) - ddof
+    total = np.sum(square, axis, keepdims=kept)
+    freedom = _count(x, axis, keepdims=kept) - ddof
     nan = total.dtype.type(np.nan)
     return np.where(freedom > 0, total / freedom, nan).astype(total.dtype)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.ops.views import normal_axes, normal_axis
-from nfuser.trace.composed.parts import array, as_float, plain
+from nfuser.trace.composed.parts import array, as_float
+from nfuser.trace.keywords import plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer

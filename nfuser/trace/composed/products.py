@@ -14,7 +14,8 @@ import numpy as np
 
 from nfuser.errors import ShapeError
 from nfuser.ops import normal_axis
-from nfuser.trace.composed.parts import array, conjugate, plain, refuse
+from nfuser.trace.composed.parts import array, conjugate
+from nfuser.trace.keywords import given, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def outer(t: Tracer, a: Any, b: Any, out: Any = None) -> Any:
     """Return ``numpy.outer``."""
-    refuse("outer", out=out)
+    given("outer", {"out": out})
     return array(t, a).ravel()[:, None] * array(t, b).ravel()
 
 
@@ -30,7 +31,7 @@ def outer_of(name: str) -> Any:
     """Return the handler of ``numpy.ufunc.outer`` of the ufunc called ``name``."""
 
     def handler(t: Tracer, a: Any, b: Any, /, **options: Any) -> Any:
-        refuse(f"{name}.outer", **options)
+        given(f"{name}.outer", options)
         x, y = array(t, a), array(t, b)
         return t.handlers[name](t, x[(..., *(None,) * y.ndim)], y)
 
@@ -39,7 +40,7 @@ def outer_of(name: str) -> Any:
 
 def dot(t: Tracer, a: Any, b: Any, out: Any = None) -> Any:
     """Return ``numpy.dot``."""
-    refuse("dot", out=out)
+    given("dot", {"out": out})
     x, y = array(t, a), array(t, b)
     if not x.ndim or not y.ndim:
         return x * y
