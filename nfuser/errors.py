@@ -33,6 +33,10 @@ class ArgumentError(NfuserError, TypeError):
     """An argument of an operation, or of a fused function, is not understood."""
 
 
+class OptionError(ArgumentError, ValueError):
+    """An argument has a value that the operation does not know."""
+
+
 class UnsupportedError(NfuserError, NotImplementedError):
     """The operation has no fused form; the message names the alternative."""
 

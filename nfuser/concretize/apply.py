@@ -32,6 +32,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     results,
@@ -149,7 +150,7 @@ class _Rebuild:
                 return [x for k, x in enumerate(source.shape) if k not in axes]
             case Permute(source, _, order):
                 return [source.shape[k] for k in order]
-            case Scan(_, source):
+            case Scan(_, source) | Sort(source):
                 return list(source.shape)
             case Reduce(_, source, _, axes):
                 return [x for k, x in enumerate(source.shape) if k not in axes]

@@ -24,6 +24,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     results,
@@ -135,7 +136,9 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return [(axis, k) for k, axis in enumerate(own)]
         case Take():
             return _taken(expr, source)
-        case Reshape() | Argument() | Constant() | FromScalar() | Iota() | Matmul():
+        case Reshape() | Argument() | Constant() | FromScalar() | Iota():
+            return []
+        case Matmul() | Sort():
             return []
         case _:
             assert_never(expr)

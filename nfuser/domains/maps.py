@@ -31,6 +31,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
 )
@@ -92,7 +93,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | Matmul():
+        case Reduce() | Scan() | Matmul() | Sort():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]
@@ -202,7 +203,8 @@ def index_read(expr: Take, point: Point) -> Read:
 
 def _taken(expr: Take, point: Point) -> Point:
     _, where = index_read(expr, point)
-    chosen = sc.datum(expr.index, where.index, expr.source.shape[expr.axis])
+    extent = expr.source.shape[expr.axis]
+    chosen = sc.datum(expr.index, where.index, extent, inside=expr.inside)
     if expr.along:
         index = list(point)
         index[expr.axis] = chosen

@@ -36,7 +36,9 @@ def source_axes(expr: ex.Expr, axis: int) -> Sequence[int | None] | None:
             return [order[axis]]
         case ex.ExpandDims(_, _, axes) if axis not in axes:
             return [axis - sum(k < axis for k in axes)]
-        case ex.Scan(axis=own) | ex.Concatenate(axis=own) if axis != own:
+        case ex.Scan(axis=own) | ex.Sort(axis=own) | ex.Concatenate(axis=own) if (
+            axis != own
+        ):
             return [axis] * len(ex.sources(expr))
         case ex.Slice() | ex.Pad() if _keeps(expr, axis):
             return [axis, None][: len(ex.sources(expr))]

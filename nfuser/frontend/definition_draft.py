@@ -26,7 +26,12 @@ from nfuser.frontend.definition_types import (
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Matmul, Pointwise, Reduce, Scan, results
+from nfuser.ir.expr import (
+    FOLDS,
+    Argument,
+    Pointwise,
+    results,
+)
 from nfuser.ir.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
@@ -245,7 +250,7 @@ class Draft:
         definition = self._definition(found)
         if written is not None and self._is_copy_of(definition, written):
             return  # it lies there already
-        computed = isinstance(definition, Pointwise | Reduce | Scan | Matmul)
+        computed = isinstance(definition, (Pointwise, *FOLDS))
         if found in self.outputs or not computed:
             found = self.builder.point("copy", found)
         if written is not None:

@@ -19,6 +19,7 @@ from nfuser.frontend.definition_compound import COMPOUND, integer_of
 from nfuser.frontend.definition_creation import CREATION
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
+from nfuser.frontend.definition_orders import ORDERS
 from nfuser.frontend.definition_scans import SCANS
 from nfuser.frontend.definition_shapes import SHAPES
 
@@ -76,7 +77,7 @@ GENERAL = (
     *("nan_to_num", "round_to"),
 )
 _LATER = (
-    *("scatter", "topk", "argsort"),
+    *("scatter",),
     *("grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
@@ -137,6 +138,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     **MOVES,
     **GATHERS,
     **SCANS,
+    **ORDERS,
     **CREATION,
 }
 

@@ -99,8 +99,9 @@ class _Explainer:
         made = zip(self.outline.sources, self.outline.heuristics, strict=True)
         pieces: list[Piece] = []
         for segment in self.segmented.segments:
-            if segment.is_product:
-                name = f"matmul by {self.place.library.value}"
+            if segment.is_library_call:
+                (call,) = segment.fusion.library_calls
+                name = f"{call.name} by {self.place.library.value}"
                 schedule = "no kernel of ours"
             else:
                 source, heuristic = next(made)
@@ -110,7 +111,7 @@ class _Explainer:
             pieces.append(
                 Piece(
                     name,
-                    not segment.is_product,
+                    not segment.is_library_call,
                     schedule,
                     _operations(done),
                     traffic.fused(fusion, self.facts),

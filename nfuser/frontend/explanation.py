@@ -29,7 +29,7 @@ class Operation:
 
 @value
 class Piece:
-    """One kernel, or one product of matrices, which the array library computes.
+    """One kernel, or what the array library computes: a product, a sort.
 
     ``schedule`` is who schedules it, with what was chosen for this call. A piece
     without elements to store is not launched.
@@ -112,10 +112,10 @@ class Explanation:
     @property
     def summary(self) -> tuple[str, ...]:
         """The operations against the kernels, and the bytes that both move."""
-        products = sum(not p.is_kernel and p.is_launched for p in self.pieces)
+        calls = sum(not p.is_kernel and p.is_launched for p in self.pieces)
         own = f"{self.kernels} kernel{'s' * (self.kernels != 1)}"
-        if products:
-            own += f", {products} product{'s' * (products != 1)} by the array library"
+        if calls:
+            own += f", {calls} call{'s' * (calls != 1)} of the array library"
         times = self.unfused.total / max(1, self.fused.total)
         more = f": {times:.1f} times as many" if times >= _WORTH_SAYING else ""
         operations = f"{self.operations} array operation{'s' * (self.operations != 1)}"

@@ -76,6 +76,18 @@ class Arrays:
         made = self.module.matmul(lhs, rhs, **({} if out is None else {"out": out}))
         return self.module.asarray(made) if out is None else out
 
+    def sort(self, source: Any, axis: int, out: Any) -> None:
+        """Write what ``source`` holds into ``out``, in order along ``axis``."""
+        held = self.module.asarray(out)
+        held[...] = source
+        held.sort(axis)
+
+    def argsort(self, source: Any, axis: int, stable: bool, out: Any) -> None:
+        """Write the places of the elements into ``out``, in their order."""
+        kind = "stable" if stable else None
+        held = self.module.asarray(out)
+        held[...] = self.module.argsort(source, axis, kind=kind)
+
     # -- views ---------------------------------------------------------------
 
     def index(self, source: Any, key: tuple[Any, ...]) -> Any:
@@ -137,6 +149,10 @@ class Arrays:
 
 class CupyArrays(Arrays):
     """CuPy's arrays, on CUDA streams."""
+
+    def sort(self, source: Any, axis: int, out: Any) -> None:
+        """Sort a copy, since CuPy sorts none in place that is not in C order."""
+        out[...] = self.module.sort(source, axis)
 
     def current(self) -> Any:
         """Return CuPy's current stream."""
@@ -267,6 +283,14 @@ class TorchArrays(Arrays):
         whole = out if columns else out[..., None]  # or torch would resize it
         self.module.matmul(lhs, rhs, out=whole if rows else whole[..., None, :])
         return out
+
+    def sort(self, source: Any, axis: int, out: Any) -> None:
+        """Write what ``source`` holds into ``out``, in order along ``axis``."""
+        out.copy_(self.module.sort(source, axis).values)
+
+    def argsort(self, source: Any, axis: int, stable: bool, out: Any) -> None:
+        """Write the places of the elements into ``out``, in their order."""
+        out.copy_(self.module.argsort(source, axis, stable=stable))
 
     def permute(self, source: Any, order: tuple[int, ...]) -> Any:
         """Return a view with other axes."""

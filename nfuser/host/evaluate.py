@@ -16,17 +16,18 @@ from nfuser.device.ordering import placed
 from nfuser.device.streams import guard, stream_reader
 from nfuser.dtypes import check_fits
 from nfuser.host import footprint
-from nfuser.host.products import multiplier
+from nfuser.host.library_calls import library_call
 from nfuser.host.program import (
     Allocate,
     ByValue,
+    Call,
     Clear,
     Free,
     HostScalar,
     Launch,
-    Matmul,
     Part,
     line,
+    slots_of,
 )
 from nfuser.ir import scalar_walk
 
@@ -98,8 +99,8 @@ class Evaluator:
                 return lambda frame: frame.arrays.pop(slot, None) and None
             case Launch():
                 return _shown(stmt, _LAUNCHERS[backend](stmt).run)
-            case Matmul():
-                return _shown(stmt, _product(stmt, library, self.device))
+            case Call():
+                return _shown(stmt, _called(stmt, library, self.device))
             case _:
                 raise AssertionError(stmt)
 
@@ -120,7 +121,7 @@ class Evaluator:
             frame.written.add(slot)
 
 
-def _shown(stmt: Launch | Matmul, run: Step) -> Step:
+def _shown(stmt: Launch | Call, run: Step) -> Step:
     """Return ``run``, which prints what it runs where that was asked for."""
     if not dump.wants("launch"):
         return run
@@ -132,14 +133,13 @@ def _shown(stmt: Launch | Matmul, run: Step) -> Step:
     return shown
 
 
-def _product(stmt: Matmul, library: Library, device: Device) -> Step:
-    multiply = multiplier(stmt, library, device)
-    lhs, rhs, result = stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result
+def _called(stmt: Call, library: Library, device: Device) -> Step:
+    call = library_call(stmt, library, device)
+    slots = slots_of(stmt)
 
     def run(frame: Frame) -> None:
-        arrays = frame.arrays
-        multiply(arrays[lhs][0], arrays[rhs][0], arrays[result][0])
-        frame.written.add(result)
+        call(*(frame.arrays[slot][0] for slot in slots))
+        frame.written.add(stmt.result)
 
     return run
 

@@ -32,16 +32,17 @@ from nfuser.device.threads import (
     start_helpers,
 )
 from nfuser.host import footprint
-from nfuser.host.products import multiplier
+from nfuser.host.library_calls import library_call
 from nfuser.host.program import (
     Allocate,
     ByValue,
+    Call,
     Clear,
     Free,
     HostScalar,
     Launch,
-    Matmul,
     Part,
+    slots_of,
 )
 from nfuser.ir.scalar import ScalarInput
 
@@ -119,8 +120,8 @@ class NativeProgram:
                 if 0 in stmt.grid:
                     return
                 (self._cuda if self._device.is_cuda else self._cpu)(stmt)
-            case Matmul():
-                self._multiply(stmt)
+            case Call():
+                self._call(stmt)
             case _:
                 raise NotNativeError  # a statement that came later than this
 
@@ -159,12 +160,11 @@ class NativeProgram:
             self.keep.append(touched)
             self._put(at.CLEAR, self._slots[slot], size, function, id(touched))
 
-    def _multiply(self, stmt: Matmul) -> None:
+    def _call(self, stmt: Call) -> None:
         """Let Python call the library, which knows the stream by itself."""
-        function = multiplier(stmt, self._library, self._device)
+        function = library_call(stmt, self._library, self._device)
         self.keep.append(function)
-        slots = (stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result)
-        operands = [self._object_of(slot) for slot in slots]
+        operands = [self._object_of(slot) for slot in slots_of(stmt)]
         self._put(at.CALL, id(function), len(operands), *operands)
 
     def _object_of(self, slot: Slot) -> int:

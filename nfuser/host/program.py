@@ -117,13 +117,18 @@ class Operand:
 
 
 @node
-class Matmul:
-    """Let the array library write the product of matrices into ``result``."""
+class Call:
+    """Let the array library write what its function ``name`` gives into ``result``.
 
-    lhs: Operand
-    rhs: Operand
+    ``axis`` and ``stable`` are of those that sort.
+    """
+
+    name: Literal["matmul", "sort", "argsort"]
+    operands: tuple[Operand, ...]
     result: Slot
     line: SourceLine | None = None
+    axis: int = -1
+    stable: bool = False
 
     @property
     def note(self) -> str:
@@ -131,7 +136,7 @@ class Matmul:
         return "" if self.line is None else self.line.note
 
     def __repr__(self) -> str:
-        return f"<matmul {self.lhs} {self.rhs}>"
+        return f"<{self.name} {' '.join(map(str, self.operands))}>"
 
 
 @node
@@ -141,7 +146,7 @@ class Free:
     slot: Slot
 
 
-HostStmt: TypeAlias = Allocate | Clear | Launch | Matmul | Free
+HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free
 
 
 def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
@@ -149,8 +154,8 @@ def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
     match stmt:
         case Launch():
             return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
-        case Matmul(lhs, rhs, result):
-            return (lhs.part.slot, rhs.part.slot, result)
+        case Call(_, operands, result):
+            return (*(x.part.slot for x in operands), result)
         case _:
             return (stmt.slot,)
 
@@ -189,8 +194,8 @@ def line(stmt: HostStmt) -> str:
             return f"clear {slot.name}"
         case Free(slot):
             return f"free {slot.name}"
-        case Matmul(lhs, rhs, result):
-            return f"{result.name} = matmul({lhs}, {rhs})"
+        case Call(name, operands, result):
+            return f"{result.name} = {name}({', '.join(map(str, operands))})"
         case Launch(source, _, grid, block, arguments):
             parts = (a.slot.name for a in arguments if isinstance(a, Part))
             size = f"grid={grid}, block={block}"

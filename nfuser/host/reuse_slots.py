@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.host.program import (
     Allocate,
+    Call,
     CallProgram,
     Free,
     HostStmt,
     Launch,
-    Matmul,
     Operand,
     Part,
     Slot,
@@ -80,11 +80,11 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
                 _part(a, new_of) if isinstance(a, Part) else a for a in arguments
             )
             return stmt if own == arguments else replace(stmt, arguments=own)
-        case Matmul(lhs, rhs, result):
-            operands = (_operand(lhs, new_of), _operand(rhs, new_of))
-            same = operands == (lhs, rhs) and result not in new_of
+        case Call(_, operands, result):
+            own = tuple(_operand(x, new_of) for x in operands)
+            same = own == operands and result not in new_of
             target = new_of.get(result, result)
-            return stmt if same else Matmul(*operands, target, stmt.line)
+            return stmt if same else replace(stmt, operands=own, result=target)
         case _:
             known = new_of.get(stmt.slot)
             return stmt if known is None else replace(stmt, slot=known)

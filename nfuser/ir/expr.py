@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 
 from nfuser.ir.base import node
 
@@ -170,7 +170,8 @@ class Take:
     The axes of ``index`` stand in place of ``axis``. With ``along``, ``index`` has all
     axes, and each of its elements names one element (``take_along_axis``). An index
     counts from the end if negative. With ``leads``, the result lies in memory as
-    NumPy's ``x[:, index]`` does: the axes of ``index`` outermost.
+    NumPy's ``x[:, index]`` does: the axes of ``index`` outermost. One that is
+    ``inside`` is promised to count from the front, and to name nothing but elements.
     """
 
     source: TensorView
@@ -179,6 +180,7 @@ class Take:
     axis: int
     along: bool = False
     leads: bool = False
+    inside: bool = False
 
 
 class ReduceOp(Enum):
@@ -244,6 +246,31 @@ class Matmul:
     rhs: TensorView
     result: TensorView
 
+    name: ClassVar[Literal["matmul"]] = "matmul"
+    noun: ClassVar = "product"
+
+
+@node
+class Sort:
+    """The elements along ``axis`` in order, NaN last, by the array library.
+
+    With ``places`` it is the place that each had, as ``numpy.argsort``; equal ones stay
+    in their order if it is ``stable``.
+    """
+
+    source: TensorView
+    result: TensorView
+    axis: int
+    places: bool = False
+    stable: bool = False
+
+    noun: ClassVar = "sort"
+
+    @property
+    def name(self) -> Literal["sort", "argsort"]:
+        """What NumPy calls it."""
+        return "argsort" if self.places else "sort"
+
 
 SCANS = frozenset(
     {
@@ -259,7 +286,10 @@ View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Re
 VIEWS = (Expand, ExpandDims, Squeeze, Permute, Slice, Reshape, Remap)
 Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-Fold: TypeAlias = Reduce | Scan | Matmul
+LibraryCall: TypeAlias = Matmul | Sort
+LIBRARY_CALLS = (Matmul, Sort)
+Fold: TypeAlias = Reduce | Scan | LibraryCall
+FOLDS = (Reduce, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold
 
 
@@ -288,6 +318,7 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             | Remap()
             | Reduce()
             | Scan()
+            | Sort()
         ):
             return (expr.source,)
         case _:

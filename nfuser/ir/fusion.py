@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
+    LIBRARY_CALLS,
     Argument,
     Concatenate,
     Expr,
+    LibraryCall,
     Matmul,
     Pad,
     Pointwise,
@@ -73,9 +75,9 @@ class Fusion:
         return tuple(e for e in self.exprs if isinstance(e, Scan))
 
     @cached_property
-    def products(self) -> tuple[Matmul, ...]:
-        """The products of matrices, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, Matmul))
+    def library_calls(self) -> tuple[LibraryCall, ...]:
+        """What the array library computes, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, LIBRARY_CALLS))
 
     def __repr__(self) -> str:
         return f"<Fusion {self.name}: {len(self.exprs)} expressions>"

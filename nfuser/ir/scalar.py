@@ -109,12 +109,14 @@ class LoopIndex(_Arithmetic):
 class Datum(_Arithmetic):
     """The element of the integer ``tensor`` at ``index``, read in the kernel.
 
-    It names one of ``extent`` elements, from the end if it is negative.
+    It names one of ``extent`` elements, from the end if it is negative; nothing but
+    those, counted from the front, if it is ``inside``.
     """
 
     tensor: object
     index: tuple[Scalar, ...]
     extent: Scalar
+    inside: bool
     key: tuple[int, ...]
 
 
@@ -227,14 +229,16 @@ def place_axis(place: LoopIndex) -> int:
     return -1 - place.number
 
 
-def datum(tensor: object, index: Iterable[Scalar], extent: Scalar) -> Datum:
+def datum(
+    tensor: object, index: Iterable[Scalar], extent: Scalar, *, inside: bool = False
+) -> Datum:
     """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
     found = tuple(index)
 
     def key() -> tuple[int, ...]:
         return (8, _digest([x.key for x in (*found, extent)]))
 
-    return _intern(Datum, key, tensor, found, extent)
+    return _intern(Datum, key, tensor, found, extent, inside)
 
 
 def as_scalar(x: Scalar | SupportsIndex) -> Scalar:

@@ -141,8 +141,9 @@ def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Sca
                 done[x] = _FOLDERS[op](done[lhs], done[rhs])
             case Select(condition, then, other):
                 done[x] = sc.select(done[condition], done[then], done[other])
-            case Datum(tensor, index, extent):
-                done[x] = sc.datum(tensor, [done[i] for i in index], done[extent])
+            case Datum(tensor, index, extent, inside):
+                place = [done[i] for i in index]
+                done[x] = sc.datum(tensor, place, done[extent], inside=inside)
             case LoopIndex(number, extent) if not isinstance(extent, Const):
                 done[x] = sc.loop_index(number, substitute([extent], by)[0])
             case _:

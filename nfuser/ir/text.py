@@ -26,6 +26,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     View,
@@ -118,6 +119,9 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.value}({names.tensor(source)}, axes={axes})"
         case Scan(op, source, _, axis):
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
+        case Sort(source, _, axis):
+            stable = ", stable" if expr.stable else ""
+            return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
         case Pad() | Concatenate() | Take() | Matmul():
             return _joined_text(expr, names)
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
     SCANS,
@@ -22,6 +23,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     results,
@@ -80,6 +82,11 @@ def _problem(expr: Expr) -> str | None:
             fits = min(lhs.ndim, rhs.ndim) > 0 and result.ndim == max(kept) + cores
             fits &= lhs.dtype is rhs.dtype is result.dtype
             return None if fits else "a product has its operands' dtype, and fewer axes"
+        case Sort(source, result, axis, places):
+            kind = DType.I64 if places else source.dtype
+            fits = source.shape == result.shape and result.dtype is kind
+            fits &= 0 <= axis < source.ndim and not source.dtype.is_complex
+            return None if fits else "what is sorted is real, and keeps its shape"
         case _:
             return _axes_problem(expr)
 

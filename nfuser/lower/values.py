@@ -87,9 +87,11 @@ class Values(Scopes):
         scope = self.scope_of(self.place(key))
         if (key, chosen.extent) not in scope.indices:
             var = Var(self.index_dtype)
-            extent = IndexValue(self.index(chosen.extent), DType.I64)
-            steps, wrapped = wrap_index(value, extent)
-            narrow = Call(f"to_{var.dtype}", (wrapped,), var.dtype)
+            steps: list[Stmt] = []
+            if not chosen.inside:
+                extent = IndexValue(self.index(chosen.extent), DType.I64)
+                steps, value = wrap_index(value, extent)
+            narrow = Call(f"to_{var.dtype}", (value,), var.dtype)
             scope.stmts += [*steps, Let(var, narrow)]
             scope.indices[key, chosen.extent] = sc.datum(var, (), chosen.extent)
         return scope.indices[key, chosen.extent]

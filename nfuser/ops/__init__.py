@@ -116,6 +116,7 @@ from nfuser.ops.gather import (
     index_by,
     take,
     take_along_axis,
+    take_inside,
     wrapped_index,
 )
 from nfuser.ops.logic import (
@@ -151,6 +152,7 @@ from nfuser.ops.moves import (
     stack,
     tile,
 )
+from nfuser.ops.order import argsort, lexsort, sort
 from nfuser.ops.products import matmul
 from nfuser.ops.reduction import (
     all,
@@ -186,6 +188,7 @@ from nfuser.ops.views import (
     expand_dims,
     flip,
     moveaxis,
+    normal_axes,
     normal_axis,
     permute,
     squeeze,
@@ -210,6 +213,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "asinh",
     "astype",
@@ -280,6 +284,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lexsort",
     "linspace",
     "log",
     "log1p",
@@ -308,6 +313,7 @@ __all__ = [
     "nancumsum",
     "negative",
     "nextafter",
+    "normal_axes",
     "normal_axis",
     "not_equal",
     "pad",
@@ -340,6 +346,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "sort",
     "sqrt",
     "square",
     "squeeze",
@@ -351,6 +358,7 @@ __all__ = [
     "take",
     "take_along_axis",
     "take_index",
+    "take_inside",
     "take_slices",
     "tan",
     "tanh",

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 def take(b: Builder, x: TensorView, index: TensorView, axis: int) -> TensorView:
     """Return the elements of ``x`` along ``axis`` that ``index`` names."""
-    return _taken(b, x, index, axis, leads=False)
+    return _taken(b, x, index, axis)
+
+
+def take_inside(b: Builder, x: TensorView, index: TensorView) -> TensorView:
+    """Return the elements of a row that ``index`` names, all of them there."""
+    return _taken(b, x, index, 0, inside=True)
 
 
 def index_by(b: Builder, x: TensorView, index: TensorView, axis: int) -> TensorView:
@@ -28,13 +33,13 @@ def index_by(b: Builder, x: TensorView, index: TensorView, axis: int) -> TensorV
 
 
 def _taken(
-    b: Builder, x: TensorView, index: TensorView, axis: int, *, leads: bool
+    b: Builder, x: TensorView, index: TensorView, axis: int, **options: bool
 ) -> TensorView:
     _check_index("take", index)
     axis = views.normal_axis(axis, x.ndim)
     shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     result = b.new(shape, x.dtype)
-    b.emit(Take(x, index, result, axis, leads=leads))
+    b.emit(Take(x, index, result, axis, **options))
     return result
 
 

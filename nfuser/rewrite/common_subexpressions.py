@@ -6,7 +6,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import Argument, Expr, Matmul, Reduce, results
+from nfuser.ir.expr import (
+    LIBRARY_CALLS,
+    Argument,
+    Expr,
+    Reduce,
+    results,
+)
 from nfuser.ir.fusion import Fusion, rebuild
 
 if TYPE_CHECKING:
@@ -19,13 +25,13 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
     outputs = set(fusion.outputs)
 
     def change(expr: Expr) -> TensorView | None:
-        # Outputs stay apart: each is a buffer of its own. But a product is copied there
-        # rather than computed twice. Reductions with two results have no single tensor
-        # to forward to.
+        # Outputs stay apart: each is a buffer of its own. But what the library gives is
+        # copied there rather than computed twice. Reductions with two results have no
+        # single tensor to forward to.
         if isinstance(expr, Argument) or len(results(expr)) > 1:
             return None
         found = first.setdefault(_key(expr), expr)
-        is_apart = results(expr)[0] in outputs and not isinstance(expr, Matmul)
+        is_apart = results(expr)[0] in outputs and not isinstance(expr, LIBRARY_CALLS)
         if found is expr or is_apart:
             return None
         return results(found)[0]

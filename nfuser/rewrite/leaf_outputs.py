@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
+    LIBRARY_CALLS,
     Argument,
     Constant,
     FromScalar,
     Iota,
-    Matmul,
     Pointwise,
     sources,
 )
@@ -46,11 +46,11 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
 
 
 def _with_stored_operands(fusion: Fusion) -> Fusion:
-    """Copy the indices along an axis that a product reads: it reads arrays only."""
+    """Copy the indices along an axis that a library reads: it reads arrays only."""
     indices = {e.result for e in fusion.exprs if isinstance(e, Iota)}
 
     def change(expr: Expr) -> Replacement | None:
-        if not isinstance(expr, Matmul) or indices.isdisjoint(sources(expr)):
+        if not isinstance(expr, LIBRARY_CALLS) or indices.isdisjoint(sources(expr)):
             return None
         own = {t: replace(t) for t in sources(expr) if t in indices}
         copies = (Pointwise(COPY, (t,), made) for t, made in own.items())

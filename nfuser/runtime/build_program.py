@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
@@ -10,13 +11,13 @@ from nfuser.host.program import (
     Allocate,
     Argument,
     ByValue,
+    Call,
     CallProgram,
     Clear,
     Free,
     HostScalar,
     HostStmt,
     Launch,
-    Matmul,
     Operand,
     Part,
     Slot,
@@ -62,8 +63,8 @@ def build_program(
     body: list[HostStmt] = []
     own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
     for piece in runtime.segmented.segments:
-        if piece.is_product:
-            body.extend(builder.multiply(piece))
+        if piece.is_library_call:
+            body.extend(builder.call(piece))
         else:
             compiled, heuristic = next(own)
             body.extend(builder.run(compiled, heuristic.knobs))
@@ -107,11 +108,11 @@ class _Program:
                 body.append(Allocate(slot))
         return body
 
-    def multiply(self, piece: Segment) -> list[HostStmt]:
-        """Return the statements of a product, by the array library."""
+    def call(self, piece: Segment) -> list[HostStmt]:
+        """Return the statements of what the array library computes."""
         body = self._allocated(piece)
-        (product,) = piece.fusion.products
-        if 0 in self._shape(product.result):
+        (call,) = piece.fusion.library_calls
+        if 0 in self._shape(call.result):
             return body
         read: dict[TensorView, Operand] = {}
         for expr in piece.fusion.exprs:
@@ -121,9 +122,12 @@ class _Program:
                 source = read[expr.source]
                 views = (*source.views, self._view(expr))
                 read[expr.result] = Operand(source.part, views)
-        result = self.places[product.result].slot
-        line = product.result.source
-        body.append(Matmul(read[product.lhs], read[product.rhs], result, line))
+        operands = tuple(read[t] for t in ex.sources(call))
+        result = self.places[call.result].slot
+        made = Call(call.name, operands, result, call.result.source)
+        if isinstance(call, ex.Sort):
+            made = replace(made, axis=call.axis, stable=call.stable)
+        body.append(made)
         return body
 
     def _view(self, expr: ex.View) -> ViewOf:

@@ -116,7 +116,7 @@ def sources_for(
 
 def _run_by_kernels(segmented: Segmented) -> list[Segment]:
     """Return the segments that are not left to the array library."""
-    return [s for s in segmented.segments if not s.is_product]
+    return [s for s in segmented.segments if not s.is_library_call]
 
 
 def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:

@@ -243,9 +243,9 @@ class _Linker:
         if stmt.result in self.locations or not all(x.is_whole for x in read):
             raise NotLinkedError
         made = self._made(stmt.result, f"t{number}").slot
-        lhs, rhs = (flat.Operand(flat.Part(x.slot)) for x in read)
+        operands = tuple(flat.Operand(flat.Part(x.slot)) for x in read)
         if 0 not in made.shape:
-            self.body.append(flat.Matmul(lhs, rhs, made, stmt.line))
+            self.body.append(flat.Call("matmul", operands, made, stmt.line))
 
 
 class _Inserted:
@@ -276,12 +276,12 @@ class _Inserted:
                 case flat.Launch(arguments=arguments):
                     own = tuple(self._argument(a) for a in arguments)
                     found.append(replace(stmt, arguments=own))
-                case flat.Matmul(lhs, rhs, result):
+                case flat.Call(_, operands, result):
                     target = self.location(result)
                     if not target.is_whole:
                         raise NotLinkedError
-                    operands = self._operand(lhs), self._operand(rhs)
-                    found.append(flat.Matmul(*operands, target.slot, stmt.line))
+                    own = tuple(map(self._operand, operands))
+                    found.append(replace(stmt, operands=own, result=target.slot))
                 case _:
                     found.append(replace(stmt, slot=self.location(stmt.slot).slot))
         return found

@@ -30,6 +30,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     results,
@@ -78,7 +79,7 @@ def _strides(
             # NumPy moves the axis to the end and copies: these come in C order.
             shape = shapes[made[0]]
             return dense(shape, range(len(shape) - 1, -1, -1))
-        case Scan(_, source, result):
+        case Scan(_, source, result) | Sort(source, result, _, False):
             whole = _stretch(source, found[source], shapes, shapes[source])
             return dense(shapes[result], axis_order(result.ndim, [whole]))
         case Matmul(lhs, rhs, result):
@@ -90,7 +91,7 @@ def _strides(
             return dense(shapes[result], _order_beside(result.ndim, own))
         case Take(source, _, result, leads=True):
             return dense(shapes[result], _index_first(expr, shapes[source], found))
-        case Take(_, _, result):
+        case Take(_, _, result) | Sort(_, result):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))
         case Reduce(_, source, made, axes):
             whole = _stretch(source, found[source], shapes, shapes[source])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the array library computes, instead of a kernel: products of matrices."""
+"""What the array library computes, instead of a kernel: products, and sorts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
 
 
-class Product:
-    """One product of arrays, each as it lies in memory or as a view of it."""
+class LibraryCalls:
+    """One call of the library on arrays as they lie in memory, or on views of them."""
 
-    name = "matmul"
+    name = "library"
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
-        """Take a product alone with the views that it reads."""
-        product, *others = fusion.products
+        """Take a call alone with the views that it reads."""
+        call, *others = fusion.library_calls
         if others:
-            reason = "the library computes one product at a time"
-            return Rejection(self.name, reason, others[0].result)
+            reason = "the library computes one thing at a time"
+            return Rejection(others[0].name, reason, others[0].result)
         for expr in fusion.exprs:
-            if expr is not product and not _is_read_in_place(expr):
-                reason = "the library computes the product, and nothing else"
-                return Rejection(self.name, reason, product.result)
-        if fusion.outputs != (product.result,):
-            reason = "the library stores the product, and nothing else"
-            return Rejection(self.name, reason, product.result)
+            if expr is not call and not _is_read_in_place(expr):
+                reason = f"the library computes the {call.noun}, and nothing else"
+                return Rejection(call.name, reason, call.result)
+        if fusion.outputs != (call.result,):
+            reason = f"the library stores the {call.noun}, and nothing else"
+            return Rejection(call.name, reason, call.result)
         return None
 
 

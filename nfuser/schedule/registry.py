@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.beside import Beside
-from nfuser.schedule.library import Product
+from nfuser.schedule.library import LibraryCalls
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
 from nfuser.schedule.scan import Scans
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from nfuser.segment import Scheduler as Finder
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())
-PRODUCT = Product()
+LIBRARY_CALLS = LibraryCalls()
 
 
 def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     """Return the first scheduler that takes ``fusion``, or every reason against it.
 
-    No kernel multiplies matrices: a fusion that does is the array library's, or no
-    one's.
+    No kernel multiplies matrices, or sorts: a fusion that does is the array library's,
+    or no one's.
     """
-    if fusion.products:
-        rejection = PRODUCT.can_schedule(fusion)
-        return PRODUCT if rejection is None else (rejection,)
+    if fusion.library_calls:
+        rejection = LIBRARY_CALLS.can_schedule(fusion)
+        return LIBRARY_CALLS if rejection is None else (rejection,)
     reasons: list[Rejection] = []
     for scheduler in SCHEDULERS:
         rejection = scheduler.can_schedule(fusion)

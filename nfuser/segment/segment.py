@@ -13,16 +13,15 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
+    FOLDS,
+    LIBRARY_CALLS,
     VIEWS,
     Argument,
     Constant,
     Expr,
     FromScalar,
     Iota,
-    Matmul,
     Pointwise,
-    Reduce,
-    Scan,
     results,
     sources,
 )
@@ -362,11 +361,12 @@ class _Cutter:
         if self.should_merge is not None:
             return exprs
         own = dict.fromkeys(exprs)
-        is_product = any(isinstance(e, Matmul) for e in exprs)
+        is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
         for expr in exprs:
             for tensor in sources(expr):
                 producers = self._cheap(tensor)
-                if is_product and not all(isinstance(p, VIEWS) for p in producers):
+                only_views = all(isinstance(p, VIEWS) for p in producers)
+                if is_library_call and not only_views:
                     continue  # it reads arrays, however cheap they are to compute
                 own.update(dict.fromkeys(producers))
         return list(own)
@@ -398,7 +398,7 @@ _BETWEEN = Rejection("order", "another piece reads the one and is read by the ot
 def _is_dear(expr: Expr) -> bool:
     if isinstance(expr, Pointwise):
         return expr.op.is_costly
-    return isinstance(expr, Reduce | Scan | Matmul)
+    return isinstance(expr, FOLDS)
 
 
 def _is_free(expr: Expr) -> bool:

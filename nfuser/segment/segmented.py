@@ -60,9 +60,9 @@ class Segment:
     scheduler: Scheduler
 
     @property
-    def is_product(self) -> bool:
+    def is_library_call(self) -> bool:
         """Whether the array library runs it, and no kernel."""
-        return bool(self.fusion.products)
+        return bool(self.fusion.library_calls)
 
 
 @node

@@ -14,7 +14,7 @@ import numpy as np
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import DType
-from nfuser.errors import ShapeError, TraceError
+from nfuser.errors import OptionError, ShapeError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.trace.listed import array_of, constant, holds_standins
 from nfuser.trace.moves import ravel
@@ -69,7 +69,7 @@ def take(
         raise refusals.keyword("take", "out")
     if mode not in ("raise", "clip", "wrap"):
         message = f"take: clipmode must be 'raise', 'clip' or 'wrap', found {mode!r}"
-        raise ShapeError(message)
+        raise OptionError(message)
     if axis is None:
         a, axis = ravel(t, a), 0
     held = t.tensor(a)

@@ -42,6 +42,8 @@ class Methods(Operators):
     any, all = _method("any"), _method("all")
     cumsum, cumprod = _method("cumsum"), _method("cumprod")
     argmax, argmin = _method("argmax"), _method("argmin")
+    argsort, argpartition = _method("argsort"), _method("argpartition")
+    searchsorted = _method("searchsorted")
     clip, round = _method("clip"), _method("round")
     conj = conjugate = _method("conj")
     ravel, take, repeat = _method("ravel"), _method("take"), _method("repeat")

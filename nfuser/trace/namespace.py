@@ -37,6 +37,8 @@ arcsinh = function("arcsinh")
 arctan = function("arctan")
 arctan2 = function("arctan2")
 arctanh = function("arctanh")
+argpartition = function("argpartition")
+argsort = function("argsort")
 asin = function("asin")
 asinh = function("asinh")
 atan = function("atan")
@@ -59,6 +61,7 @@ cos = function("cos")
 cosh = function("cosh")
 deg2rad = function("deg2rad")
 degrees = function("degrees")
+digitize = function("digitize")
 divide = function("divide")
 divmod = function("divmod")
 equal = function("equal")
@@ -81,6 +84,7 @@ greater_equal = function("greater_equal")
 heaviside = function("heaviside")
 hypot = function("hypot")
 imag = function("imag")
+interp = function("interp")
 invert = function("invert")
 isclose = function("isclose")
 isfinite = function("isfinite")
@@ -91,6 +95,7 @@ isposinf = function("isposinf")
 left_shift = function("left_shift")
 less = function("less")
 less_equal = function("less_equal")
+lexsort = function("lexsort")
 log = function("log")
 log10 = function("log10")
 log1p = function("log1p")
@@ -103,15 +108,22 @@ logical_or = function("logical_or")
 logical_xor = function("logical_xor")
 maximum = ufunc("maximum")
 minimum = ufunc("minimum")
+median = function("median")
 mod = function("mod")
 multiply = ufunc("multiply")
 nan_to_num = function("nan_to_num")
+nanmedian = function("nanmedian")
+nanpercentile = function("nanpercentile")
+nanquantile = function("nanquantile")
 negative = function("negative")
 nextafter = function("nextafter")
 not_equal = function("not_equal")
+partition = function("partition")
+percentile = function("percentile")
 positive = function("positive")
 pow = function("pow")
 power = function("power")
+quantile = function("quantile")
 rad2deg = function("rad2deg")
 radians = function("radians")
 real = function("real")
@@ -122,6 +134,7 @@ right_shift = function("right_shift")
 rint = function("rint")
 round = function("round")
 rsqrt = function("rsqrt")
+searchsorted = function("searchsorted")
 sigmoid = function("sigmoid")
 sign = function("sign")
 signbit = function("signbit")
@@ -130,6 +143,7 @@ sin = function("sin")
 sinc = function("sinc")
 sinh = function("sinh")
 softplus = function("softplus")
+sort = function("sort")
 sqrt = function("sqrt")
 square = function("square")
 subtract = function("subtract")
@@ -322,6 +336,8 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
     "array",
     "array_equal",
     "array_split",
@@ -375,6 +391,7 @@ __all__ = [
     "diagflat",
     "diagonal",
     "diff",
+    "digitize",
     "divide",
     "divmod",
     "dot",
@@ -428,6 +445,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "interp",
     "invert",
     "isclose",
     "isfinite",
@@ -440,6 +458,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lexsort",
     "linalg",
     "linspace",
     "log",
@@ -460,6 +479,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
@@ -473,8 +493,11 @@ __all__ = [
     "nancumsum",
     "nanmax",
     "nanmean",
+    "nanmedian",
     "nanmin",
+    "nanpercentile",
     "nanprod",
+    "nanquantile",
     "nanstd",
     "nansum",
     "nanvar",
@@ -487,6 +510,8 @@ __all__ = [
     "ones_like",
     "outer",
     "pad",
+    "partition",
+    "percentile",
     "permute_dims",
     "pi",
     "piecewise",
@@ -496,6 +521,7 @@ __all__ = [
     "power",
     "prod",
     "ptp",
+    "quantile",
     "rad2deg",
     "radians",
     "ravel",
@@ -513,6 +539,7 @@ __all__ = [
     "rot90",
     "round",
     "rsqrt",
+    "searchsorted",
     "select",
     "shape",
     "sigmoid",
@@ -525,6 +552,7 @@ __all__ = [
     "size",
     "softmax",
     "softplus",
+    "sort",
     "split",
     "sqrt",
     "square",

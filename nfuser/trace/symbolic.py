@@ -81,16 +81,22 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _divided(self, fold: Callable[[Any, Any], Scalar]) -> Callable[..., Scalar]:
         def apply(x: Any, y: Any) -> Scalar:
             dividend, divisor = sc.as_scalar(x), sc.as_scalar(y)
-            natural = sc.is_natural(dividend) or not self._tracer.ask(
-                sc.less(dividend, 0)
-            )
-            if natural and self._tracer.ask(sc.less(0, divisor), usual=1):
+            if not self._tracer.ask(sc.less(0, divisor), usual=1):
+                # Scalars divide by positive numbers: the rest is for Python.
+                a, c = (self._tracer.consume_scalar(s) for s in (dividend, divisor))
+                return sc.const(a // c if fold is sc.floor_divide else a % c)
+            if self._is_natural(dividend):
                 return fold(dividend, divisor)
-            # Scalars divide natural numbers by positive ones: the rest is for Python.
-            a, c = (self._tracer.consume_scalar(sc.as_scalar(s)) for s in (x, y))
-            return sc.const(a // c if fold is sc.floor_divide else a % c)
+            # Scalars divide natural numbers: as ceil(n / d) is written in integers.
+            below = -sc.floor_divide(divisor - 1 - dividend, divisor)
+            return below if fold is sc.floor_divide else dividend - below * divisor
 
         return apply
+
+    def _is_natural(self, x: Scalar) -> bool:
+        if sc.is_natural(x) or sc.is_natural(-x):
+            return sc.is_natural(x)
+        return not self._tracer.ask(sc.less(x, 0))
 
     def __rfloordiv__(self, other: Any) -> Any:
         if isinstance(other, int):

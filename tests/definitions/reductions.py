@@ -99,6 +99,33 @@ def scanning(name: str) -> Callable[[Writer], None]:
     return step
 
 
+def ordering(name: str) -> Callable[[Writer], None]:
+    """Return the step of sort, argsort or topk; equal ones keep their order."""
+
+    def step(w: Writer) -> None:
+        term = w.pick("if", (1, 4), exact=True)
+        axis, falls = w.axis(term), w.dice.random() < 0.5
+        array, last = term.array, term.array.shape[axis] - 1
+        if name == "sort":
+            found = np.sort(array, axis)
+            made = w.fd.ops.sort(term.handle, axis, descending=falls)
+            w.keep(made, np.flip(found, axis) if falls else found)
+            return
+        behind = np.argsort(np.flip(array, axis), axis, kind="stable")
+        order = np.argsort(array, axis, kind="stable")
+        order = last - np.flip(behind, axis) if falls else order
+        if name == "argsort":
+            w.keep(w.fd.ops.argsort(term.handle, axis, falls, True), order)
+            return
+        count = w.dice.randint(0, last + 1)
+        first = np.take(order, range(count), axis)
+        values, places = w.fd.ops.topk(term.handle, count, axis, falls)
+        w.keep(values, np.take_along_axis(array, first, axis))
+        w.keep(places, first)
+
+    return step
+
+
 def _added(dtype: Any) -> dict[str, Any]:
     """Return the dtype in which integers add up."""
     kinds = {"i": np.int64, "b": np.int64, "u": np.uint64}
@@ -187,6 +214,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     **{name: folding(name, "bif", exact=True) for name in ("any", "all")},
     "count_nonzero": folding("count_nonzero", "bif", exact=True),
     **{name: scanning(name) for name in ("cumsum", "cumprod", "cummax", "cummin")},
+    **{name: ordering(name) for name in ("sort", "argsort", "topk")},
     **{name: choosing(name) for name in ("argmax", "argmin")},
     **{name: spread(name) for name in ("var", "var_mean", "std")},
     **{name: normal(name) for name in NORMAL},

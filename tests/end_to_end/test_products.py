@@ -16,8 +16,8 @@ import nfuser.numpy as xp
 from nfuser.device.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
-from nfuser.host.products import multiplier
-from nfuser.host.program import Matmul, Operand, Part, Slot
+from nfuser.host.library_calls import library_call
+from nfuser.host.program import Call, Operand, Part, Slot
 from tests.fuzz.backends import from_torch, to_torch
 
 if TYPE_CHECKING:
@@ -235,9 +235,9 @@ def test_libraries_without_a_product_are_refused_before_anything_runs() -> None:
 @pytest.mark.parametrize("library", [Library.NUMBA, Library.JAX])
 def test_device_arrays_that_nobody_multiplies_are_refused(library: Library) -> None:
     slot = Slot("x", (2, 2), (2, 1), DType.F32)
-    stmt = Matmul(Operand(Part(slot)), Operand(Part(slot)), slot)
+    stmt = Call("matmul", (Operand(Part(slot)),) * 2, slot)
     with pytest.raises(UnsupportedError, match="pass arrays of PyTorch or CuPy"):
-        multiplier(stmt, library, Device("cuda"))
+        library_call(stmt, library, Device("cuda"))
 
 
 def test_jaxs_arrays_on_the_cpu() -> None:

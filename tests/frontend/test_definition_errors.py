@@ -51,9 +51,14 @@ WRITTEN: dict[str, tuple[Callable[[FusionDefinition, Any], Any], type, str]] = {
         "300 out of bounds for int8",
     ),
     "an operation that is not there yet": (
-        lambda fd, x: fd.ops.topk(x, 2),
+        lambda fd, x: fd.ops.scatter(x, x, x, 0),
         NotImplementedError,
-        "fd.ops.topk is not supported",
+        "fd.ops.scatter is not supported",
+    ),
+    "more of the largest than there are": (
+        lambda fd, x: fd.ops.topk(x, 9, 0),
+        ValueError,
+        "k is 9, more than axis 0 of shape",
     ),
     "an operand too few": (
         lambda fd, x: fd.ops.add(x),

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import nfuser.host.statements as st
-from nfuser.host.program import Allocate, CallProgram, Free, Launch, Matmul, Part
+from nfuser.host.program import Allocate, Call, CallProgram, Free, Launch, slots_of
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def reference(program: CallProgram) -> int:
     It looks at launches and products only; outputs live on, and those that none of them
     writes are empty.
     """
-    uses = [_slots(s) for s in program.body if isinstance(s, Launch | Matmul)]
+    uses = [_slots(s) for s in program.body if isinstance(s, Launch | Call)]
     used = [slots - {*program.inputs} for slots in uses]
     first: dict[Slot, int] = {}
     last: dict[Slot, int] = {}
@@ -57,10 +57,8 @@ def reference(program: CallProgram) -> int:
     )
 
 
-def _slots(stmt: Launch | Matmul) -> set[Slot]:
-    if isinstance(stmt, Matmul):
-        return {stmt.lhs.part.slot, stmt.rhs.part.slot, stmt.result}
-    return {a.slot for a in stmt.arguments if isinstance(a, Part)}
+def _slots(stmt: Launch | Call) -> set[Slot]:
+    return set(slots_of(stmt))
 
 
 def reference_of(program: HostProgram, sizes: Mapping[TensorView, int]) -> int:

@@ -8,10 +8,10 @@ from typing import cast
 from nfuser.dtypes import DType
 from nfuser.host.program import (
     Allocate,
+    Call,
     CallProgram,
     Free,
     Launch,
-    Matmul,
     Operand,
     Part,
     Slot,
@@ -45,7 +45,7 @@ def test_a_chain_goes_to_and_fro_between_two() -> None:
     a, b, c = _slot("a"), _slot("b"), _slot("c")
     body = (
         *(Allocate(a), _launch(X, a), Allocate(b), _launch(a, b), Free(a)),
-        *(Allocate(c), Matmul(Operand(Part(b)), Operand(Part(b)), c), Free(b)),
+        *(Allocate(c), Call("matmul", (Operand(Part(b)),) * 2, c), Free(b)),
         *(Allocate(OUT), _launch(c, OUT), Free(c)),
     )
     before = CallProgram((X,), (OUT,), body)

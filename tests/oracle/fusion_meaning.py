@@ -28,6 +28,7 @@ from nfuser.ir.expr import (
     Reshape,
     Scan,
     Slice,
+    Sort,
     Squeeze,
     Take,
     results,
@@ -114,13 +115,20 @@ class Evaluator:
                 return [np.concatenate([self._held[t].data for t in parts], axis)]
             case Take():
                 return [self._taken(expr)]
-            case Matmul(lhs, rhs):
-                made = np.matmul(self._held[lhs].result(), self._held[rhs].result())
-                return [
-                    made.astype(expr.result.dtype.numpy)
-                ]  # rounded, as it is stored
+            case Matmul() | Sort():
+                return [self._called(expr)]
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
+
+    def _called(self, expr: Matmul | Sort) -> Array:
+        match expr:
+            case Matmul(lhs, rhs):
+                made = np.matmul(self._held[lhs].result(), self._held[rhs].result())
+                return made.astype(expr.result.dtype.numpy)  # rounded, as it is stored
+            case Sort(source, _, axis, True):
+                return np.argsort(self._held[source].data, axis, stable=expr.stable)
+            case Sort(source, _, axis):
+                return np.sort(self._held[source].data, axis)
 
     def _point(self, expr: Pointwise) -> Emulated:
         operands = [self._held[t] for t in expr.operands]

@@ -17,7 +17,9 @@ from nfuser.trace.composed import (
     einsum,
     nan_reductions,
     norms,
+    orders,
     products,
+    searches,
 )
 
 HANDLERS: dict[str, Any] = {
@@ -30,7 +32,9 @@ HANDLERS: dict[str, Any] = {
         einsum,
         nan_reductions,
         norms,
+        orders,
         products,
+        searches,
     )
     for name, handler in family.HANDLERS.items()
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices in the program of a call: by the library of the arrays."""
+"""What the library of the arrays computes in the program of a call."""
 
 # Arrays of several libraries have no common static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -19,47 +19,67 @@ from nfuser.host.arrays import Arrays, arrays_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.host.program import Matmul, Operand, ViewOf
+    from nfuser.host.program import Call, Operand, ViewOf
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
 
 
-def multiplier(
-    stmt: Matmul, library: Library, device: Device
-) -> Callable[[Any, Any, Any], None]:
-    """Return what writes the product of two arrays of the call into the third.
+def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., None]:
+    """Return what writes the result from arrays of the call into the last one given.
 
     Libraries that cannot are refused here, before anything runs.
     """
+    _check(stmt, library, device)
     arrays = _arrays(stmt, library, device)
-    lhs, rhs = (_reader(x, arrays) for x in (stmt.lhs, stmt.rhs))
-    dtype, note = stmt.result.dtype, stmt.note
+    readers = [_reader(x, arrays) for x in stmt.operands]
+    compute = _function(stmt, arrays)
+    name, note = stmt.name, stmt.note
 
-    def multiply(x: Any, y: Any, out: Any) -> None:
+    def call(*given: Any) -> None:
+        *operands, out = given
         try:
-            arrays.matmul(lhs(x), rhs(y), dtype, out)
+            read = [r(x) for r, x in zip(readers, operands, strict=True)]
+            compute(*read, out)
         except Exception as error:
-            message = f"matmul: {library.value} failed: {error}{note}"
+            message = f"{name}: {library.value} failed: {error}{note}"
             raise HostError(message) from error
 
-    return multiply
+    return call
 
 
-def _arrays(stmt: Matmul, library: Library, device: Device) -> Arrays:
-    dtype = stmt.result.dtype
+def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
+    axis, stable, dtype = stmt.axis, stmt.stable, stmt.result.dtype
+    match stmt.name:
+        case "matmul":
+            return lambda x, y, out: arrays.matmul(x, y, dtype, out)
+        case "sort":
+            return lambda x, out: arrays.sort(x, axis, out)
+        case "argsort":
+            return lambda x, out: arrays.argsort(x, axis, stable, out)
+
+
+def _check(stmt: Call, library: Library, device: Device) -> None:
+    dtype = stmt.operands[0].part.slot.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
     if library in (Library.NUMBA, Library.JAX) and device.is_cuda:
-        reason = f"arrays of {library.value} on {device} cannot be multiplied in place"
-    elif library is Library.TORCH and (
-        dtype in _UNSIGNED or (dtype.is_integer and device.is_cuda)
-    ):
-        reason = f"torch multiplies no matrices of {dtype} on {device}"
-        remedy = "x.astype(np.float64) is exact up to 2**53"
+        reason = f"{library.value} writes into no array of ours on {device}"
+    elif library is Library.TORCH and stmt.name == "matmul":
+        if dtype in _UNSIGNED or (dtype.is_integer and device.is_cuda):
+            reason = f"torch multiplies no matrices of {dtype} on {device}"
+            remedy = "x.astype(np.float64) is exact up to 2**53"
+    elif library is Library.TORCH and device.is_cuda and dtype in _UNSIGNED:
+        reason = f"torch sorts no arrays of {dtype} on {device}"
+        remedy = "x.astype(np.int64) has the same order below 2**63"
     if reason:
-        message = f"matmul: {reason}; {remedy}{stmt.note}"
+        message = f"{stmt.name}: {reason}; {remedy}{stmt.note}"
         raise UnsupportedError(message)
-    if library in (Library.NUMBA, Library.JAX):
-        return Arrays(Library.NUMPY, device)  # what they have on the CPU, NumPy reads
+
+
+def _arrays(stmt: Call, library: Library, device: Device) -> Arrays:
+    # What others have on the CPU, NumPy reads. It sorts faster than torch does.
+    sorts = stmt.name != "matmul" and not device.is_cuda
+    if sorts or library in (Library.NUMBA, Library.JAX):
+        return Arrays(Library.NUMPY, device)
     return arrays_of(library, device)
 
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of ``fd.ops`` that put elements in order; NaN is larger than all else."""
+
+# The operands of an operation are handles and numbers of many types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.ops as ops
+from nfuser.frontend.definition_shapes import sliced
+from nfuser.ir import scalar as sc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.frontend.definition_draft import Draft
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+
+def _sort(d: Draft, arg: Any, dim: int = -1, descending: bool = False) -> Any:
+    """Put the elements along ``dim`` in order."""
+    x = d.tensor(arg)
+    place = ops.normal_axis(dim, x.ndim)
+    found = ops.sort(d.builder, x, place)
+    return ops.flip(d.builder, found, place) if descending else found
+
+
+def _argsort(
+    d: Draft, arg: Any, dim: int, descending: bool = False, stable: bool = False
+) -> Any:
+    """Find where each element along ``dim`` was before they were put in order."""
+    x = d.tensor(arg)
+    place = ops.normal_axis(dim, x.ndim)
+    if descending:
+        return _falling(d.builder, x, place, stable=stable)
+    return ops.argsort(d.builder, x, place, stable=stable)
+
+
+def _falling(b: Builder, x: TensorView, place: int, *, stable: bool) -> TensorView:
+    # From behind, so that equal ones come out in the order they have.
+    behind = ops.argsort(b, ops.flip(b, x, place), place, stable=stable)
+    last = b.from_scalar(x.shape[place] - 1, behind.dtype)
+    return ops.subtract(b, last, ops.flip(b, behind, place))
+
+
+def _topk(
+    d: Draft,
+    arg: Any,
+    k: Any,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002 (nvFuser's name)
+) -> Any:
+    """Find the ``k`` largest or smallest elements, in order, and where they are."""
+    del sorted  # they always are
+    x, count = d.tensor(arg), d.integer(k, "the k of topk")
+    place = ops.normal_axis(dim, x.ndim)
+    extent = x.shape[place]
+    text = f"k is {k}, more than axis {place} of shape {d.shape_text(x)} has, by {{}}"
+    d.require_natural(count, "k is {}, below 0")
+    d.require_natural(extent - count, text)
+    find = _falling if largest else ops.argsort
+    order = find(d.builder, x, place, stable=True)
+    extents = [*order.shape]
+    extents[place] = count
+    first = sliced(d, order, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)
+    return ops.take_along_axis(d.builder, x, first, place), first
+
+
+ORDERS: dict[str, Callable[..., Any]] = {
+    "argsort": _argsort,
+    "sort": _sort,
+    "topk": _topk,
+}

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sorts and what searches gives what NumPy gives."""
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser import DataType, FusionDefinition
+from nfuser.errors import NfuserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHAPES = ((3, 4), (4, 5), (1, 6))
+DTYPES = ("f4", "f8", "i2", "u1", "?", "c8")
+AXES = (-1, 0, None)
+Q = [0.0, 0.1, 0.5, 0.77, 1.0]
+SORTS: dict[str, Callable[[Any, Any], Any]] = {
+    "sort": lambda x, axis: np.sort(x, axis),
+    "argsort": lambda x, axis: np.argsort(x, axis, stable=True),
+    "sort of what is computed": lambda x, axis: np.sort(x + x, axis) * 2,
+    "median": lambda x, axis: np.median(x, axis),
+    "nanmedian": lambda x, axis: np.nanmedian(x, axis, keepdims=True),
+}
+METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "linear"),
+    *("interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "lower"),
+    *("normal_unbiased", "higher", "midpoint", "nearest"),
+)
+
+
+def _data(dtype: str, shape: tuple[int, ...], seed: int, *, nan: bool) -> Any:
+    rng = np.random.default_rng(seed)
+    found = rng.integers(0, 6, shape).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        found = found + 1j * rng.integers(0, 3, shape).astype(dtype)
+    if np.dtype(dtype).kind in "fc":
+        found = found / 4
+        if nan:
+            found[0, -1] = np.nan
+    if np.dtype(dtype).kind == "c" and nan:
+        found[-1, 0] = complex(np.nan, 1)
+        found[-1, 1] = complex(1, np.nan)
+    return found
+
+
+def _check(function: Callable[..., Any], *arrays: Any) -> None:
+    """Compare with NumPy at each of several shapes: one fused function for all."""
+    fused = nfuser.fuse(function)
+    for given in zip(*arrays, strict=True):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            want = np.asarray(function(*given))
+        got = np.asarray(fused(*given))
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got, want, 2e-6, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SORTS)
+def test_sorts_are_numpys(name: str, dtype: str) -> None:
+    arrays = [
+        _data(dtype, shape, k, nan=nan)
+        for k, shape in enumerate(SHAPES)
+        for nan in (False, True)
+    ]
+    for axis in AXES:
+        _check(lambda x, a=axis: SORTS[name](x, a), arrays)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantiles_are_numpys(method: str) -> None:
+    for dtype in ("f4", "i2"):
+        for nan in (False, True):
+            arrays = [_data(dtype, shape, 7, nan=nan) for shape in SHAPES]
+            _check(lambda x: np.quantile(x, Q, 0, method=method), arrays)
+            _check(lambda x: np.nanpercentile(x, 30, 1, method=method), arrays)
+
+
+def test_quantiles_of_several_axes_and_shares_of_several() -> None:
+    x = np.random.default_rng(3).standard_normal((3, 4, 5)).astype("f4")
+    share = np.float32([[0.25, 0.5], [0.75, 1]])
+    _check(lambda x: np.quantile(x, 0.3, (0, 2), keepdims=True), [x])
+    _check(lambda x, q: np.quantile(x, q, 1), [x, x[:2]], [share, share])
+    _check(lambda x: np.percentile(x, [5, 95]), [x, x[1:]])
+    _check(lambda x: np.median(x, (0, 1)), [x, x[:, 1:]])
+
+
+def test_what_a_number_is_converted_to() -> None:
+    x = np.arange(7, dtype="f4")
+    _check(lambda x: np.quantile(x, np.float64(0.3)), [x])
+    _check(lambda x: np.median(x), [np.full(4, 6e4, "f2"), x.astype("f2")])
+
+
+def test_halves_are_exact() -> None:
+    x = np.random.default_rng(0).standard_normal((4, 9)).astype("f2")
+    _check(lambda x: np.sort(x), [x, x[:, ::2]])
+    _check(lambda x: np.argsort(x, 0, kind="stable"), [x, x[::-1]])
+
+
+def test_parts_and_keys() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 3, (2, 3, 8))
+    _check(lambda a, b: np.lexsort((a, b)), [a, a[:, 1:]], [b, b[:, 1:]])
+    _check(lambda a: np.partition(a, 2)[..., :3].max(-1), [a, b])
+    _check(lambda a: np.sort(np.take_along_axis(a, a.argpartition(3), -1)), [a, b])
+
+
+def test_memory_lies_as_numpys() -> None:
+    x = np.random.default_rng(1).standard_normal((3, 4, 5)).transpose(1, 2, 0)
+    for function in (np.sort, np.argsort, lambda x: np.quantile(x, [0.1, 0.6], 1)):
+        fused: Any = nfuser.fuse(lambda x, f=function: f(x))
+        assert fused(x).strides == function(x).strides
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_what_surrounds_a_sort_is_fused(backend: str) -> None:
+    fused = nfuser.fuse(
+        lambda x: np.sort(np.exp(x) + 1, -1)[..., ::-1] * 2, backend=backend
+    )
+    x = np.random.default_rng(2).standard_normal((5, 6))
+    np.testing.assert_allclose(fused(x), np.sort(np.exp(x) + 1)[:, ::-1] * 2, 1e-14)
+    summary = fused.explain(x).summary[0]
+    assert "2 kernels, 1 call of the array library" in summary
+
+
+# -- searches ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1"])
+@pytest.mark.parametrize("right", [False, True])
+def test_searches_are_numpys(dtype: str, right: bool) -> None:
+    rng = np.random.default_rng(5)
+    side = "right" if right else "left"
+    rows = [np.sort(rng.integers(0, 90, n).astype(dtype)) for n in (1, 2, 16, 17, 300)]
+    values = [rng.integers(0, 90, (3, n)).astype(dtype) for n in (1, 4, 5, 9, 40)]
+    _check(lambda a, v: np.searchsorted(a, v, side), rows, values)
+    _check(lambda a, v: np.digitize(v, a, right), rows, values)
+    _check(lambda a, v: np.digitize(v, a[::-1], right), rows, values)
+
+
+def test_searches_have_nan_last() -> None:
+    row = np.array([-1, 2, np.nan, np.nan])
+    values = np.array([np.nan, 2, 3, -np.inf, np.inf])
+    for side in ("left", "right"):
+        _check(lambda a, v, s=side: np.searchsorted(a, v, s), [row], [values])
+
+
+def test_a_search_of_nothing_and_through_an_order() -> None:
+    row, values = np.array([3.0, 1, 2]), np.array([0, 1.5, 9])
+    _check(lambda a, v: np.searchsorted(a, v), [row[:0]], [values])
+    _check(lambda a, v: a.searchsorted(v, sorter=a.argsort()), [row], [values])
+    _check(lambda a: np.searchsorted(np.sort(a), 1.5), [row])
+
+
+def test_interpolation_is_numpys() -> None:
+    places = np.array([0, 0, 1, 3, np.inf])
+    heights = [np.array([1.0, 2, 5, 5, 5]), np.array([1, 2, np.inf, 5, 6])]
+    x = np.array([-1, 0, 0.5, 1, 2, 3, 4, np.inf, np.nan])
+    for y in heights:
+        _check(lambda x, xp, y: np.interp(x, xp, y), [x], [places], [y])
+        _check(lambda x, xp, y: np.interp(x, xp, y, -7, 8), [x], [places], [y])
+    y = heights[0]
+    _check(lambda x, xp, y: np.interp(x, xp, y * 1j), [x], [places[1:4]], [y[1:4]])
+    _check(lambda x, xp, y: np.interp(x, xp, y), [x], [places[:1]], [y[:1]])
+
+
+def test_rows_of_many_lengths_share_a_search() -> None:
+    fused = nfuser.fuse(lambda a, v: np.searchsorted(a, v))
+    for n in (260, 300, 1000, 4096):
+        row = np.arange(n) / n
+        np.testing.assert_array_equal(fused(row, row[::3]), np.arange(0, n, 3))
+    assert fused.cache_info().compiled + fused.cache_info().loaded == 1
+
+
+# -- what is refused ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (lambda x: np.sort(x, 2), ValueError, "axis 2 is out of bounds"),
+        (lambda x: np.sort(x[0, 0]), ValueError, "out of bounds"),
+        (lambda x: np.sort(x, order="a"), NotImplementedError, "order="),
+        (lambda x: np.sort(x, kind="slow"), ValueError, "found 'slow'"),
+        (lambda x: np.partition(x, 9), ValueError, r"kth\(=9\) out of bounds \(4\)"),
+        (lambda x: np.quantile(x, 1.5), ValueError, r"the range \[0, 1\]"),
+        (lambda x: np.percentile(x, -2), ValueError, r"the range \[0, 100\]"),
+        (lambda x: np.quantile(x, 0.5, method="best"), ValueError, "'best' is none"),
+        (lambda x: np.quantile(x * 1j, 0.5), TypeError, "array of real numbers"),
+        (lambda x: np.searchsorted(x, 1), ValueError, "must have one dimension"),
+        (lambda x: np.searchsorted(x[0], 1, "up"), ValueError, "found 'up'"),
+        (lambda x: np.interp(x, x[0], x[0, :2]), ValueError, "not of the same length"),
+        (lambda x: np.interp(x, x[0], x[0], period=1), NotImplementedError, "period="),
+    ],
+)
+def test_bad_input_is_refused(
+    function: Callable[..., Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(NfuserError, match=message) as error:
+        nfuser.fuse(function)(np.ones((3, 4)))
+    assert isinstance(error.value, kind)
+    assert __file__ in str(error.value)
+
+
+# -- the builder's -----------------------------------------------------------
+
+
+def test_the_largest_and_where_they_are() -> None:
+    x = np.float32([[3, np.nan, 1, 3, -1], [0, 5, 5, 2, 5]])
+    with FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1], dtype=DataType.Float)
+        k = fd.define_scalar(dtype=DataType.Int)
+        for largest in (True, False):
+            for found in fd.ops.topk(t, k, 1, largest=largest):
+                fd.add_output(found)
+        fd.add_output(fd.ops.argsort(t, 1, descending=True, stable=True))
+        fd.add_output(fd.ops.sort(t, 0, descending=True))
+    values, places, small, lows, order, down = fd.execute([x, 2])
+    np.testing.assert_array_equal(values, np.float32([[np.nan, 3], [5, 5]]))
+    np.testing.assert_array_equal(places, [[1, 0], [1, 2]])
+    np.testing.assert_array_equal(small, [[-1, 1], [0, 2]])
+    np.testing.assert_array_equal(lows, [[4, 2], [0, 3]])
+    np.testing.assert_array_equal(order, [[1, 0, 3, 2, 4], [1, 2, 4, 3, 0]])
+    np.testing.assert_array_equal(down, np.sort(x, 0)[::-1])
+    with pytest.raises(ValueError, match=r"k is .*, more than axis 1"):
+        fd.execute([x, 6])
