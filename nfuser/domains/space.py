@@ -102,6 +102,13 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
     return _misread(fusion, space) or space
 
 
+def space_of(fusion: Fusion) -> Space:
+    """Return the space of a fusion that has one."""
+    found = find_space(fusion)
+    assert isinstance(found, Space)
+    return found
+
+
 def _wanted(
     fusion: Fusion, classes: Classes, single: bool
 ) -> tuple[list[AxisKey], list[AxisKey]] | Mismatch:

@@ -61,13 +61,12 @@ from nfuser.lower.steps import (
     join_chunks,
 )
 from nfuser.lower.values import Values, packets
+from nfuser.schedule.heuristics import ReductionHeuristic
+from nfuser.schedule.heuristics_cpu import CpuReduction
+from nfuser.schedule.heuristics_cuda import CudaReduction, TransposeHeuristic
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import (
-    ReductionHeuristic,
-    Scheduled,
-    TransposeHeuristic,
-)
+from nfuser.schedule.scheduled import Scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -216,14 +215,13 @@ class _Builder:
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
             return Launch((pieces, one), (one, one), 1)
         heuristic = self.scheduled.heuristic
-        reduces = isinstance(heuristic, ReductionHeuristic)
-        counts = isinstance(heuristic, ReductionHeuristic | TransposeHeuristic)
+        counts = isinstance(heuristic, CudaReduction | TransposeHeuristic)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
             (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
             heuristic.most_threads,
             heuristic.blocks if counts else 0,
-            is_cooperative=reduces and heuristic.is_shared,
+            is_cooperative=self.combiner.is_shared,
             shared_bytes=self.shared_bytes,
         )
 
@@ -233,17 +231,16 @@ class _Builder:
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, ReductionHeuristic)
         values = self.values
-        if heuristic.staged:
-            self.before.extend(self._in_steps(stage_columns(values, heuristic)))
-        if heuristic.as_stored:
+        if isinstance(heuristic, CpuReduction) and heuristic.staged:
+            copies = stage_columns(values, heuristic.staged, heuristic.room)
+            self.before.extend(self._in_steps(copies))
+        if isinstance(heuristic, CudaReduction) and heuristic.as_stored:
             self.shared_bytes = land_rows(values, self._roots_of_passes())
         elif heuristic.is_persistent:
             for key in kept_values(values, self._roots_of_passes()):
-                size = heuristic.steps * (
-                    values.lane_size if self.scheduled.target.kind == "cuda" else 1
-                )
-                values.kept[key] = values.array(key[0].dtype.compute, size)
-        if heuristic.is_shared:
+                array = values.array(key[0].dtype.compute, heuristic.room)
+                values.kept[key] = array
+        if self.combiner.is_shared:
             forget(values)
         for level in range(self.levels):
             self._fold_level(level, heuristic)
@@ -259,7 +256,7 @@ class _Builder:
         self._tile(level, states)
         self.meeting = len(self.values.row.stmts)
         combiner.combine(states)
-        if heuristic.is_shared:
+        if combiner.is_shared:
             meanwhile = self.meanwhile.pop(0) if self.meanwhile else ()
             combiner.exchange(states, meanwhile)
         if heuristic.is_persistent or not heuristic.is_split:
@@ -421,7 +418,7 @@ class _Builder:
         Taken step by step, copies need no registers until their turn.
         """
         heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
+        assert isinstance(heuristic, CudaReduction)
         self.before.extend(self._in_steps(loads.first))
         self.values.emit(AwaitCopies())
         meetings = self.levels if heuristic.in_step else 0
@@ -444,7 +441,7 @@ class _Builder:
         if self.nest.leaf(Binding.UNROLLED) is None:
             return None
         heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
+        assert isinstance(heuristic, CudaReduction)
         is_in_time = level == 0 or heuristic.eager or not heuristic.is_persistent
         return [] if is_in_time else None
 

@@ -32,8 +32,9 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.schedule.heuristics import ReductionHeuristic
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -60,9 +61,7 @@ class Combiner:
         self._compensated = (
             isinstance(heuristic, ReductionHeuristic) and heuristic.compensated
         )
-        self._is_shared = (
-            isinstance(heuristic, ReductionHeuristic) and heuristic.is_shared
-        )
+        self.is_shared = isinstance(heuristic, CudaReduction) and heuristic.is_shared
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         if Binding.PARALLEL in leaves:
             leaves[Binding.BLOCK_X] = leaves[Binding.PARALLEL]
@@ -218,7 +217,7 @@ class Combiner:
         states have two arrays in turn: each is written after the barrier between the
         writes and the reads of the other, so after the last reads of its own.
         """
-        key = (reduce, self._has_met and self._is_shared)
+        key = (reduce, self._has_met and self.is_shared)
         if key not in self._arrays:
             arrays = [self.values.array(s.dtype, size, Memory.SHARED) for s in state]
             self._arrays[key] = arrays
@@ -284,7 +283,7 @@ class Combiner:
         with values.block() as stores, values.lanes():
             for reduce, state in states.items():
                 at = self._part(self._index[Binding.BLOCK_Y])
-                put = Post if self._is_shared else Store
+                put = Post if self.is_shared else Store
                 for (buffer, first), own in zip(
                     self._parts[reduce], state, strict=True
                 ):
@@ -298,7 +297,7 @@ class Combiner:
         bits and says whether it is full: each value has two of them.
         """
         size = self._rows() * self._splits()
-        if not self._is_shared:
+        if not self.is_shared:
             self.scratch.append(Scratch(Buffer(dtype, None, "partials"), size))
             return self.scratch[-1].buffer, sc.const(0)
         before = sum(len(parts) for parts in self._parts.values())
@@ -377,7 +376,7 @@ class Combiner:
         self._has_met = False
 
     def _part_value(self, buffer: Buffer, at: Scalar, dtype: DType) -> Value:
-        if self._is_shared:
+        if self.is_shared:
             return Receive(buffer, at, dtype)
         return Load(buffer, at, volatile=True)
 
@@ -390,7 +389,7 @@ class Combiner:
             return ()
         if not self._is_one(self._fold):
             body = self._if_first_of_row(body)
-        if self._is_shared:
+        if self.is_shared:
             body = guarded(sc.equal(self._index[Binding.BLOCK_Y], 0), body)
         return self.for_real_rows(body)
 

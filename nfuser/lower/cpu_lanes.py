@@ -12,7 +12,7 @@ from nfuser.lower.kernel_ir import For, Stmt, Var
 from nfuser.lower.periods import in_periods
 from nfuser.lower.seams import at_seams
 from nfuser.lower.streams import Folded, in_pieces
-from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+from nfuser.schedule.heuristics_cpu import CpuPointwise, CpuReduction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,9 +26,7 @@ def in_streams(
 ) -> list[Stmt]:
     """Let the lane loops of a CPU go through several places of memory at once."""
     lane, heuristic = values.nest.lane, values.scheduled.heuristic
-    if lane is None or values.scheduled.target.kind != "cpu":
-        return list(body)
-    if not isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic):
+    if lane is None or not isinstance(heuristic, CpuPointwise | CpuReduction):
         return list(body)
     if any(len(state) > 1 for state in folding.values()):
         return list(body)

@@ -24,9 +24,9 @@ from nfuser.lower.kernel_ir import (
     TakePacket,
 )
 from nfuser.lower.streams import parted
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.row_shape import COPIED_BYTES
-from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | No
     The rows of a block are those of the loop ``turn``.
     """
     heuristic, target = values.scheduled.heuristic, values.scheduled.target
-    assert isinstance(heuristic, ReductionHeuristic)
+    assert isinstance(heuristic, CudaReduction)
     landings: dict[DType, Array] = {}
     first: list[Stmt] = []
     following: list[Stmt] = []

@@ -31,7 +31,7 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.streams import gathers
 from nfuser.lower.walk import every
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.heuristics_cpu import CpuReduction
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -77,8 +77,8 @@ def _kept_bytes(values: Values) -> int:
 def _most_lanes(values: Values) -> int:
     """Return how many lanes a step may have; 0 where there is no limit."""
     heuristic = values.scheduled.heuristic
-    assert isinstance(heuristic, ReductionHeuristic)
-    return heuristic.chunk or heuristic.steps
+    assert isinstance(heuristic, CpuReduction)
+    return heuristic.chunk or heuristic.room
 
 
 def _is_ascending(values: Values, reduce: Reduce) -> bool:

@@ -39,8 +39,8 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.lower.scopes import Key, Scope
+from nfuser.schedule.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ScanHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -27,8 +27,8 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.values import packets
 from nfuser.schedule.facts import address
+from nfuser.schedule.heuristics_cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import TransposeHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,18 +10,21 @@ from nfuser.lower.kernel_ir import Element, For, Let, Load, SetElement, Stmt, Va
 
 if TYPE_CHECKING:
     from nfuser.lower.values import Values
-    from nfuser.schedule.scheduled import ReductionHeuristic
+    from nfuser.schedule.heuristics_cpu import StagedColumns
 
 
-def stage_columns(values: Values, heuristic: ReductionHeuristic) -> tuple[Stmt, ...]:
-    """Let what is staged be read from the stack; return what copies one step of it."""
+def stage_columns(values: Values, staged: StagedColumns, room: int) -> tuple[Stmt, ...]:
+    """Let what is staged be read from the stack; return what copies one step of it.
+
+    All of it has ``room`` elements.
+    """
     scheduled, lane = values.scheduled, values.nest.lane
     assert lane is not None
-    size = heuristic.steps // len(heuristic.staged)
+    size = room // len(staged.accesses)
     body: list[Stmt] = []
     for key in reads(scheduled.fusion, roots(scheduled.fusion, scheduled.space)):
         tensor = key[0]
-        if tensor not in values.buffers or values.numbered(key) not in heuristic.staged:
+        if tensor not in values.buffers or values.numbered(key) not in staged.accesses:
             continue
         place = Element(
             values.array(tensor.dtype.compute, size), values.kept_index(key)

@@ -20,8 +20,10 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.lower.streams import jammed, peeled
+from nfuser.schedule.heuristics import ReductionHeuristic
+from nfuser.schedule.heuristics_cpu import CpuReduction
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +91,8 @@ def _full_turns(
     """
     nest, bounds = scheduled.nest, scheduled.nest.reduced_bounds
     is_plain = len(bounds) == 1 and not bounds[0].is_clamped
-    if scheduled.target.kind != "cuda" or nest.lane is not None or not is_plain:
+    is_cuda = isinstance(heuristic, CudaReduction)
+    if not is_cuda or nest.lane is not None or not is_plain:
         return None
     if heuristic.exact:
         leaf = nest.leaf(Binding.UNROLLED)
@@ -115,7 +118,10 @@ def _in_loop(
     loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
-    made = tuple(jammed(loop, heuristic.streams if is_last else 1) for loop in loops)
+    count = 1
+    if is_last and isinstance(heuristic, CpuReduction):
+        count = heuristic.streams
+    made = tuple(jammed(loop, count) for loop in loops)
     together = nest.leaf(Binding.UNROLLED)
     if leaf.binding is Binding.UNROLLED or (together is None and is_last):
         made = (tuple(chunk.begin), *made, tuple(chunk.end))
@@ -126,7 +132,9 @@ def folds_steps(scheduled: Scheduled, reduce: Reduce) -> bool:
     """Tell whether what is loaded together is folded so, without lanes."""
     nest, heuristic = scheduled.nest, scheduled.heuristic
     together = nest.leaf(Binding.UNROLLED)
-    is_looped = isinstance(heuristic, ReductionHeuristic) and heuristic.steps == 0
+    is_looped = (
+        isinstance(heuristic, ReductionHeuristic) and not heuristic.is_persistent
+    )
     has_several = together is not None and together.extent is not sc.const(1)
     is_alone = nest.lane is None and is_looped
     return has_several and is_alone and fold.is_of_exponentials(reduce)
@@ -173,8 +181,7 @@ def chunk_of(
     assert tile is not None
     if not values.nest.lane_reduces:
         heuristic = values.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
-        if not heuristic.chunk:
+        if not (isinstance(heuristic, CpuReduction) and heuristic.chunk):
             return state
         array = values.array(zero.dtype, values.lane_size)
         return [Element(array, values.lane_index)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from nfuser.lower.kernel_ir import Value
     from nfuser.lower.values import Values
-    from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
+    from nfuser.schedule.heuristics_cpu import CpuPointwise, CpuReduction
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Folded:
 
 def in_pieces(
     loop: For,
-    heuristic: PointwiseHeuristic | ReductionHeuristic,
+    heuristic: CpuPointwise | CpuReduction,
     folded: Mapping[Var, Folded],
     values: Values,
 ) -> tuple[Stmt, ...]:

@@ -48,8 +48,8 @@ from nfuser.lower.kernel_ir import (
 )
 from nfuser.lower.least import least
 from nfuser.lower.scopes import Key, Place, Scope, Scopes
+from nfuser.schedule.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import ReductionHeuristic
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Datum, Scalar

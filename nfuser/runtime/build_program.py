@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
     from nfuser.schedule.facts import Facts
-    from nfuser.schedule.scheduled import Heuristic
+    from nfuser.schedule.heuristics import Heuristic
     from nfuser.segment import Segment
 
 

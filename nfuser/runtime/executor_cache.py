@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts import Facts
-    from nfuser.schedule.scheduled import Heuristic
+    from nfuser.schedule.heuristics import Heuristic
     from nfuser.segment import ShouldMerge
 
 

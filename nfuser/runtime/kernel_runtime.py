@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from nfuser.codegen.source import Source
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.scheduled import Heuristic, Schedule, Scheduler
+    from nfuser.schedule.heuristics import Heuristic
+    from nfuser.schedule.scheduled import Schedule, Scheduler
     from nfuser.segment import Segment, Segmented
 
 
@@ -68,7 +69,7 @@ class FusionKernelRuntime:
     >>> cache = nfuser.FusionExecutorCache(fd.fusion)
     >>> runtime = cache.kernel_runtime_for([np.ones(3, np.float32)])
     >>> [str(h) for h in runtime.heuristics]
-    ['pointwise(width=1, threads=256, streams=2)']
+    ['pointwise(pieces, streams=2)']
     >>> runtime is cache.kernel_runtime_for([np.ones(999, np.float32)])
     True
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.runtime.place import Place
-    from nfuser.schedule.scheduled import Heuristic
+    from nfuser.schedule.heuristics import Heuristic
     from nfuser.segment import Segmented
 
 NOTHING: Mapping[int, Descriptor] = MappingProxyType({})

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 from nfuser.domains.space import Mismatch, find_space
 from nfuser.ir.expr import Expr, Pointwise, results
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.schedule.heuristics import BesideHeuristic
+from nfuser.schedule.heuristics_cpu import CpuPointwise
+from nfuser.schedule.heuristics_cuda import CudaPointwise
 from nfuser.schedule.layout import strides_of
 from nfuser.schedule.memory import memory_tensors
 from nfuser.schedule.pointwise import Pointwise as Alone
-from nfuser.schedule.pointwise import scheduled, turns
-from nfuser.schedule.scheduled import (
-    BesideHeuristic,
-    Heuristic,
-    Joined,
-    PointwiseHeuristic,
-    Rejection,
-)
+from nfuser.schedule.pointwise import scheduled
+from nfuser.schedule.pointwise_cuda import turns
+from nfuser.schedule.scheduled import Joined
+from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.scheduled import Scheduled, TransposeHeuristic
+    from nfuser.schedule.heuristics import FlatHeuristic, Heuristic
+    from nfuser.schedule.scheduled import Scheduled
 
 MOST_PARTS = 4  # the code of all is in one kernel
 MOST_EXPRS = 64
@@ -70,9 +70,7 @@ class Beside:
         if len({h.most_threads for h in chosen}) > 1:
             flat = (self._alone.heuristic(p, facts, may_tile=False) for p in found)
             chosen = list(flat)
-        is_wide = any(h.wide_index for h in chosen)
-        chosen = [replace(h, wide_index=is_wide) for h in chosen]
-        return BesideHeuristic(tuple(_numbered(found, chosen)))
+        return BesideHeuristic(tuple(_numbered(found, _as_wide(chosen))))
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Joined:
         """Schedule each part, with the strides of the whole."""
@@ -101,14 +99,23 @@ def parts(fusion: Fusion) -> list[Fusion]:
     return [_part(fusion, group) for group in groups]
 
 
+def _as_wide(chosen: Sequence[FlatHeuristic]) -> list[FlatHeuristic]:
+    """Give all parts the indices that one of them needs; a CPU has but one kind."""
+    is_wide = any(h.wide_index for h in chosen)
+    return [
+        h if isinstance(h, CpuPointwise) else replace(h, wide_index=is_wide)
+        for h in chosen
+    ]
+
+
 def _numbered(
-    found: Sequence[Fusion], chosen: Sequence[PointwiseHeuristic | TransposeHeuristic]
-) -> list[PointwiseHeuristic | TransposeHeuristic]:
+    found: Sequence[Fusion], chosen: Sequence[FlatHeuristic]
+) -> list[FlatHeuristic]:
     """Give each part a number, parts that take turns over the same stretches one."""
     numbers: dict[object, int] = {}
-    numbered: list[PointwiseHeuristic | TransposeHeuristic] = []
+    numbered: list[FlatHeuristic] = []
     for k, (part, h) in enumerate(zip(found, chosen, strict=True)):
-        if isinstance(h, PointwiseHeuristic):
+        if isinstance(h, CudaPointwise):
             number = numbers.setdefault(turns(part, h) or part, k)
             h = replace(h, part=number)
         numbered.append(h)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Access, Facts, Linear
 
 Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
+Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"  # one a tensor
 Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 
 

@@ -17,6 +17,8 @@ from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nfuser.schedule.layout import Groups
+
 
 class Binding(Enum):
     """What runs a leaf; the value is the tag printed for it."""
@@ -176,6 +178,11 @@ class NestBuilder:
             self._transforms.append(Merge(result, inner, joined))
             result = joined
         return result
+
+    def merged(self, groups: Groups) -> list[LoopAxis]:
+        """Return an axis for each of ``groups``, by the numbers of the loops."""
+        axes = [*self._kept.values(), *self._reduced.values()]
+        return [self.merge([axes[k] for k in group]) for group in groups]
 
     def one(self) -> LoopAxis:
         """Return an axis of extent 1, for a nest that has nothing to bind."""

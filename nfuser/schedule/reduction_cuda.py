@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.maps import loops_of
-from nfuser.domains.space import Space, find_space
+from nfuser.domains.space import space_of
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Pointwise, ReduceOp
-from nfuser.schedule.expand import (
-    expand_moments,
-    fold_exponentials,
-    takes_one_pass,
-)
+from nfuser.schedule.expand import expand_moments, fold_exponentials
+from nfuser.schedule.folding import has_moments, is_single_pass, sums_in_f64
+from nfuser.schedule.heuristics_cuda import CudaReduction, Geometry
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.row_shape import power_of_two
-from nfuser.schedule.scheduled import Geometry, ReductionHeuristic
 from nfuser.schedule.weight import ROW_LIMIT, limited, weight, weight_in_rows
 
 if TYPE_CHECKING:
@@ -61,7 +57,7 @@ ROUNDS_IN_STEP = 48  # rounds for which blocks stay roughly in step
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
 
-def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
+def cuda_choice(fusion: Fusion, shape: RowShape) -> CudaReduction:
     """Keep rows in a block, else share them, else read them once a pass."""
     width = limited(shape.width(), fusion)
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
@@ -70,31 +66,6 @@ def cuda_choice(fusion: Fusion, shape: RowShape) -> ReductionHeuristic:
     is_looped = is_single or _is_read_again(fusion, shape, width)
     shared = None if is_looped else _shared(fusion, shape, width)
     return shared or _looped(fusion, shape, width, is_single=is_single)
-
-
-def space_of(fusion: Fusion) -> Space:
-    """Return the space of a fusion that has one."""
-    found = find_space(fusion)
-    assert isinstance(found, Space)
-    return found
-
-
-def is_single_pass(fusion: Fusion) -> bool:
-    """Tell whether one pass over the rows is enough: one level, row outputs only."""
-    space = space_of(fusion)
-    rows_only = all(
-        not set(space.reduced) & set(loops_of(space.points[t])) for t in fusion.outputs
-    )
-    in_two = any(
-        r.op is ReduceOp.MOMENTS and not takes_one_pass(r) for r in fusion.reductions
-    )
-    return rows_only and not in_two and max(space.levels.values()) == 0
-
-
-def sums_in_f64(fusion: Fusion) -> bool:
-    """Tell whether sums run in the widest type there is, where long chains tell."""
-    adds = (ReduceOp.SUM, ReduceOp.MOMENTS)
-    return any(r.op in adds and r.source.dtype is DType.F64 for r in fusion.reductions)
 
 
 def _heuristic(
@@ -113,23 +84,26 @@ def _heuristic(
     exact: bool = False,
     in_step: bool = False,
     known: bool = False,
-) -> ReductionHeuristic:
+) -> CudaReduction:
     """Return a heuristic whose threads and blocks are given at the launch.
 
     A kernel then serves rows of any length. The threads of blocks that share rows are
     always as many; those that go by single elements are ``known`` for their addresses.
     """
     known = known or is_shared or exact
-    return ReductionHeuristic(
+    return CudaReduction(
         shape.kept,
         shape.reduced,
         patterns(fusion, shape.facts),
         shape.inner,
         width,
-        fold_threads=geometry.fold if known else 0,
-        keep_threads=geometry.keep if known else 0,
-        steps=steps,
-        splits=0 if is_shared or geometry.splits > 1 else 1,
+        steps,
+        Geometry(
+            fold=geometry.fold if known else 0,
+            keep=geometry.keep if known else 0,
+            splits=0 if is_shared or geometry.splits > 1 else 1,
+            rounds=0 if is_shared else 1,
+        ),
         wide_index=needs_wide_index(fusion, shape.facts),
         compensated=steps == 0 and sums_in_f64(fusion),
         packed=shape.packed(width, memory_tensors(fusion)),
@@ -139,7 +113,6 @@ def _heuristic(
         as_stored=as_stored,
         eager=eager,
         exact=exact,
-        rounds=0 if is_shared else 1,
         in_step=in_step,
         geometry=geometry,
     )
@@ -148,12 +121,12 @@ def _heuristic(
 # -- rows that one block keeps ---------------------------------------------------------
 
 
-def _kept(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | None:
+def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
     geometry, most = _geometry(fusion, shape, width, MAX_THREADS)
     # A single pass has nothing to keep, unless it is one of moments over rows.
     if is_single_pass(fusion):
         is_cut = _splits(shape, geometry, width, most) > 1
-        if not shape.inner or is_cut or not _has_moments(fusion):
+        if not shape.inner or is_cut or not has_moments(fusion):
             return None
     threads = geometry.fold * geometry.keep
     exact = _is_exact(shape, geometry, width)
@@ -275,7 +248,7 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
     """
     is_near = _under_way(shape, AGAIN_THREADS) <= CACHE_BYTES
     levels = space_of(fold_exponentials(fusion)).levels.values()
-    has_two_passes = max(levels) == 0 and not _has_moments(fusion)
+    has_two_passes = max(levels) == 0 and not has_moments(fusion)
     return is_near and has_two_passes and _is_full(shape)
 
 
@@ -322,10 +295,6 @@ def _words(shape: RowShape, fold: int, width: int) -> int:
     return shape.loaded_words(shape.steps(fold, width), width)
 
 
-def _has_moments(fusion: Fusion) -> bool:
-    return any(r.op is ReduceOp.MOMENTS for r in fusion.reductions)
-
-
 def _register_budget(fusion: Fusion, threads: int) -> int:
     """Return the 32-bit registers of a thread that rows may take."""
     return min(REGISTERS // max(threads, 256), 192) - _spare(fusion)
@@ -343,7 +312,7 @@ def _spare(fusion: Fusion) -> int:
 
 def _kept_as_stored(
     fusion: Fusion, shape: RowShape, width: int
-) -> ReductionHeuristic | None:
+) -> CudaReduction | None:
     """Let a block keep a row in shared memory, where one is long.
 
     A multiprocessor then holds several rows that would fill its registers one by one,
@@ -385,7 +354,7 @@ def _kept_as_stored(
 # -- rows that several blocks keep -----------------------------------------------------
 
 
-def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic | None:
+def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
     """Let blocks that all run at once keep a row between them.
 
     As many share a row as their registers need, or a few more where the groups then
@@ -452,7 +421,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> ReductionHeuristic |
 
 def _looped(
     fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
-) -> ReductionHeuristic:
+) -> CudaReduction:
     is_narrow = _is_narrow(shape, width)
     is_light = is_single or is_narrow
     limit = LOOP_THREADS if is_light else MAX_THREADS

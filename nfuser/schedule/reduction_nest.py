@@ -11,25 +11,19 @@ from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
     from nfuser.ir.scalar import Scalar
-    from nfuser.schedule.layout import Groups
-    from nfuser.schedule.scheduled import ReductionHeuristic
+    from nfuser.schedule.heuristics_cpu import CpuReduction
+    from nfuser.schedule.heuristics_cuda import CudaReduction
 
 
-def _merged(builder: NestBuilder, space: Space, groups: Groups) -> list[LoopAxis]:
-    return [
-        builder.merge([builder.axis(space.loops[k]) for k in group]) for group in groups
-    ]
-
-
-def cuda_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
+def cuda_nest(space: Space, heuristic: CudaReduction) -> Nest:
     """Rows over blocks, one row over threads; packets along memory.
 
     The threads of a row are x where memory runs along the row (a warp then reads
     neighbours and folds by shuffles), else y.
     """
     builder = NestBuilder(space.kept, space.reduced)
-    kept = _merged(builder, space, heuristic.kept)
-    reduced = _merged(builder, space, heuristic.reduced)
+    kept = builder.merged(heuristic.kept)
+    reduced = builder.merged(heuristic.reduced)
     lanes = reduced if heuristic.inner else kept
     packet = None
     if heuristic.width > 1:
@@ -48,15 +42,15 @@ def cuda_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
 def _bind_rows(
     builder: NestBuilder,
     kept: list[LoopAxis],
-    heuristic: ReductionHeuristic,
+    heuristic: CudaReduction,
     threads: Binding,
 ) -> None:
     block = builder.merge(kept) if kept else builder.one()
     thread = turn = None
     if heuristic.keep is not sc.const(1):
         block, thread = builder.split(block, heuristic.keep, Tail.CLAMP)
-    if heuristic.turns is not sc.const(1):
-        block, turn = builder.split(block, heuristic.turns, Tail.SHRINK)
+    if heuristic.rounds is not sc.const(1):
+        block, turn = builder.split(block, heuristic.rounds, Tail.SHRINK)
     builder.bind(block, Binding.BLOCK_X)
     if turn is not None:
         builder.bind(turn, Binding.SERIAL)
@@ -67,11 +61,11 @@ def _bind_rows(
 def _bind_fold(
     builder: NestBuilder,
     reduced: list[LoopAxis],
-    heuristic: ReductionHeuristic,
+    heuristic: CudaReduction,
     threads: Binding,
 ) -> None:
     along = builder.merge(reduced)
-    share = heuristic.fold * heuristic.shares
+    share = heuristic.fold * heuristic.splits
     flight = 1 if heuristic.is_persistent else heuristic.flight
     step, place = builder.split(
         along, share * flight, _row_end(heuristic, along.extent)
@@ -91,7 +85,7 @@ def _bind_fold(
     builder.bind(place, threads)
 
 
-def _row_end(heuristic: ReductionHeuristic, length: Scalar) -> Tail:
+def _row_end(heuristic: CudaReduction, length: Scalar) -> Tail:
     """Return what becomes of steps beyond the end of a row.
 
     Where packets are kept in registers, all are loaded: those beyond repeat the last.
@@ -106,22 +100,23 @@ def _row_end(heuristic: ReductionHeuristic, length: Scalar) -> Tail:
     return Tail.CLAMP if has_last else Tail.GUARD
 
 
-def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
+def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
     """Rows, or parts of rows, over the caller's range; vectors along memory.
 
     Where memory runs along the kept loops, a tile of columns is folded at once, for
     several rows after each other where they share what is staged.
     """
     builder = NestBuilder(space.kept, space.reduced)
-    kept = _merged(builder, space, heuristic.kept)
-    reduced = _merged(builder, space, heuristic.reduced)
+    kept = builder.merged(heuristic.kept)
+    reduced = builder.merged(heuristic.reduced)
     lane = turn = None
     if heuristic.inner:
         lane = reduced.pop() if reduced else None
     else:
-        kept[-1], lane = builder.split(kept[-1], heuristic.keep_threads, Tail.SHRINK)
-    if (k := heuristic.across) >= 0:
-        kept[k], turn = builder.split(kept[k], heuristic.turns, Tail.SHRINK)
+        kept[-1], lane = builder.split(kept[-1], heuristic.columns, Tail.SHRINK)
+    if staged := heuristic.staged:
+        k = staged.across
+        kept[k], turn = builder.split(kept[k], staged.rounds_knob, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     builder.bind(rows, Binding.PARALLEL)
     if turn is not None:
@@ -129,7 +124,7 @@ def cpu_nest(space: Space, heuristic: ReductionHeuristic) -> Nest:
     if lane is not None and heuristic.inner and heuristic.chunk:
         chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
         if heuristic.is_split:
-            share = (chunk.extent + (heuristic.splits - 1)) // heuristic.splits
+            share = (chunk.extent + (heuristic.parts - 1)) // heuristic.parts
             part, chunk = builder.split(chunk, share, Tail.SHRINK)
             builder.bind(part, Binding.BLOCK_Y)
         reduced.append(chunk)

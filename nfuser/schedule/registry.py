@@ -13,7 +13,8 @@ from nfuser.schedule.scan import Scans
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.scheduled import Rejection, Scheduler
+    from nfuser.schedule.scheduled import Scheduler
+    from nfuser.segment import Rejection
     from nfuser.segment import Scheduler as Finder
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())

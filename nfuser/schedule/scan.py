@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import loops_of
-from nfuser.domains.space import Mismatch, Space, find_space
+from nfuser.domains.space import Mismatch, Space, find_space, space_of
 from nfuser.schedule.facts import accesses
+from nfuser.schedule.heuristics import ScanHeuristic
 from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
 from nfuser.schedule.memory import (
     memory_tensors,
@@ -16,13 +17,9 @@ from nfuser.schedule.memory import (
     strides,
 )
 from nfuser.schedule.scan_nest import cpu_nest, cuda_nest
-from nfuser.schedule.scheduled import (
-    Heuristic,
-    Rejection,
-    ScanHeuristic,
-    Scheduled,
-)
+from nfuser.schedule.scheduled import Scheduled
 from nfuser.schedule.weight import limited
+from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
     from nfuser.schedule.facts import Access, Facts, Target
+    from nfuser.schedule.heuristics import Heuristic
 
 WARP = 32
 ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
@@ -68,7 +66,7 @@ class Scans:
 
     def heuristic(self, fusion: Fusion, facts: Facts) -> ScanHeuristic:
         """Choose the way memory runs, and the threads of a row."""
-        space = _space(fusion)
+        space = space_of(fusion)
         found = accesses(fusion, space, facts, strides(fusion, patterns(fusion, facts)))
         kept = ordered(space.kept, found, facts)
         inner = not kept or _unit_bytes(space.reduced[-1], found, facts) >= _unit_bytes(
@@ -76,7 +74,8 @@ class Scans:
         )
         lanes = grouped(space.reduced if inner else kept, found, facts)[-1]
         shape = _Shape(fusion, facts, found, space, [space.loops[k] for k in lanes])
-        if facts.target.kind == "cpu":
+        is_cpu = facts.target.kind == "cpu"
+        if is_cpu:
             width, fold, keep, items = 1, 1, 1, 1
         else:
             width, fold, keep, items = shape.rows() if inner else shape.columns()
@@ -89,14 +88,14 @@ class Scans:
             fold,
             keep,
             items,
-            needs_wide_index(fusion, facts),
+            is_cpu or needs_wide_index(fusion, facts),
             packed(shape.lanes, found, width, facts, memory_tensors(fusion)),
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Build the nest."""
         assert isinstance(heuristic, ScanHeuristic)
-        space = _space(fusion)
+        space = space_of(fusion)
         build = cuda_nest if target.kind == "cuda" else cpu_nest
         nest = build(space, heuristic)
         found = strides(fusion, heuristic.patterns)
@@ -162,12 +161,6 @@ class _Shape:
 def _words(dtypes: list[DType]) -> int:
     """Return the registers that one element of each takes."""
     return sum(max(dtype.compute.itemsize, 4) // 4 for dtype in dtypes)
-
-
-def _space(fusion: Fusion) -> Space:
-    found = find_space(fusion)
-    assert isinstance(found, Space)
-    return found
 
 
 def _power(n: int) -> int:

@@ -13,17 +13,10 @@ from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
-    from nfuser.schedule.layout import Groups
-    from nfuser.schedule.scheduled import ScanHeuristic
+    from nfuser.schedule.heuristics import ScanHeuristic
 
 WARP = 32
 CPU_TILE = 256  # columns that a CPU thread scans side by side
-
-
-def _merged(builder: NestBuilder, space: Space, groups: Groups) -> list[LoopAxis]:
-    return [
-        builder.merge([builder.axis(space.loops[k]) for k in group]) for group in groups
-    ]
 
 
 def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
@@ -34,8 +27,8 @@ def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
     neighbours of its column, and the threads of a column come one after another.
     """
     builder = NestBuilder(space.kept, space.reduced)
-    kept = _merged(builder, space, heuristic.kept)
-    along = _merged(builder, space, heuristic.reduced)
+    kept = builder.merged(heuristic.kept)
+    along = builder.merged(heuristic.reduced)
     packet = None
     if heuristic.width > 1:
         lanes = along if heuristic.inner else kept
@@ -87,8 +80,8 @@ def _bind_column(
 def cpu_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
     """Rows over the caller's range; one row, or a tile of columns, at a time."""
     builder = NestBuilder(space.kept, space.reduced)
-    kept = _merged(builder, space, heuristic.kept)
-    along = _merged(builder, space, heuristic.reduced)
+    kept = builder.merged(heuristic.kept)
+    along = builder.merged(heuristic.reduced)
     if heuristic.inner:
         lane = along.pop()
     else:

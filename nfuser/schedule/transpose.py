@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import data_of
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.schedule.heuristics_cuda import TransposeHeuristic
 from nfuser.schedule.layout import is_unit, packed, packet_width
-from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.memory import memory_tensors, needs_wide_index
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
-from nfuser.schedule.scheduled import Rejection, Tile, TransposeHeuristic
+from nfuser.schedule.scheduled import Tile
 from nfuser.schedule.weight import limited
+from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +30,8 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.schedule.facts import Access, Facts
-    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.flat_shape import FlatShape
     from nfuser.schedule.nest import LoopAxis, Nest
-    from nfuser.schedule.scheduled import Patterns
 
 NAME = "transpose"
 TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element
@@ -46,15 +47,7 @@ BANK = 4  # bytes
 WARP = 32  # threads, and banks
 
 
-def choose(
-    fusion: Fusion,
-    loops: Sequence[LoopIndex],
-    groups: Groups,
-    steps: Patterns,
-    found: Sequence[Access],
-    wide_index: bool,
-    facts: Facts,
-) -> TransposeHeuristic | Rejection:
+def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:
     """Return how ``fusion`` runs in tiles, or why it should not.
 
     Read or written where it is needed, what crosses moves a sector of memory for each
@@ -63,11 +56,12 @@ def choose(
     loop comes to the rest of its sectors itself: that reaches 0.89 to 0.97 of the copy
     bandwidth with up to 24 elements of f32, but 0.5 with 49.
     """
-    axes = _axes(loops, groups, found, facts)
+    found, facts = shape.found, shape.facts
+    axes = _axes(shape)
     if isinstance(axes, Rejection):
         return axes
     along, across, staged = axes
-    rows, columns = ([loops[k] for k in groups[g]] for g in (along, across))
+    rows, columns = shape.group(along), shape.group(across)
     sizes = [_extent(x, facts) for x in (rows, columns)]
     if sizes[0] <= SHORT:
         return Rejection(NAME, "rows so short share their sectors", staged[0].tensor)
@@ -84,14 +78,14 @@ def choose(
     room = math.prod(tile)
     threads = min(max(room // PER_THREAD, THREADS), room // max(widths))
     return TransposeHeuristic(
-        groups,
-        steps,
+        shape.groups,
+        shape.patterns,
         along,
         across,
         tile,
         widths,
         threads,
-        wide_index,
+        needs_wide_index(fusion, facts),
         packed(rows, direct, widths[0], facts, tensors)
         | packed(columns, staged, widths[1], facts, tensors),
         frozenset((tensors.index(a.tensor), a.point) for a in staged),
@@ -100,11 +94,10 @@ def choose(
     )
 
 
-def _axes(
-    loops: Sequence[LoopIndex], groups: Groups, found: Sequence[Access], facts: Facts
-) -> tuple[int, int, list[Access]] | Rejection:
+def _axes(shape: FlatShape) -> tuple[int, int, list[Access]] | Rejection:
     """Return the group that most bytes lie along, the next one, and what crosses."""
-    lanes = [loops[group[-1]] for group in groups]
+    found, facts, loops = shape.found, shape.facts, shape.loops
+    lanes = [loops[group[-1]] for group in shape.groups]
 
     def weight(accesses: Sequence[Access]) -> int:
         return sum(a.tensor.dtype.itemsize * _count(a, loops, facts) for a in accesses)
@@ -248,10 +241,7 @@ def _nest(
     neighbouring banks.
     """
     builder = NestBuilder(loops, ())
-    axes = [
-        builder.merge([builder.axis(loops[k]) for k in group])
-        for group in heuristic.groups
-    ]
+    axes = builder.merged(heuristic.groups)
     tile, widths = heuristic.tile, heuristic.widths
     along = _side(builder, axes[heuristic.along], tile[0], widths[0])
     across = _side(builder, axes[heuristic.across], tile[1], widths[1])

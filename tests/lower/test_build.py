@@ -34,6 +34,7 @@ from nfuser.lower.kernel_ir import (
 from nfuser.lower.kernel_ir import (
     Call as Apply,
 )
+from nfuser.schedule.heuristics_cuda import Geometry
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _centred(x: Any) -> Any:
     return x - x.mean(axis=-1, keepdims=True)
 
 
-_SHARED = {"fold_threads": 32, "keep_threads": 1, "steps": 2, "splits": 0, "rounds": 0}
+_SHARED = {"steps": 2, "known": Geometry(fold=32, keep=1, splits=0, rounds=0)}
 
 
 def _columns(x: Any, b: Any) -> Any:
@@ -87,7 +88,9 @@ def _code(kernel: Kernel) -> str:
 SOURCES: dict[str, Callable[[], Kernel]] = {
     "stretched_sum": lambda: _lowered(lambda x, b: x * b + 1, X, X[0]),
     "softmax": lambda: _lowered(_softmax, X),
-    "sum_over_blocks": lambda: _lowered(lambda x: x.sum(1), X, splits=2, steps=0),
+    "sum_over_blocks": lambda: _lowered(
+        lambda x: x.sum(1), X, known=Geometry(0, 0, splits=2), steps=0
+    ),
     "rows_over_blocks": lambda: _lowered(_centred, X, **_SHARED),
     "running_sums": lambda: _lowered(lambda x: np.exp(x).cumsum(1) * x, LONG),
     "running_columns": lambda: _lowered(_columns, X, X[0]),
@@ -119,13 +122,13 @@ def test_a_row_that_does_not_is_read_once_a_pass() -> None:
 
 
 def test_rows_within_a_warp_need_no_barrier() -> None:
-    kernel = _lowered(_softmax, X, fold_threads=16, keep_threads=8)
+    kernel = _lowered(_softmax, X, known=Geometry(16, 8, 1))
     assert _count(kernel, Barrier) == 0
     assert _count(kernel, Shuffle) > 0
 
 
 def test_rows_over_several_warps_meet_at_barriers() -> None:
-    kernel = _lowered(lambda x: x.sum(1), LONG, splits=1, steps=0, fold_threads=256)
+    kernel = _lowered(lambda x: x.sum(1), LONG, known=Geometry(256, 1, 1), steps=0)
     assert kernel.launch.threads >= 256
     assert _count(kernel, Barrier) > 0
     assert kernel.scratch == ()
@@ -152,7 +155,7 @@ def test_a_row_that_blocks_share_is_read_once_and_kept() -> None:
 
 
 def test_a_block_that_takes_one_row_copies_none_ahead() -> None:
-    kernel = _lowered(_softmax, X, **{**_SHARED, "rounds": 1})
+    kernel = _lowered(_softmax, X, **{**_SHARED, "known": Geometry(32, 1, splits=0)})
     assert _count(kernel, LoadPacket) == 1
     assert _count(kernel, CopyPacket) == 0
     assert kernel.launch.shared_bytes == 0

@@ -18,8 +18,9 @@ from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
 from nfuser.schedule.facts import Facts, Layout, Target
+from nfuser.schedule.heuristics import BesideHeuristic
 from nfuser.schedule.registry import find_scheduler
-from nfuser.schedule.scheduled import BesideHeuristic, Scheduled
+from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment.segmented import Segment, Segmented
 from tests.hand_built import settle, sizes_of, traced
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.scheduled import Heuristic, PartHeuristic, Scheduler
+    from nfuser.schedule.heuristics import Heuristic, PartHeuristic
+    from nfuser.schedule.scheduled import Scheduler
 
 Array = np.ndarray[Any, Any]
 CUDA = Target("cuda")

@@ -12,7 +12,7 @@ import pytest
 import nfuser
 from asv_bench.compare.workloads.rope import rope_pair
 from nfuser.codegen.compile_cuda import compile_cuda
-from nfuser.schedule import pointwise
+from nfuser.schedule import pointwise_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,7 @@ def test_parts_take_turns_over_the_same_stretches(
     near: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pointwise, "NEAR_BLOCKS", near)
+    monkeypatch.setattr(pointwise_cuda, "NEAR_BLOCKS", near)
     given = _random(*first, 64), _random(*second, 64), _random(first[-1], 64)
     fused = nfuser.fuse(_scaled, backend="interpret")
     for found, wanted in zip(fused(*given), _scaled(*given), strict=True):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nfuser.domains.space import Space, find_space
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.schedule.facts import accesses
+from nfuser.schedule.heuristics_cuda import CudaPointwise, CudaReduction
 from nfuser.schedule.layout import (
     Step,
     grouped,
@@ -28,7 +29,6 @@ from nfuser.schedule.memory import patterns, strides
 from nfuser.schedule.pointwise import Pointwise
 from nfuser.schedule.reduction import Reduction
 from nfuser.schedule.scan import Scans
-from nfuser.schedule.scheduled import PointwiseHeuristic, ReductionHeuristic
 from nfuser.schedule.text import text
 from tests.schedule.run_schedule import Call
 
@@ -109,7 +109,7 @@ def test_contiguous_axes_run_as_one_loop() -> None:
 
 def _width(function: Callable[..., Any], *arrays: Any) -> int:
     heuristic = Call(function, *arrays).heuristic()
-    assert isinstance(heuristic, PointwiseHeuristic | ReductionHeuristic)
+    assert isinstance(heuristic, CudaPointwise | CudaReduction)
     return heuristic.width
 
 

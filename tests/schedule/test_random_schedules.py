@@ -16,14 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfuser.schedule.folding import is_single_pass
+from nfuser.schedule.heuristics import ScanHeuristic
+from nfuser.schedule.heuristics_cuda import CudaPointwise, CudaReduction, Geometry
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
-from nfuser.schedule.reduction_cuda import is_single_pass
-from nfuser.schedule.scheduled import (
-    Geometry,
-    PointwiseHeuristic,
-    ReductionHeuristic,
-    ScanHeuristic,
-)
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
@@ -121,7 +117,7 @@ def _width(draw: Draw, widest: int) -> int:
 def test_pointwise_heuristics(name: str, data: st.DataObject) -> None:
     call = _call(POINTWISE[name])
     chosen = call.heuristic()
-    assert isinstance(chosen, PointwiseHeuristic)
+    assert isinstance(chosen, CudaPointwise)
     groups = _cut(data.draw, chosen.groups)
     is_whole = groups[-1] == chosen.groups[-1]
     threads = data.draw(st.sampled_from([1, 3, 32, 100, 256, 1024]))
@@ -172,9 +168,9 @@ def test_pointwise_nests(name: str, data: st.DataObject) -> None:
     call.check(replace(scheduled, nest=_drawn_nest(data.draw, scheduled)))
 
 
-def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
+def _drawn_reduction(draw: Draw, call: Call) -> CudaReduction:
     chosen = call.heuristic()
-    assert isinstance(chosen, ReductionHeuristic)
+    assert isinstance(chosen, CudaReduction)
     kept, reduced = _cut(draw, chosen.kept), _cut(draw, chosen.reduced)
     inner = draw(st.booleans()) or not kept
     is_whole = (reduced, chosen.reduced) if inner else (kept, chosen.kept)
@@ -191,26 +187,22 @@ def _drawn_reduction(draw: Draw, call: Call) -> ReductionHeuristic:
     if not (steps or is_single_pass(call.fusion)):
         splits = 1
     rounds = draw(st.sampled_from([1, 2, 3])) if steps and splits > 1 else 1
-    geometry = Geometry(fold, keep, splits, rounds)
+    geometry = known = Geometry(fold, keep, splits, rounds)
     most = draw(st.sampled_from([0, fold * keep]))
     if most:  # the same numbers, given at the launch
-        fold = keep = 0
-        splits, rounds = min(splits, 2) % 2, min(rounds, 2) % 2
+        known = Geometry(0, 0, min(splits, 2) % 2, min(rounds, 2) % 2)
     return replace(
         chosen,
         kept=kept,
         reduced=reduced,
         inner=inner,
         width=width,
-        fold_threads=fold,
-        keep_threads=keep,
         steps=steps,
-        splits=splits,
+        known=known,
         wide_index=draw(st.booleans()),
-        threads=0 if fold else most,
+        threads=most,
         flight=draw(st.sampled_from([1, 2, 4])),
         blocks=draw(st.sampled_from([0, 1])),
-        rounds=rounds,
         geometry=geometry,
     )
 

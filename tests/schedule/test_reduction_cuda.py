@@ -19,7 +19,7 @@ import nfuser
 from nfuser.host.evaluate import REPORTS
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from tests.schedule.run_schedule import CUDA, Call
 
 if TYPE_CHECKING:
@@ -40,16 +40,14 @@ def _columns(x: Any) -> Any:
     return x - x.mean(axis=0, keepdims=True)
 
 
-def _chosen(
-    function: Callable[..., Any], *shape: int
-) -> tuple[Call, ReductionHeuristic]:
+def _chosen(function: Callable[..., Any], *shape: int) -> tuple[Call, CudaReduction]:
     call = Call(function, np.empty(shape, np.float32), computes=False)
     heuristic = call.heuristic()
-    assert isinstance(heuristic, ReductionHeuristic)
+    assert isinstance(heuristic, CudaReduction)
     return call, heuristic
 
 
-def _grid(call: Call, heuristic: ReductionHeuristic) -> tuple[int, int]:
+def _grid(call: Call, heuristic: CudaReduction) -> tuple[int, int]:
     launch = lower(call.apply(heuristic)).launch
     numbers = {**call.facts.sizes, **heuristic.knobs}
     x, y = evaluate_all(launch.grid, numbers)
@@ -98,7 +96,7 @@ def test_rows_of_f32_that_two_blocks_can_keep_take_the_steps_they_need() -> None
         # What only the last pass reads is not kept.
         Call(_scaled, x, x, computes=False).heuristic(),
     ):
-        assert isinstance(heuristic, ReductionHeuristic)
+        assert isinstance(heuristic, CudaReduction)
         assert heuristic.as_stored
         assert heuristic.blocks == 2
         elements = heuristic.most_threads * heuristic.width
@@ -211,7 +209,7 @@ def test_rows_of_narrow_elements_have_fewer_threads() -> None:
             computes=False,
         )
         heuristic = call.heuristic()
-        assert isinstance(heuristic, ReductionHeuristic)
+        assert isinstance(heuristic, CudaReduction)
         return heuristic.geometry.fold
 
     assert threads(ml_dtypes.bfloat16) < threads(np.float32)
@@ -250,7 +248,7 @@ def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part() -> None:
 
     arrays = (np.empty((64, 256, 3136), np.float32), np.empty(256, np.float32))
     heuristic = Call(normalised, *arrays, computes=False).heuristic()
-    assert isinstance(heuristic, ReductionHeuristic)
+    assert isinstance(heuristic, CudaReduction)
     groups = CUDA.multiprocessors // heuristic.geometry.splits
     assert groups * heuristic.geometry.splits == CUDA.multiprocessors  # none is idle
     assert groups * heuristic.geometry.rounds < 1.05 * 256

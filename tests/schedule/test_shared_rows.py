@@ -12,7 +12,7 @@ import pytest
 from nfuser.codegen.cuda import print_cuda
 from nfuser.lower.build import lower
 from nfuser.schedule import reduction_cuda
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _call(function: Callable[..., Any]) -> Call:
 
 def _scheduled(call: Call) -> Scheduled:
     heuristic = call.heuristic()
-    assert isinstance(heuristic, ReductionHeuristic)
+    assert isinstance(heuristic, CudaReduction)
     assert heuristic.is_shared
     assert heuristic.steps == 4
     assert heuristic.geometry.rounds == 2

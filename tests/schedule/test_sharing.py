@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule import pointwise
+from nfuser.schedule import pointwise_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_rows_share_a_large_operand(heads: int, length: int, items: str) -> None
 def test_blocks_take_turns_along_long_rows(
     near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pointwise, "NEAR_BLOCKS", near)
+    monkeypatch.setattr(pointwise_cuda, "NEAR_BLOCKS", near)
     rng = np.random.default_rng(1)
     for shape in ((4, 520, 32), (2, 2, 1100, 32)):
         x, scale = rng.random(shape, np.float32), rng.random(shape[-2:], np.float32)

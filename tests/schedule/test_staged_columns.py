@@ -14,7 +14,8 @@ import pytest
 import nfuser
 from nfuser.config import override
 from nfuser.schedule.facts import Target
-from nfuser.schedule.scheduled import ReductionHeuristic
+from nfuser.schedule.heuristics_cpu import CpuReduction
+from nfuser.schedule.heuristics_cuda import CudaReduction
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def pair(n0: int, n2: int, n1: int, dtype: str = "f8") -> tuple[Any, Any]:
     return (x * 4).astype(dtype), (y * 4).astype(dtype)
 
 
-def chosen(function: Any, *arrays: Any) -> ReductionHeuristic:
+def chosen(function: Any, *arrays: Any) -> CpuReduction:
     call = Call(function, *arrays, computes=False)
     facts = replace(call.facts, target=Target("cpu"))
     found = call.scheduler.heuristic(call.fusion, facts)
-    assert isinstance(found, ReductionHeuristic)
+    assert isinstance(found, CpuReduction)
     return found
 
 
@@ -83,7 +84,7 @@ def test_no_elements_and_single_ones() -> None:
 def test_long_rows_have_narrower_tiles() -> None:
     function = FUNCTIONS["distance"]
     for size, columns in NARROWED.items():
-        assert chosen(function, *pair(*size, "f4")).keep_threads == columns
+        assert chosen(function, *pair(*size, "f4")).columns == columns
     check(function, NARROWED, "f4")
 
 
@@ -144,7 +145,8 @@ def test_few_rows_make_pieces_for_all_threads() -> None:
     # 4 parts by 20 tiles of columns; 13 by a single one, of 8 rows at least.
     for columns, rounds in ((5000, 25), (200, 8)):
         found = chosen(FUNCTIONS["product"], *pair(100, columns, 8))
-        assert found.geometry.rounds == rounds
+        assert found.staged is not None
+        assert found.staged.rounds == rounds
 
 
 def test_what_gains_nothing_stays_as_it_was() -> None:
@@ -165,9 +167,7 @@ def test_what_gains_nothing_stays_as_it_was() -> None:
 
 def test_a_gpu_stages_nothing() -> None:
     found = Call(FUNCTIONS["product"], *pair(64, 64, 8)).heuristic()
-    assert isinstance(found, ReductionHeuristic)
-    assert not found.staged
-    assert found.across < 0
+    assert isinstance(found, CudaReduction)
 
 
 def test_the_kernel(golden: Callable[[str], None]) -> None:

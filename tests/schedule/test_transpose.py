@@ -14,17 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.domains.space import Space, find_space
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
 from nfuser.lower.text import text as kernel_text
 from nfuser.schedule import transpose
-from nfuser.schedule.facts import accesses
-from nfuser.schedule.layout import grouped, ordered
-from nfuser.schedule.memory import patterns, strides
+from nfuser.schedule.flat_shape import flat_shape
+from nfuser.schedule.heuristics_cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import Rejection, TransposeHeuristic
 from nfuser.schedule.text import text
+from nfuser.segment import Rejection
 from tests.fuzz.arrays import build
 from tests.schedule.run_schedule import Call
 
@@ -98,14 +96,7 @@ def test_the_chosen_tiles(name: str) -> None:
 
 def _decision(function: Callable[..., Any], *arrays: Any) -> str:
     call = Call(function, *arrays)
-    space = find_space(call.fusion)
-    assert isinstance(space, Space)
-    steps = patterns(call.fusion, call.facts)
-    found = accesses(call.fusion, space, call.facts, strides(call.fusion, steps))
-    groups = grouped(ordered(space.kept, found, call.facts), found, call.facts)
-    chosen = transpose.choose(
-        call.fusion, space.kept, groups, steps, found, False, call.facts
-    )
+    chosen = transpose.choose(call.fusion, flat_shape(call.fusion, call.facts))
     is_tiled = isinstance(call.heuristic(), TransposeHeuristic)
     assert is_tiled == isinstance(chosen, TransposeHeuristic)
     return chosen.reason if isinstance(chosen, Rejection) else str(chosen)

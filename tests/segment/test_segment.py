@@ -16,8 +16,7 @@ from nfuser.ir.expr import Argument, Pointwise, Reduce
 from nfuser.ir.verify import verify_fusion
 from nfuser.rewrite.passes import rewrite
 from nfuser.schedule.registry import find_scheduler
-from nfuser.schedule.scheduled import Rejection
-from nfuser.segment import Segmented, segment
+from nfuser.segment import Rejection, Segmented, segment
 from nfuser.segment.segmented import text
 from tests.fusions import CASES
 from tests.hand_built import settle, sizes_of, traced
