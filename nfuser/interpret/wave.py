@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 Mask: TypeAlias = Any  # None, False, or a vector of bool
-WARP = 32
+WARP = 32  # of the machine that is imitated, which asks the compiler nothing
 
 
 def is_uniform(value: Any) -> bool:

@@ -32,6 +32,7 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.schedule.facts import WARP
 from nfuser.schedule.heuristics import ReductionHeuristic
 from nfuser.schedule.heuristics_cuda import CudaReduction
 from nfuser.schedule.nest import Binding
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.values import Values
 
-WARP = 32
 _THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
 _STEP = 1000  # numbers of the loops made here; those of nests are smaller
 

@@ -39,6 +39,7 @@ from nfuser.lower.kernel_ir import (
     guarded,
 )
 from nfuser.lower.scopes import Key, Scope
+from nfuser.schedule.facts import WARP
 from nfuser.schedule.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
 
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from nfuser.lower.values import Values
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
-WARP = 32
 _ITEM, _NEXT, _LANE, _GROUP = range(1100, 1104)  # loops made here; a nest's are smaller
 
 

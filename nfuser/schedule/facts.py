@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
 
+WARP = 32  # threads of a GPU that run as one, and banks of its shared memory
+
 
 @value
 class Target:

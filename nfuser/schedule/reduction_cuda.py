@@ -14,6 +14,7 @@ from nfuser.domains.space import space_of
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Pointwise, ReduceOp
 from nfuser.schedule.expand import expand_moments, fold_exponentials
+from nfuser.schedule.facts import WARP
 from nfuser.schedule.folding import has_moments, is_single_pass, sums_in_f64
 from nfuser.schedule.heuristics_cuda import CudaReduction, Geometry
 from nfuser.schedule.memory import memory_tensors, needs_wide_index, patterns
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.row_shape import RowShape
 
-WARP = 32  # columns, or packets of them, that are read side by side across memory
+ACROSS = WARP  # columns, or packets of them, that are read side by side across memory
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 MAX_THREADS = 1024
 REGISTERS = 65536  # of a multiprocessor
@@ -200,7 +201,7 @@ def _geometry(
         keep = min(128 // fold, rows) if fold <= WARP else 1
         return Geometry(fold, keep, 1), limit
     most = _most_across(fusion, width)
-    keep = min(WARP, power_of_two(max(shape.rows // width, 1)), most)
+    keep = min(ACROSS, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
 
@@ -381,7 +382,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
     resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
     along, across = (width, 1) if shape.inner else (1, width)
     places = -(-shape.length // along)
-    keep = min(WARP, power_of_two(-(-shape.rows // width)), threads)
+    keep = min(ACROSS, power_of_two(-(-shape.rows // width)), threads)
     keep = 1 if shape.inner else keep
     least = -(-places * keep // (steps * threads)) if steps else 0
     while least > resident and keep > LEAST_ACROSS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Mismatch, Space, find_space, space_of
-from nfuser.schedule.facts import accesses
+from nfuser.schedule.facts import WARP, accesses
 from nfuser.schedule.heuristics import ScanHeuristic
 from nfuser.schedule.layout import grouped, is_unit, ordered, packed, packet_width
 from nfuser.schedule.memory import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts import Access, Facts, Target
     from nfuser.schedule.heuristics import Heuristic
 
-WARP = 32
 ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
 MOST_THREADS = 512  # of a row beside few others; a thread keeps registers enough
 WORDS = 32  # registers of a thread that hold what it scans at each step

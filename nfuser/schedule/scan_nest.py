@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.schedule.facts import WARP
 from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
     from nfuser.schedule.heuristics import ScanHeuristic
 
-WARP = 32
 CPU_TILE = 256  # columns that a CPU thread scans side by side
 
 

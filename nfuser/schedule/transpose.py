@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import data_of
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.schedule.facts import WARP
 from nfuser.schedule.heuristics_cuda import TransposeHeuristic
 from nfuser.schedule.layout import is_unit, packed, packet_width
 from nfuser.schedule.memory import memory_tensors, needs_wide_index
@@ -44,7 +45,6 @@ RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
 BANK = 4  # bytes
-WARP = 32  # threads, and banks
 
 
 def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:
