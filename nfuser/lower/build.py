@@ -49,7 +49,6 @@ from nfuser.lower.lanes import abreast
 from nfuser.lower.parameters import host_scalars
 from nfuser.lower.places import finds_apart, fold_place, place_along
 from nfuser.lower.scan import lower_scans
-from nfuser.lower.scopes import Key, Scope
 from nfuser.lower.stage import Stager
 from nfuser.lower.staged_columns import stage_columns
 from nfuser.lower.steps import (
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.lower.scopes import Key
     from nfuser.schedule.nest import Bound, Leaf
     from nfuser.schedule.scheduled import Schedule
 
@@ -304,39 +304,61 @@ class _Builder:
         if not states and not outputs:
             return
         values = self.values
-        values.early = self._early_loads(level)
-        before = set(values.filled)
-        is_free = bool(states) and not outputs and all(map(fold.may_repeat, states))
-        is_last = not states and self.nest.lane is None and self._is_clamped
         roots = self._roots_of_passes()[level]
-        is_free = (is_free or is_last) and is_everywhere(values, roots)
-        self.ends = self.nest.reduced_bounds if is_free and is_last else ()
+        is_free = self._is_free(states, outputs, roots)
+        values.early = self._early_loads(level)
         kept = () if is_free or not states else self._kept_first(roots)
-        self._open_tile()
+        self.ends = self.nest.reduced_bounds if is_free and not states else ()
         after: list[Stmt] = []
         chunk = Chunk()
-        folding = self._fold_all(states, after, chunk, rereads=not outputs)
-        for output in outputs:
-            self._store(output, after)
+        with values.one_pass() as step:
+            folding = self._fold_all(states, after, chunk, rereads=not outputs)
+            for output in outputs:
+                self._store(output, after)
         self.ends = ()
-        begin, loop = self._close_tile()
-        join_chunks(values, self.combiner, states, folding, chunk)
-        if is_free:
-            values.everywhere |= values.filled - before
-        loops = self._in_streams(loop, folding)
-        body: tuple[Stmt, ...] = (*begin, *loops, *after)
         early, values.early = tuple(values.early or ()), None
+        if is_free:
+            values.everywhere |= step.kept
+        join_chunks(values, self.combiner, states, folding, chunk)
+        body = (*step.begin, *self._in_streams(step.loop, folding), *after)
         if ahead := self._prefetch(early):
             body, early = self._ahead(ahead, body), ()
-        if values.landed and early:
-            values.emit_all(self._in_steps(early))
-            values.emit(AwaitCopies())
-            early = ()
-        if early and level and self._is_persistent:
-            values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
-            early = ()
+        else:
+            early = self._begun_before(level, early)
         parts = ((), early, body) if is_free else (body, early, kept)
         values.row.stmts.extend(self._in_steps(*parts, chunk=chunk))
+
+    def _is_free(
+        self,
+        states: dict[Reduce, fold.State],
+        outputs: list[TensorView],
+        roots: list[Key],
+    ) -> bool:
+        """Tell whether steps beyond the end of a row may run all of a pass but stores.
+
+        What they fold may be folded again, or nothing is folded; and what they read of
+        earlier passes, these have left for them.
+        """
+        if states:
+            may_run = not outputs and all(map(fold.may_repeat, states))
+        else:
+            may_run = self.nest.lane is None and self._is_clamped
+        return may_run and is_everywhere(self.values, roots)
+
+    def _begun_before(self, level: int, early: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Begin ``early`` loads before the pass if that helps; return what is left.
+
+        Copies to shared memory all have to be there first. What all rows share is on
+        its way while the threads meet.
+        """
+        values = self.values
+        if early and values.landed:
+            values.emit_all((*self._in_steps(early), AwaitCopies()))
+            return ()
+        if early and level and self._is_persistent:
+            values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
+            return ()
+        return early
 
     def _fold_all(
         self,
@@ -365,18 +387,6 @@ class _Builder:
                 self._fold_lanes(reduce, state, after)
         return folding
 
-    def _open_tile(self) -> None:
-        self.values.tile = Scope()
-        self.values.lane = Scope() if self.nest.lane else None
-
-    def _close_tile(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """Return what the pass does once a step, and its loop over lanes."""
-        tile, lane = self.values.tile, self.values.lane
-        assert tile is not None
-        self.values.close_tile()
-        loop = self.values.in_lanes(lane) if lane else None
-        return tile.stmts, (loop,) if loop else ()
-
     def _kept_first(self, roots: list[Key]) -> tuple[Stmt, ...]:
         """Return what computes, of what is kept, all that the pass of ``roots`` can.
 
@@ -387,13 +397,11 @@ class _Builder:
         if not self._is_clamped:
             return ()
         fresh = computed_everywhere(values, roots)
-        before = set(values.filled)
-        self._open_tile()
-        for key in fresh:
-            values.value(*key)
-        begin, loop = self._close_tile()
-        values.everywhere |= values.filled - before
-        return (*begin, *loop)
+        with values.one_pass() as step:
+            for key in fresh:
+                values.value(*key)
+        values.everywhere |= step.kept
+        return step.then([])
 
     def _in_streams(
         self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]

@@ -38,7 +38,6 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.scopes import Key, Scope
 from nfuser.schedule.facts import WARP
 from nfuser.schedule.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nfuser.ir.scalar import Scalar
+    from nfuser.lower.scopes import Key, Pass
     from nfuser.lower.values import Values
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
@@ -91,22 +91,6 @@ class _Scans:
         (both,) = fold.combined(scan, [a], [b], self.values.let, reassociate=False)
         return both
 
-    def open(self) -> Scope:
-        """Begin a pass over a piece of the row; return its innermost scope."""
-        values = self.values
-        values.tile = Scope()
-        values.lane = Scope() if self.nest.lane else None
-        return values.lane or values.tile
-
-    def close(self, after: list[Stmt]) -> tuple[Stmt, ...]:
-        """Return the statements of a pass, those of ``after`` behind its lanes."""
-        values = self.values
-        tile, lane = values.tile, values.lane
-        assert tile is not None
-        values.close_tile()
-        loop = values.in_lanes(lane) if lane else None
-        return (*tile.stmts, *((loop,) if loop else ()), *after)
-
     def store(self) -> list[Stmt]:
         """Store all outputs; return what comes behind the lanes."""
         after: list[Stmt] = []
@@ -121,14 +105,15 @@ class _Sequence(_Scans):
     def add(self) -> None:
         """Add the loops to the row."""
         states = {scan: self._begin(scan) for scan in self.fusion.scans}
-        scope = self.open()
-        for scan, state in states.items():
-            element = self.values.value(*self.source(scan))
-            joined = self.joined(scan, state, element)
-            now = self.values.let(joined, scan.result)
-            self._assign(state, now)
-            scope.values[self.key(scan)] = now
-        body = self.close(self.store())
+        with self.values.one_pass() as step:
+            for scan, state in states.items():
+                element = self.values.value(*self.source(scan))
+                joined = self.joined(scan, state, element)
+                now = self.values.let(joined, scan.result)
+                self._assign(state, now)
+                self.values.innermost.values[self.key(scan)] = now
+            after = self.store()
+        body = step.then(after)
         for leaf in reversed(self.nest.reduced):
             if leaf.extent is not sc.const(1):
                 body = (For(leaf.index, leaf.stop, body),)
@@ -245,36 +230,45 @@ class _Steps(_Scans):
             return body
         return (For(item.index, item.extent, body),)
 
-    def _known(self) -> None:
-        """Begin a pass that knows all scans so far."""
-        scope = self.open()
-        for scan, array in self._held.items():
-            key = self.key(scan)
-            scope.values[key] = Element(array, self.values.kept_index(key))
+    @contextmanager
+    def _one_pass(self) -> Generator[Pass]:
+        """Collect a pass that knows all scans so far."""
+        values = self.values
+        with values.one_pass() as step:
+            for scan, array in self._held.items():
+                key = self.key(scan)
+                values.innermost.values[key] = Element(array, values.kept_index(key))
+            yield step
 
     def _gather(self, scans: list[Scan], ahead: list[Key]) -> tuple[Stmt, ...]:
         """Put the elements of a thread's piece of the row into registers."""
         values = self.values
-        self._known()
-        for key in ahead:
-            values.value(*key)
-        for scan in scans:
-            element, neutral = values.value(*self.source(scan)), _neutral(scan)
-            for bound in self.nest.reduced_bounds:
-                inside = sc.less(bound.index, bound.extent)
-                if not isinstance(inside, sc.Const):
-                    chosen = (IndexValue(inside, DType.BOOL), element, neutral)
-                    element = values.let(Call("select", chosen, neutral.dtype))
-            size = self._items * values.lane_size
-            array = self._held[scan] = values.array(neutral.dtype, size)
-            at = values.kept_index(self.key(scan))
-            values.emit(SetElement(array, at, element))
-        return self._in_items(self.close([]))
+        with self._one_pass() as step:
+            for key in ahead:
+                values.value(*key)
+            for scan in scans:
+                self._hold(scan)
+        return self._in_items(step.then([]))
+
+    def _hold(self, scan: Scan) -> None:
+        """Put an element of what ``scan`` folds into a register, or a neutral one."""
+        values = self.values
+        element, neutral = values.value(*self.source(scan)), _neutral(scan)
+        for bound in self.nest.reduced_bounds:
+            inside = sc.less(bound.index, bound.extent)
+            if not isinstance(inside, sc.Const):
+                chosen = (IndexValue(inside, DType.BOOL), element, neutral)
+                element = values.let(Call("select", chosen, neutral.dtype))
+        size = self._items * values.lane_size
+        array = self._held[scan] = values.array(neutral.dtype, size)
+        at = values.kept_index(self.key(scan))
+        values.emit(SetElement(array, at, element))
 
     def _consume(self) -> tuple[Stmt, ...]:
         """Store the outputs, computed from what is scanned."""
-        self._known()
-        body = self.close(self.store())
+        with self._one_pass() as step:
+            after = self.store()
+        body = step.then(after)
         for bound in self.nest.reduced_bounds:
             body = guarded(sc.less(bound.index, bound.extent), body)
         return self._in_items(body)

@@ -60,6 +60,22 @@ class Scope:
     indices: dict[tuple[Key, Scalar], Datum] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
 
+@dataclass(slots=True)
+class Pass:
+    """A pass over the row, once it is closed: what it does at a step, and leaves.
+
+    ``kept`` is what later passes can read and earlier ones did not leave.
+    """
+
+    begin: list[Stmt] = field(default_factory=list[Stmt])
+    loop: tuple[Stmt, ...] = ()  # over lanes
+    kept: frozenset[Key] = frozenset()
+
+    def then(self, after: list[Stmt]) -> tuple[Stmt, ...]:
+        """Return the whole step, with ``after`` behind its lanes."""
+        return (*self.begin, *self.loop, *after)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a value is computed: inside the tile of a row, inside the lane loop."""
@@ -197,9 +213,14 @@ class Scopes:
         """The scope around the lane loop that is open, or would be."""
         return self.tile or self.row
 
+    @property
+    def innermost(self) -> Scope:
+        """The scope that statements go to."""
+        return self.lane or self.tile or self.row
+
     def emit(self, stmt: Stmt) -> None:
         """Append ``stmt`` to the innermost scope."""
-        (self.lane or self.tile or self.row).stmts.append(stmt)
+        self.innermost.stmts.append(stmt)
 
     def emit_all(self, stmts: tuple[Stmt, ...]) -> None:
         """Append several statements."""
@@ -209,7 +230,7 @@ class Scopes:
     @contextmanager
     def block(self) -> Generator[list[Stmt]]:
         """Collect statements of the innermost scope apart, for a loop or a branch."""
-        scope = self.lane or self.tile or self.row
+        scope = self.innermost
         outer, scope.stmts = scope.stmts, []
         try:
             yield scope.stmts
@@ -254,9 +275,16 @@ class Scopes:
             return None
         return For(lane.index, lane.stop, tuple(body.stmts))
 
-    def close_tile(self) -> None:
-        """End the pass over the row; what it has kept can be read from now on."""
-        for scope in (self.tile, self.lane):
-            if scope is not None:
-                self.filled.update(k for k in scope.values if k in self.kept)
+    @contextmanager
+    def one_pass(self) -> Generator[Pass]:
+        """Collect a pass over the row; what it has kept can be read from then on."""
+        made, tile = Pass(), Scope()
+        lane = Scope() if self.nest.lane else None
+        self.tile, self.lane = tile, lane
+        yield made
         self.tile = self.lane = None
+        values = tile.values.keys() | (lane.values.keys() if lane else ())
+        made.kept = frozenset(values & self.kept.keys() - self.filled)
+        self.filled |= made.kept
+        loop = self.in_lanes(lane) if lane else None
+        made.begin, made.loop = tile.stmts, (loop,) if loop else ()
