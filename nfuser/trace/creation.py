@@ -146,14 +146,15 @@ def linspace(
     if retstep:
         raise refusals.keyword("linspace", "retstep")
     ends = [array_of(t, x) for x in (start, stop)]
-    if axis != 0 or any(x.ndim or x.dtype.is_complex for x in ends):
+    if axis not in (0, -1) or any(x.ndim or x.dtype.is_complex for x in ends):
         message = "linspace: expected two real numbers; combine arange with arithmetic"
         raise ArgumentError(message)
     count = size(t, num, "linspace")
     if t.ask(sc.less(count, 0)):
         message = f"linspace: {t.builder.today(count)} samples: expected 0 or more"
         raise ShapeError(message)
-    target = None if dtype is None else as_dtype(dtype)
+    kind = t.handlers["result_type"](t, start, stop, 0.0) if dtype is None else dtype
+    target = as_dtype(kind)
     made = t.apply(ops.linspace, *ends, count, target, endpoint=bool(endpoint))
     return _laid(t, "linspace", made, "C", device)
 

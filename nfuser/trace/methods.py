@@ -67,6 +67,11 @@ class Methods(Operators):
             return self
         return self._tracer.call_on_tensor(ops.astype, self, target, order)
 
+    def choose(self, *choices: Any, **options: Any) -> Any:
+        """Return ``numpy.choose``; the choices may come one by one."""
+        listed = choices[0] if len(choices) == 1 else choices
+        return self._tracer.handlers["choose"](self._tracer, self, listed, **options)
+
     @unwatched
     def copy(self, order: str = "C") -> Any:
         """Return a new array with the same elements, by default in C order."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: A001, A002 (names are those of NumPy and the array API)
+# ruff: noqa: A001, A002, F403 (names are those of NumPy and the array API)
 """The namespace of fused functions: names of NumPy, the array API and a few more.
 
 On traced arrays each function is traced. On NumPy arrays it computes at once, so that
@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+import nfuser.trace.composed_names as composed_names
 import nfuser.trace.linalg as linalg
+from nfuser.trace.composed_names import *
 from nfuser.trace.either import creation, function, ufunc
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.listed import array_of
@@ -37,8 +39,7 @@ arcsinh = function("arcsinh")
 arctan = function("arctan")
 arctan2 = function("arctan2")
 arctanh = function("arctanh")
-argpartition = function("argpartition")
-argsort = function("argsort")
+around = function("around")
 asin = function("asin")
 asinh = function("asinh")
 atan = function("atan")
@@ -61,7 +62,6 @@ cos = function("cos")
 cosh = function("cosh")
 deg2rad = function("deg2rad")
 degrees = function("degrees")
-digitize = function("digitize")
 divide = function("divide")
 divmod = function("divmod")
 equal = function("equal")
@@ -84,7 +84,6 @@ greater_equal = function("greater_equal")
 heaviside = function("heaviside")
 hypot = function("hypot")
 imag = function("imag")
-interp = function("interp")
 invert = function("invert")
 isclose = function("isclose")
 isfinite = function("isfinite")
@@ -95,7 +94,6 @@ isposinf = function("isposinf")
 left_shift = function("left_shift")
 less = function("less")
 less_equal = function("less_equal")
-lexsort = function("lexsort")
 log = function("log")
 log10 = function("log10")
 log1p = function("log1p")
@@ -108,22 +106,15 @@ logical_or = function("logical_or")
 logical_xor = function("logical_xor")
 maximum = ufunc("maximum")
 minimum = ufunc("minimum")
-median = function("median")
 mod = function("mod")
 multiply = ufunc("multiply")
 nan_to_num = function("nan_to_num")
-nanmedian = function("nanmedian")
-nanpercentile = function("nanpercentile")
-nanquantile = function("nanquantile")
 negative = function("negative")
 nextafter = function("nextafter")
 not_equal = function("not_equal")
-partition = function("partition")
-percentile = function("percentile")
 positive = function("positive")
 pow = function("pow")
 power = function("power")
-quantile = function("quantile")
 rad2deg = function("rad2deg")
 radians = function("radians")
 real = function("real")
@@ -134,7 +125,6 @@ right_shift = function("right_shift")
 rint = function("rint")
 round = function("round")
 rsqrt = function("rsqrt")
-searchsorted = function("searchsorted")
 sigmoid = function("sigmoid")
 sign = function("sign")
 signbit = function("signbit")
@@ -143,7 +133,6 @@ sin = function("sin")
 sinc = function("sinc")
 sinh = function("sinh")
 softplus = function("softplus")
-sort = function("sort")
 sqrt = function("sqrt")
 square = function("square")
 subtract = function("subtract")
@@ -208,45 +197,6 @@ shape = function("shape")
 size = function("size")
 
 matmul = function("matmul")
-
-allclose = function("allclose")
-array_equal = function("array_equal")
-average = function("average")
-corrcoef = function("corrcoef")
-cov = function("cov")
-cross = function("cross")
-diag = function("diag")
-diagflat = function("diagflat")
-diagonal = function("diagonal")
-diff = function("diff")
-dot = function("dot")
-ediff1d = function("ediff1d")
-einsum = function("einsum")
-gradient = function("gradient")
-inner = function("inner")
-kron = function("kron")
-matvec = function("matvec")
-meshgrid = function("meshgrid")
-modf = function("modf")
-nanmax = function("nanmax")
-nanmean = function("nanmean")
-nanmin = function("nanmin")
-nanprod = function("nanprod")
-nanstd = function("nanstd")
-nansum = function("nansum")
-nanvar = function("nanvar")
-outer = function("outer")
-piecewise = function("piecewise")
-polyval = function("polyval")
-rot90 = function("rot90")
-select = function("select")
-tensordot = function("tensordot")
-trace = function("trace")
-trapezoid = function("trapezoid")
-vander = function("vander")
-vdot = function("vdot")
-vecdot = function("vecdot")
-vecmat = function("vecmat")
 
 append = function("append")
 array_split = function("array_split")
@@ -320,7 +270,6 @@ __all__ = [
     "acosh",
     "add",
     "all",
-    "allclose",
     "amax",
     "amin",
     "angle",
@@ -336,10 +285,8 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
-    "argpartition",
-    "argsort",
+    "around",
     "array",
-    "array_equal",
     "array_split",
     "asarray",
     "asin",
@@ -351,7 +298,6 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
-    "average",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -375,32 +321,21 @@ __all__ = [
     "conjugate",
     "copy",
     "copysign",
-    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
-    "cov",
-    "cross",
     "cumprod",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "deg2rad",
     "degrees",
-    "diag",
-    "diagflat",
-    "diagonal",
-    "diff",
-    "digitize",
     "divide",
     "divmod",
-    "dot",
     "dsplit",
     "dstack",
     "dtype",
     "e",
-    "ediff1d",
-    "einsum",
     "empty",
     "empty_like",
     "equal",
@@ -429,7 +364,6 @@ __all__ = [
     "full",
     "full_like",
     "gelu",
-    "gradient",
     "greater",
     "greater_equal",
     "heaviside",
@@ -440,12 +374,10 @@ __all__ = [
     "iinfo",
     "imag",
     "inf",
-    "inner",
     "int8",
     "int16",
     "int32",
     "int64",
-    "interp",
     "invert",
     "isclose",
     "isfinite",
@@ -453,12 +385,10 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
-    "kron",
     "layer_norm",
     "left_shift",
     "less",
     "less_equal",
-    "lexsort",
     "linalg",
     "linspace",
     "log",
@@ -475,32 +405,18 @@ __all__ = [
     "logsumexp",
     "matmul",
     "matrix_transpose",
-    "matvec",
     "max",
     "maximum",
     "mean",
-    "median",
-    "meshgrid",
     "min",
     "minimum",
     "mod",
-    "modf",
     "moveaxis",
     "multiply",
     "nan",
     "nan_to_num",
     "nancumprod",
     "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
     "ndim",
     "negative",
     "newaxis",
@@ -508,20 +424,14 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
-    "outer",
     "pad",
-    "partition",
-    "percentile",
     "permute_dims",
     "pi",
-    "piecewise",
-    "polyval",
     "positive",
     "pow",
     "power",
     "prod",
     "ptp",
-    "quantile",
     "rad2deg",
     "radians",
     "ravel",
@@ -536,11 +446,8 @@ __all__ = [
     "rint",
     "rms_norm",
     "roll",
-    "rot90",
     "round",
     "rsqrt",
-    "searchsorted",
-    "select",
     "shape",
     "sigmoid",
     "sign",
@@ -552,7 +459,6 @@ __all__ = [
     "size",
     "softmax",
     "softplus",
-    "sort",
     "split",
     "sqrt",
     "square",
@@ -566,11 +472,8 @@ __all__ = [
     "take_along_axis",
     "tan",
     "tanh",
-    "tensordot",
     "tile",
-    "trace",
     "transpose",
-    "trapezoid",
     "tri",
     "tril",
     "triu",
@@ -581,15 +484,12 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
-    "vander",
     "var",
     "var_mean",
-    "vdot",
-    "vecdot",
-    "vecmat",
     "vsplit",
     "vstack",
     "where",
     "zeros",
     "zeros_like",
 ]
+__all__ += composed_names.__all__

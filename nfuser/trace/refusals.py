@@ -76,7 +76,6 @@ _NUMPY_METHODS = {
     "nonzero": "where(condition, x, fill) keeps the shape",
     "sort": "x = np.sort(x) gives the array that is sorted",
     "partition": "x = np.partition(x, kth) gives the array that is parted",
-    "choose": "where(condition, a, b)",
     "compress": "where(condition, x, fill)",
     "resize": "x.reshape keeps the elements; np.tile or np.pad and a slice change them",
     "fill": "np.full_like(x, value)",
@@ -97,10 +96,6 @@ _NUMPY_METHODS = {
     "getfield": "x.astype(dtype)",
 }
 _NUMPY_FUNCTIONS = {
-    "nanargmax": "argmax(where(isnan(x), -inf, x))",
-    "nanargmin": "argmin(where(isnan(x), inf, x))",
-    "convolve": "a sum of shifted slices, as k[0] * x[1:] + k[1] * x[:-1]",
-    "correlate": "a sum of shifted slices, as k[0] * x[:-1] + k[1] * x[1:]",
     "apply_along_axis": "call the function on the whole array, with an axis",
     "apply_over_axes": "call the function on the whole array, with its axes",
     "fill_diagonal": "where(eye(n, dtype=bool), value, x), eye of nfuser.numpy",
@@ -110,8 +105,6 @@ _NUMPY_FUNCTIONS = {
     "flatnonzero": "where(condition, x, fill) keeps the shape",
     "unique": "it gives a shape that depends on values: call it outside",
     "extract": "where(condition, x, fill) keeps the shape",
-    "resize": "reshape keeps the elements; tile or pad and a slice change their number",
-    "choose": "where(condition, a, b)",
     "compress": "where(condition, x, fill) keeps the shape",
     "insert": "concatenate([x[:k], new, x[k:]])",
     "delete": "concatenate([x[:k], x[k + 1:]])",
@@ -119,6 +112,17 @@ _NUMPY_FUNCTIONS = {
     "ix_": "index along one axis at a time: x[i][:, j]",
     "copyto": "where(condition, new, x)",
     "putmask": "where(condition, new, x)",
+    "place": "where(condition, new, x)",
+    "put": "where(condition, new, x)",
+    "trim_zeros": "it gives a shape that depends on values: call it outside",
+    "polymul": "convolve(a, b), which keeps leading zeros",
+    "polydiv": "it drops leading zeros, a number that depends on values",
+    "poly": "fold (x - root) over the roots with convolve",
+    "real_if_close": "it gives a dtype that depends on values; take x.real",
+    "unpackbits": "x[:, None] >> arange(7, -1, -1) & 1, arange of nfuser.numpy",
+    "diag_indices_from": "np.diagonal(x) reads them; where(eye(n, dtype=bool), new, x)",
+    "tril_indices_from": "tril(x), or where(tri(n, dtype=bool), x, fill)",
+    "triu_indices_from": "triu(x), or where(tri(n, k=-1, dtype=bool), fill, x)",
 }
 
 

@@ -17,6 +17,7 @@ import pytest
 import nfuser
 from nfuser import numpy as xp
 from nfuser.errors import NfuserError
+from tests.end_to_end.compositions import MORE, MORE_REFUSALS, with_open_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +112,6 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "meshgrid": lambda x: np.meshgrid(x[0], x[:, 0]),
         "meshgrid ij": lambda x: np.meshgrid(x[0], x[1], x[2], indexing="ij"),
         "meshgrid sparse": lambda x: np.meshgrid(x[0], x[:, 0], sparse=True),
-        "polyval": lambda x: np.polyval([1, 2, 3], x),
         "vander": lambda x: np.vander(x[0]),
         "vander 3": lambda x: np.vander(x[0], 3, increasing=True),
         "rot90": lambda x: np.rot90(x),
@@ -129,11 +129,17 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "nanmean": lambda x: np.nanmean(x, axis=1),
         "nanvar": lambda x: np.nanvar(x, axis=1, ddof=1),
         "nanstd": lambda x: np.nanstd(x, axis=0),
+        "nanargmax": lambda x: np.nanargmax(x[:, 1:], axis=0),
+        "nanargmin": lambda x: np.nanargmin(x, keepdims=True),
     },
+    **MORE,
 }
 
 # Complex numbers are neither ordered nor multiplied up.
-REFUSED = {(n, "c16") for n in ("vander", "vander 3", "nanprod", "nanmax", "nanmin")}
+REFUSED = {
+    *((name, "c16") for name in ("vander", "vander 3", "nanprod")),
+    *((f"nan{name}", "c16") for name in ("max", "min", "argmax", "argmin")),
+}
 
 
 def _numbers(dtype: str, shape: tuple[int, int], *, with_nan: bool) -> Any:
@@ -200,6 +206,17 @@ def test_kernels_of_the_cpu_give_it_too() -> None:
                 np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.parametrize("backend", [None, "interpret"])
+def test_one_trace_serves_all_sizes(backend: Any) -> None:
+    fused = nfuser.fuse(with_open_sizes, backend=backend)
+    for length in (40, 30, 57):
+        x = np.random.default_rng(length).random(length)
+        given = x, x[10:] + x[:-10]
+        for got, wanted in zip(fused(*given), with_open_sizes(*given), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    assert fused.cache_info().traces == 1
+
+
 def test_a_product_of_rows_is_one_kernel() -> None:
     x = np.ones((40, 50))
     fused = nfuser.fuse(lambda x, y: np.einsum("ij,ij->i", x, y))
@@ -227,6 +244,7 @@ REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tensordot": (lambda x: np.tensordot(x, x, 1), "axes of equal sizes"),
     "indexing": (lambda x: np.meshgrid(x[0], indexing="yx"), "'xy' or 'ij'"),
     "place": (lambda x: np.outer(x, x, out=x), "out= is not supported"),
+    **MORE_REFUSALS,
 }
 
 

@@ -12,14 +12,20 @@ from typing import Any
 from nfuser.trace.composed import (
     averages,
     choices,
+    convolutions,
     diagonals,
     differences,
     einsum,
+    grids,
+    kinds,
     nan_reductions,
     norms,
     orders,
+    places,
+    polynomials,
     products,
     searches,
+    windows,
 )
 
 HANDLERS: dict[str, Any] = {
@@ -27,14 +33,20 @@ HANDLERS: dict[str, Any] = {
     for family in (
         averages,
         choices,
+        convolutions,
         diagonals,
         differences,
         einsum,
+        grids,
+        kinds,
         nan_reductions,
         norms,
         orders,
+        places,
+        polynomials,
         products,
         searches,
+        windows,
     )
     for name, handler in family.HANDLERS.items()
 }

@@ -96,6 +96,15 @@ def array_equal(t: Tracer, a1: Any, a2: Any, equal_nan: Any = False) -> Any:
     return np.all(same)
 
 
+def array_equiv(t: Tracer, a1: Any, a2: Any) -> Any:
+    """Return ``numpy.array_equiv``, as an array of no dimensions."""
+    x, y = array(t, a1), array(t, a2)
+    pairs = zip(reversed(x.shape), reversed(y.shape), strict=False)
+    if any(m not in (1, n) and n != 1 for m, n in pairs):
+        return t.handlers["zeros"](t, (), bool)
+    return np.all(x == y)
+
+
 def modf(t: Tracer, x: Any, **options: Any) -> Any:
     """Return ``numpy.modf``."""
     given("modf", options)
@@ -104,15 +113,6 @@ def modf(t: Tracer, x: Any, **options: Any) -> Any:
     whole = np.trunc(x)
     part = np.where(np.isinf(x), x.dtype.type(0), x - whole)
     return np.copysign(part, x), whole
-
-
-def polyval(t: Tracer, p: Any, x: Any) -> Any:
-    """Return ``numpy.polyval``."""
-    factors, x = array(t, p), array(t, x)
-    found = np.zeros_like(x)
-    for k in range(int(factors.shape[0])):
-        found = found * x + factors[k]
-    return found
 
 
 def vander(t: Tracer, x: Any, N: Any = None, increasing: Any = False) -> Any:  # noqa: N803 (NumPy's name)
@@ -168,10 +168,10 @@ def meshgrid(
 HANDLERS = {
     "allclose": allclose,
     "array_equal": array_equal,
+    "array_equiv": array_equiv,
     "meshgrid": meshgrid,
     "modf": modf,
     "piecewise": piecewise,
-    "polyval": polyval,
     "rot90": rot90,
     "select": select,
     "vander": vander,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import ArgumentError, ShapeError
+from nfuser.errors import ArgumentError, RangeError, ShapeError
 from nfuser.ops.views import normal_axes, normal_axis
 from nfuser.trace.composed.parts import array, as_float
 from nfuser.trace.keywords import MISSING, plain
@@ -120,6 +120,34 @@ def gradient(
     return found[0] if single else found
 
 
+def unwrap(
+    t: Tracer,
+    p: Any,
+    discont: Any = None,
+    axis: Any = -1,
+    *,
+    period: Any = 2 * np.pi,
+) -> Any:
+    """Return ``numpy.unwrap``."""
+    x, place = array(t, p), plain(axis)
+    steps = diff(t, x, axis=place)
+    place = normal_axis(place, x.ndim)
+    discont = period / 2 if discont is None else discont
+    kind = t.handlers["result_type"](t, steps, period)
+    if kind.kind == "u":
+        message = f"unwrap: half a period below 0 is out of bounds for {kind}"
+        raise RangeError(message)
+    is_whole = kind.kind == "i"
+    high = period // 2 if is_whole else period / 2
+    turned = np.remainder(steps + high, period) - high
+    if not is_whole or period % 2 == 0:
+        turned = np.where((turned == -high) & (steps > 0), high, turned)
+    change = np.where(np.abs(steps) < discont, 0, turned - steps)
+    first = x[_along(place, slice(None, 1))].astype(kind)
+    rest = x[_along(place, slice(1, None))] + np.cumsum(change, place)
+    return np.concatenate([first, rest.astype(kind)], place)
+
+
 def _slope(t: Tracer, x: Any, axis: int, spacing: Any, order: int) -> Any:
     if x.shape[axis] < order + 1:
         message = (
@@ -178,4 +206,5 @@ HANDLERS = {
     "ediff1d": ediff1d,
     "gradient": gradient,
     "trapezoid": trapezoid,
+    "unwrap": unwrap,
 }

@@ -65,6 +65,17 @@ def _extreme(name: str, fill: float) -> Any:
     return handler
 
 
+def _place(name: str, fill: float) -> Any:
+    def handler(
+        t: Tracer, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = MISSING
+    ) -> Any:
+        given(f"nan{name}", {"out": out})
+        x = _without(array(t, a), fill)
+        return t.handlers[name](t, x, axis, keepdims=keeps(keepdims))
+
+    return handler
+
+
 def _count(x: Any, axis: Any, *, keepdims: bool) -> Any:
     """Return how many numbers there are along ``axis``: more than a half can count."""
     return np.sum(~np.isnan(x), axis, keepdims=keepdims)
@@ -125,6 +136,8 @@ def nanstd(t: Tracer, a: Any, *args: Any, **options: Any) -> Any:
 HANDLERS = {
     "nansum": _folding("sum", 0),
     "nanprod": _folding("prod", 1),
+    "nanargmax": _place("argmax", -np.inf),
+    "nanargmin": _place("argmin", np.inf),
     "nanmax": _extreme("max", -np.inf),
     "nanmin": _extreme("min", np.inf),
     "nanmean": nanmean,
