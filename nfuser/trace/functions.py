@@ -14,6 +14,7 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.composed as composed
+import nfuser.trace.composed.masked as masked
 import nfuser.trace.creation as creation
 import nfuser.trace.gathers as gathers
 import nfuser.trace.joins as joins
@@ -50,9 +51,17 @@ def _folding(name: str, *, typed: bool = False) -> Any:
     ) -> Any:
         if not typed and dtype is not None:
             out, dtype = dtype, None
+        chosen = masked.taken(name, options)
         given(name, options | {"out": out})
+        kept = keeps(keepdims)
+        if "where" in chosen and name == "mean":
+            return masked.mean(t, a, axis, dtype, **chosen, keepdims=kept)
         extra = {"dtype": _dtype(dtype)} if typed else {}
-        return t.call_on_tensor(verb, a, plain(axis), keepdims=keeps(keepdims), **extra)
+
+        def whole(x: Any) -> Any:
+            return t.call_on_tensor(verb, x, plain(axis), keepdims=kept, **extra)
+
+        return masked.fold(t, name, whole, a, axis, **chosen) if chosen else whole(a)
 
     return handler
 
@@ -72,8 +81,13 @@ def _var(name: str) -> Any:
         correction: Any = MISSING,
         **options: Any,
     ) -> Any:
-        given(name, options | {"out": out})
         correction = ddof if correction is MISSING else correction
+        chosen = masked.taken(name, options)
+        given(name, options | {"out": out})
+        if chosen:
+            kept, count = keeps(keepdims), plain(correction)
+            found = masked.var(t, a, axis, dtype, count, **chosen, keepdims=kept)
+            return np.sqrt(found) if name == "std" else found
         return t.call_on_tensor(
             verb,
             a,

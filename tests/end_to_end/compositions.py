@@ -111,6 +111,23 @@ MORE: dict[str, dict[str, Callable[[Any], Any]]] = {
             + xp.zeros(xp.broadcast_shapes(x.shape, x[:1].shape, (2, 1, 1)), "f4")
         ),
     },
+    "masked": {
+        "sum where": lambda x: np.sum(x, where=x.real > 0, initial=2),
+        "sum from a half": lambda x: x.sum(0, initial=1.5, keepdims=True),
+        "sum of none": lambda x: np.sum(x, 1, where=False),
+        "prod where": lambda x: np.prod(x.real, 1, where=[[True]], initial=3),
+        "max where": lambda x: np.max(x.real, 0, where=x.real > 1, initial=-1),
+        "min from": lambda x: x.real.min(initial=1),
+        "max of nothing": lambda x: np.max(x.real[:0], 0, initial=1.75),
+        "any where": lambda x: np.any(x, 1, where=x.real > 2),
+        "all where": lambda x: np.all(x, where=x[0] != 0, axis=0),
+        "mean where": lambda x: np.mean(x, axis=1, where=x.real > 0),
+        "mean of a half": lambda x: x.real.astype("f2").mean(where=x.real > 0),
+        "var where": lambda x: x.var(0, where=x.real > 0, keepdims=True),
+        "std where": lambda x: np.std(x, where=x.real > 0, ddof=1),
+        "nansum where": lambda x: np.nansum(x, 1, where=x.real < 1, initial=1),
+        "reduce where": lambda x: np.add.reduce(x, where=x.real > 0, initial=1),
+    },
     "grids": {
         "indices": lambda x: xp.indices(x.shape) + x,
         "indices sparse": lambda x: (*xp.indices(x.shape, "f4", sparse=True), x),
@@ -187,5 +204,9 @@ MORE_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "base": (lambda x: xp.logspace(0, 1, 3, base=x[0]), "a number as base"),
     "zero": (lambda x: x[0, :3] * xp.geomspace(0, 1, 3), "cannot include zero"),
     "complex": (lambda x: np.i0(1j * x), "complex values"),
+    "mask": (lambda x: np.sum(x, where=x), "where= of dtype bool, found float64"),
+    "wide mask": (lambda x: np.mean(x, where=x[None] > 0), "at most 2 dimensions"),
+    "no identity": (lambda x: np.max(x, where=x > 0), "has to specify initial="),
+    "initial": (lambda x: np.sum(x, initial=x[0]), "a number as initial"),
     "half a window": (lambda x: x[0, 0] * xp.hanning(2.5), "expected an integer"),
 }

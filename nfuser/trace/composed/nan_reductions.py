@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.trace.composed.masked import taken
 from nfuser.trace.composed.parts import array
 from nfuser.trace.keywords import MISSING, given, keeps
 
@@ -37,9 +38,10 @@ def _folding(name: str, fill: int) -> Any:
         keepdims: Any = MISSING,
         **options: Any,
     ) -> Any:
+        chosen = taken(name, options)
         given(f"nan{name}", options | {"out": out})
         x = _without(array(t, a), fill)
-        return t.handlers[name](t, x, axis, dtype, keepdims=keeps(keepdims))
+        return t.handlers[name](t, x, axis, dtype, keepdims=keeps(keepdims), **chosen)
 
     return handler
 
