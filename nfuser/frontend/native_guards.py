@@ -12,8 +12,10 @@ place, Python is asked.
 from __future__ import annotations
 
 import sys
-from types import CellType
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nfuser.device.native import layout as at
 from nfuser.trace.parts import PLAIN
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from nfuser.frontend.call_shape import CallShape
     from nfuser.trace.captured import Captured, CapturedArray, Constant
     from nfuser.trace.origins import Origin
+
+
+_KEPT = (*PLAIN, np.ufunc, ModuleType, BuiltinFunctionType)
 
 
 def quick_guard(
@@ -58,10 +63,15 @@ def _constant(
     value = constant.read(*shape.bound(args))
     keys = [step.key for step in origin.steps]
     is_defaults = keys == ["__defaults__"] and type(value) is tuple
-    if not (is_defaults or isinstance(value, PLAIN)):
+    if not (is_defaults or isinstance(value, _KEPT) or _is_static(value)):
         return None
     keep.append(value)
     return _path(origin, id(value), shape, keep)
+
+
+def _is_static(value: Any) -> bool:
+    """Tell whether ``value`` is a function that keeps nothing else alive."""
+    return isinstance(value, FunctionType) and value.__closure__ is None
 
 
 def _path(

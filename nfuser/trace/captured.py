@@ -29,7 +29,7 @@ from nfuser.trace.bytecode import Step
 from nfuser.trace.elements import Elements
 from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
-from nfuser.trace.parts import PLAIN, is_array
+from nfuser.trace.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
@@ -279,7 +279,9 @@ def _defaults(function: Any) -> dict[str, Any]:
 
 
 def _may_hold(item: Any) -> bool:
-    is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, type, slice))
+    if isinstance(item, type):
+        return is_users_name(item.__module__)
+    is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, slice))
     return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))
 
 

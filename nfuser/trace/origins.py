@@ -215,6 +215,8 @@ class Finder:
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 break
+            if isinstance(found, ModuleType):
+                self.values[origin] = found  # its name may come to mean another one
             is_library = isinstance(found, ModuleType) and not is_users_module(found)
             try:
                 part = step.apply(found)
@@ -238,7 +240,8 @@ class Finder:
     ) -> None:
         """Add a value that the function names, and what is read when it is called."""
         self.reads[origin] = self.reads.get(origin, 0) + 1
-        if isinstance(found, (ModuleType, np.ufunc)):
+        if isinstance(found, (ModuleType, np.ufunc)) or _is_unbound(found):
+            self.values[origin] = found
             return
         if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
             self._add_bound(origin, found, owner)
@@ -285,16 +288,12 @@ class Finder:
                 self._add_bound(origin, found, owner)
             return
         known: dict[str, tuple[Origin, Any]] = {}
-        bound = getattr(found, "__self__", None)
-        if owner is not None and bound is not None and code.co_argcount:
-            if bound is owner[1]:
-                known[code.co_varnames[0]] = owner
-            elif bound is type(owner[1]):
-                its_class = owner[0].then(Step("__class__", True))
-                known[code.co_varnames[0]] = (its_class, bound)
-        elif bound is not None and code.co_argcount:
-            itself = origin.then(Step("__self__", True))
-            known[code.co_varnames[0]] = (itself, bound)
+        if isinstance(found, MethodType):
+            # A method is made anew at each read: what it is made of stays.
+            self.values[origin.then(Step("__func__", True))] = plain
+            if code.co_argcount:
+                bound = _bound_to(origin, found, owner)
+                known[code.co_varnames[0]] = (bound, found.__self__)
         self.visit(plain, known)
         if function is not found:
             origin = origin.then(Step("__nfuser_wrapped__", True))
@@ -316,9 +315,7 @@ class Finder:
     ) -> None:
         """Add the object whose ``method`` of a library the function names."""
         bound = method.__self__
-        if bound is None or isinstance(bound, (ModuleType, type)):
-            return
-        if method.__name__ in _WRITES:
+        if isinstance(bound, type) or method.__name__ in _WRITES:
             return
         if owner is None or bound is not owner[1]:
             owner = origin.then(Step("__self__", True)), bound
@@ -352,6 +349,24 @@ class Finder:
         self._whole.add(origin)
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
+
+
+def _is_unbound(found: Any) -> bool:
+    """Tell whether ``found`` is a function of a library, which holds no values."""
+    if not isinstance(found, BuiltinFunctionType):
+        return False
+    return found.__self__ is None or isinstance(found.__self__, ModuleType)
+
+
+def _bound_to(
+    origin: Origin, method: MethodType, owner: tuple[Origin, Any] | None
+) -> Origin:
+    """Return where the object of ``method`` is read; ``owner`` had the method."""
+    if owner is not None and method.__self__ is owner[1]:
+        return owner[0]
+    if owner is not None and method.__self__ is type(owner[1]):
+        return owner[0].then(Step("__class__", True))
+    return origin.then(Step("__self__", True))
 
 
 def _holds(function: Any, cells: Mapping[str, Any]) -> bool:
