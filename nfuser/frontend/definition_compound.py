@@ -34,6 +34,14 @@ def _opposite(a: sc.Scalar) -> sc.Scalar:
     return -a
 
 
+def _size_of(a: sc.Scalar) -> sc.Scalar:
+    return a if is_natural(a) else sc.maximum(a, -a)
+
+
+def _itself(a: sc.Scalar) -> sc.Scalar:
+    return a
+
+
 _EXACT: dict[str, Callable[..., sc.Scalar]] = {
     "add": sc.add,
     "maximum": sc.maximum,
@@ -41,6 +49,8 @@ _EXACT: dict[str, Callable[..., sc.Scalar]] = {
     "mul": sc.multiply,
     "sub": _difference,
     "neg": _opposite,
+    "abs": _size_of,
+    "positive": _itself,
 }
 _DIVISIONS: dict[str, Callable[..., sc.Scalar]] = {
     "div": sc.floor_divide,

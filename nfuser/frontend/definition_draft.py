@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
 
@@ -133,6 +133,10 @@ class Draft:
     def at_users_line(self, what: str) -> AtLine:
         """Note the user's line for new tensors; errors name it and ``what`` is done."""
         return AtLine(self, current_line(), what)
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise an error that names the user's line."""
+        raise ArgumentError(f"{message}{place(current_line())}")
 
     def check_open(self, line: SourceLine | None = None) -> None:
         """Refuse to change a definition that may have run already."""

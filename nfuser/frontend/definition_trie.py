@@ -24,7 +24,8 @@ from nfuser.locks import ForkSafeLock
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from nfuser.frontend.definition_types import Owner, Record
+    from nfuser.frontend.definition_operators import Owner
+    from nfuser.frontend.definition_types import Record
 
 L = TypeVar("L")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
+from nfuser.frontend.definition_operators import Operators
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
+    from nfuser.frontend.definition_operators import Owner
     from nfuser.ir.scalar import Scalar as IntegerExpression
     from nfuser.ir.tensor import SourceLine, TensorView
     from nfuser.ops.builder import Number
@@ -75,17 +77,9 @@ def required_dtype(spec: object) -> DType:
     return found
 
 
-class Owner(Protocol):
-    """The draft that a handle belongs to."""
-
-    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Apply operation ``name``."""
-        ...
-
-
 @node
-class Tensor:
-    """A tensor of a definition; ``fd.ops`` takes and gives it."""
+class Tensor(Operators):
+    """A tensor of a definition; ``fd.ops`` takes and gives it, and so do operators."""
 
     draft: Owner | None  # None: kept for definitions to come
     view: TensorView
@@ -119,7 +113,7 @@ Value: TypeAlias = "Number | IntegerExpression | TensorView"
 
 
 @node
-class Scalar:
+class Scalar(Operators):
     """A number of a definition: a constant, an input, or computed of such.
 
     Beside a tensor it is weak, as a Python number is: it takes part by kind. An
