@@ -94,7 +94,7 @@ def facts_of(
             if argument.part is not ArgumentPart.WHOLE:
                 item = argument.result.dtype.itemsize
                 strides = tuple(2 * s for s in layout.strides)
-                layout = Layout(strides, min(layout.alignment, item))
+                layout = Layout(strides, min(layout.alignment, item), is_part=True)
             layouts[argument.result] = layout
     given = {t: layout.strides for t, layout in layouts.items()}
     ready = {number: _layout(d) for number, d in outputs.items()}

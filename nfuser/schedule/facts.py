@@ -40,6 +40,7 @@ class Layout:
 
     strides: tuple[int, ...]
     alignment: int
+    is_part: bool = False  # of an array of complex numbers
 
 
 @node

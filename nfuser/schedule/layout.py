@@ -30,8 +30,9 @@ Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 class Step:
     """The stride of one axis as a pattern.
 
-    ``kind`` is zero, unit, free (a kernel parameter) or chain: the extent of axis
-    ``inner`` times its stride.
+    ``kind`` is zero, unit, pair (2: a part of a complex number and that of the next
+    one), free (a kernel parameter) or chain: the extent of axis ``inner`` times its
+    stride.
     """
 
     kind: str
@@ -53,6 +54,8 @@ def pattern(tensor: TensorView, facts: Facts) -> tuple[Step, ...]:
             steps.append(Step("zero"))
         elif stride == 1:
             steps.append(Step("unit"))
+        elif stride == 2 and facts.layouts[tensor].is_part:
+            steps.append(Step("pair"))
         elif inner >= 0 and stride > 0 and not tensor.axes[inner].is_broadcast:
             steps.append(Step("chain", inner))
         else:
@@ -74,6 +77,8 @@ def strides_of(
                     found[k] = sc.const(0)
                 case "unit":
                     found[k] = sc.const(1)
+                case "pair":
+                    found[k] = sc.const(2)
                 case "chain":
                     found[k] = tensor.shape[step.inner] * stride(step.inner)
                 case _:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nfuser
 from nfuser.domains.space import Space, find_space
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.schedule.facts import accesses
@@ -54,6 +56,23 @@ def test_strides_are_known_by_their_pattern() -> None:
     assert _kinds(np.broadcast_to(_array(5), (4, 5))) == ["zero", "unit"]
     assert _kinds(_array(4, 5)[::-1, ::-1]) == ["free", "free"]
     assert _kinds(_array(4, 1, 5)) == ["chain2", "zero", "unit"]
+
+
+def _free_strides(array: Any) -> int:
+    fused = nfuser.fuse(lambda z: np.abs(z))
+    np.testing.assert_allclose(fused(array), np.abs(array), rtol=1e-6)
+    (kernel,) = fused.kernels(array)
+    return len(set(re.findall(r"\bs\d+\b", kernel.source)))
+
+
+def test_parts_of_complex_numbers_that_follow_each_other_are_two_apart() -> None:
+    z = (np.arange(12) + 1j).astype(np.complex64).reshape(3, 4)
+    assert _free_strides(z) == 0
+    assert _free_strides(z.T) == 0
+    assert _free_strides(z[:, ::2]) == 2
+    assert _free_strides(z[:, :1]) == 2
+    # The same steps through a real array stay parameters: they may be others.
+    assert _kinds(_array(4, 2)[:, 0]) == ["free"]
 
 
 @given(
