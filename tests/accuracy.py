@@ -41,6 +41,7 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "log1p": ((-0.5, 1), (-1, 10), WIDE),
     "sqrt": ((0, 4), WIDE),
     "rsqrt": ((0, 4), WIDE),
+    "cbrt": ((-4, 4), (1, 8), WIDE),
     "reciprocal": ((-4, 4), WIDE),
     "sin": ((-1, 1), (-10, 10), (-1e5, 1e5), WIDE),
     "cos": ((-1, 1), (-10, 10), (-1e5, 1e5), WIDE),

@@ -113,6 +113,7 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "sqrt_near": np.sqrt,
     "rsqrt": _rsqrt,
+    "cbrt": np.cbrt,
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,

@@ -67,7 +67,7 @@ sin, cos, tan = _unary("sin"), _unary("cos"), _unary("tan")
 asin, acos, atan = _unary("asin"), _unary("acos"), _unary("atan")
 sinh, cosh, tanh = _unary("sinh"), _unary("cosh"), _unary("tanh")
 asinh, acosh, atanh = _unary("asinh"), _unary("acosh"), _unary("atanh")
-sqrt, rsqrt = _unary("sqrt"), _unary("rsqrt")
+sqrt, rsqrt, cbrt = _unary("sqrt"), _unary("rsqrt"), _unary("cbrt")
 erf, erfc = _unary("erf"), _unary("erfc")
 rint = _unary("rint")
 atan2, hypot = _binary("atan2"), _binary("hypot")
@@ -175,24 +175,6 @@ def _scaled(name: str, factor: float) -> Unary:
 
 
 deg2rad, rad2deg = _scaled("deg2rad", math.pi / 180), _scaled("rad2deg", 180 / math.pi)
-
-
-def cbrt(b: Builder, x: Operand) -> TensorView:
-    """Return the cube root: a power, and one Newton step that makes it exact."""
-    dtype = rules.float_type(b, "cbrt", x)
-    operand = b.convert(x, dtype)
-    size = b.point("absolute", operand)
-    guess = b.point("power", size, b.constant(1 / 3, dtype))
-    square = b.point("multiply", guess, guess)
-    rest = b.point(
-        "divide",
-        b.point("subtract", guess, b.point("divide", size, square)),
-        b.constant(3.0, dtype),
-    )
-    better = b.point("subtract", guess, rest)
-    usable = b.point("isfinite", better)
-    root = b.point("select", usable, better, guess)
-    return b.point("copysign", root, operand)
 
 
 def round_to(b: Builder, x: Operand, decimals: int = 0) -> TensorView:

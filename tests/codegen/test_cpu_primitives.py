@@ -36,6 +36,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "log1p": (1.0, 1.0),
     "sqrt": (0.5, 0.5),
     "rsqrt": (1.5, 1.5),
+    "cbrt": (0.8, 0.51),
     "reciprocal": (0.5, 0.5),
     "sin": (1.0, 1.0),
     "cos": (1.0, 1.0),

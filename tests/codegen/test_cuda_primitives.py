@@ -27,6 +27,7 @@ FLOAT_UNARY = [
     "log1p",
     "sqrt",
     "rsqrt",
+    "cbrt",
     "sin",
     "cos",
     "tan",

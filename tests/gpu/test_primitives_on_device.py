@@ -204,6 +204,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "log10": (2, 2),
     "log1p": (2, 2),
     "rsqrt": (2, 2),
+    "cbrt": (2, 2),
     "sin": (2, 2),
     "cos": (2, 2),
     "tan": (3, 2),

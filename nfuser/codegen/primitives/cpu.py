@@ -33,6 +33,7 @@ from nfuser.codegen.primitives import cpu_arithmetic as arithmetic
 from nfuser.codegen.primitives import cpu_math_error as error
 from nfuser.codegen.primitives import cpu_math_exponential as exponential
 from nfuser.codegen.primitives import cpu_math_power as powers
+from nfuser.codegen.primitives import cpu_math_root as roots
 from nfuser.codegen.primitives import cpu_math_trigonometry as trigonometry
 from nfuser.codegen.primitives import cpu_math_value as values
 from nfuser.codegen.primitives.cpu_cast import (
@@ -164,6 +165,7 @@ hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
 sqrt_near = _float_unary("sqrt_near", values.sqrt)
 rsqrt = _float_unary("rsqrt", _inverse_root)
+cbrt = _float_unary("cbrt", roots.cbrt)
 reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
 reciprocal_near = define("reciprocal_near", 1, FLOAT, arithmetic.reciprocal)
 floor = _rounding("floor")
@@ -219,6 +221,7 @@ __all__ = [
     "bit_or",
     "bit_xor",
     "boolean",
+    "cbrt",
     "ceil",
     "copysign",
     "cos",
