@@ -53,7 +53,7 @@ BINARY = {
         *("add", "atan2", "fmod", "maximum", "minimum", "nextafter", "remainder"),
         *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or"),
         *("logical_xor", "copysign", "floor_divide", "fmax", "fmin", "heaviside"),
-        *("hypot", "logaddexp", "logaddexp2", "float_power"),
+        *("hypot", "logaddexp", "logaddexp2", "float_power", "gcd", "lcm"),
     )
 } | {
     "bitwise_left_shift": ops.left_shift,
@@ -81,7 +81,7 @@ _LATER = (
     *("grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
-    *("erfinv", "erfcinv", "lgamma", "gcd"),
+    *("erfinv", "erfcinv", "lgamma"),
 )
 _RANDOM = "a definition has no random numbers; draw them outside and pass the array"
 REFUSED = dict.fromkeys(_LATER, "it has no fused form yet; apply it outside") | {

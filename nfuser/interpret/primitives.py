@@ -170,6 +170,7 @@ _NUMBER_BINARY: dict[str, Callable[..., Any]] = {
     "multiply": np.multiply,
 }
 _INTEGER_BINARY: dict[str, Callable[..., Any]] = {
+    "gcd": np.gcd,
     "left_shift": np.left_shift,
     "right_shift": np.right_shift,
     "bit_and": np.bitwise_and,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the bits of integers, and on bool."""
+"""Operations on integers: their bits, those of bool, and what divides them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ bitwise_or = _pair("bitwise_or", "bit_or", boolean=True)
 bitwise_xor = _pair("bitwise_xor", "bit_xor", boolean=True)
 left_shift = _pair("left_shift", "left_shift", boolean=False)
 right_shift = _pair("right_shift", "right_shift", boolean=False)
+
+
+def gcd(b: Builder, x: Operand, y: Operand) -> TensorView:
+    """Return the greatest common divisor of each pair of integers."""
+    dtype = rules.integer_type(b, "gcd", x, y)
+    return b.point("gcd", b.convert(x, dtype), b.convert(y, dtype))
+
+
+def lcm(b: Builder, x: Operand, y: Operand) -> TensorView:
+    """Return the least common multiple of each pair of integers, wrapping."""
+    dtype = rules.integer_type(b, "lcm", x, y)
+    left, right = (b.point("absolute", b.convert(v, dtype)) for v in (x, y))
+    divisor = b.point("gcd", left, right)
+    # Over 0, of which both are then, a quotient is 0.
+    return b.point("multiply", b.point("floor_divide", left, divisor), right)
 
 
 def invert(b: Builder, x: Operand) -> TensorView:

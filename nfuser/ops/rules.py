@@ -9,6 +9,8 @@ from nfuser.dtypes import DType, float_of, promote
 from nfuser.errors import DTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ops.builder import Builder, Operand
 
 
@@ -57,10 +59,21 @@ def bits_type(b: Builder, name: str, *operands: Operand, boolean: bool) -> DType
     """Return the integer type in which ``operands`` meet, or bool where it counts."""
     found = b.promote(*operands) if boolean else number_type(b, name, *operands)
     if not (found.is_integer or found.is_bool):
-        listed = ", ".join(str(b.type_of(x)) for x in operands)
-        message = f"{name} takes integers{' or bool' if boolean else ''}, not {listed}"
-        raise DTypeError(message)
+        raise _no_integers(b, f"{name} takes integers{' or bool' * boolean}", operands)
     return found
+
+
+def integer_type(b: Builder, name: str, *operands: Operand) -> DType:
+    """Return the integer type in which ``operands`` meet; bool alone is refused."""
+    found = b.promote(*operands)
+    if not found.is_integer:
+        raise _no_integers(b, f"{name} takes integers", operands)
+    return found
+
+
+def _no_integers(b: Builder, what: str, operands: Sequence[Operand]) -> DTypeError:
+    listed = ", ".join(str(b.type_of(x)) for x in operands)
+    return DTypeError(f"{what}, not {listed}")
 
 
 def reals(b: Builder, name: str, *operands: Operand) -> DType:

@@ -350,7 +350,8 @@ _BINARY = (
     "add subtract multiply divide floor_divide remainder fmod divmod power float_power "
     "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 copysign nextafter "
     "heaviside equal not_equal less less_equal greater greater_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift"
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift "
+    "gcd lcm"
 )
 _ALIASES = {
     "arcsin": "asin",

@@ -78,6 +78,7 @@ floor_divide = function("floor_divide")
 fmax = function("fmax")
 fmin = function("fmin")
 fmod = function("fmod")
+gcd = function("gcd")
 gelu = function("gelu")
 greater = function("greater")
 greater_equal = function("greater_equal")
@@ -91,6 +92,7 @@ isinf = function("isinf")
 isnan = function("isnan")
 isneginf = function("isneginf")
 isposinf = function("isposinf")
+lcm = function("lcm")
 left_shift = function("left_shift")
 less = function("less")
 less_equal = function("less_equal")
@@ -363,6 +365,7 @@ __all__ = [
     "fmod",
     "full",
     "full_like",
+    "gcd",
     "gelu",
     "greater",
     "greater_equal",
@@ -386,6 +389,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "layer_norm",
+    "lcm",
     "left_shift",
     "less",
     "less_equal",

@@ -39,6 +39,7 @@ BINARY = [
     "floor_divide",
     "remainder",
     "fmod",
+    "gcd",
     "left_shift",
     "right_shift",
     "maximum",
@@ -88,6 +89,22 @@ def test_unary_is_that_of_numpy(name: str, dtype: str) -> None:
     numbers = extremes(dtype)
     wanted = quietly(getattr(np, name), numbers)
     np.testing.assert_array_equal(apply(name, numbers), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_gcd_of_all_small_integers_is_that_of_numpy(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    numbers = np.arange(limits.min, limits.max + 1).astype(dtype)
+    a, b = (grid.ravel().copy() for grid in np.meshgrid(numbers, numbers))
+    np.testing.assert_array_equal(apply("gcd", a, b), np.gcd(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64"])
+def test_gcd_of_what_shares_large_factors(dtype: str) -> None:
+    random = np.random.default_rng(4)
+    factors = [random.integers(1, 1 << 10, 5000).astype(dtype) for _ in range(3)]
+    a, b = factors[0] * factors[1] ** 2, factors[2] * factors[1] ** 2
+    np.testing.assert_array_equal(apply("gcd", a, b), np.gcd(a, b))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

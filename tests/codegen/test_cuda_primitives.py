@@ -65,7 +65,7 @@ NUMBER_BINARY = [
 ]
 FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
 NEAR = ["divide_near", "reciprocal_near", "exp_near", "sqrt_near", "tanh_near"]
-INTEGER_BINARY = ["left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
+INTEGER_BINARY = ["gcd", "left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [
     "to_bool",
     "to_i8",

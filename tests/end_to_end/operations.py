@@ -107,6 +107,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "{0} >> {1}",
         "{0} << 3",
         "{0} >> 70",
+        "np.gcd({0}, {1})",
+        "np.lcm({0}, {1})",
     ),
     "casts": tuple(
         f"{{0}}.astype({name})"

@@ -127,7 +127,7 @@ def tricky(dtype: str, size: int = 4096) -> Array:
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_primitives(dtype: str) -> None:
     names = "add subtract multiply floor_divide remainder fmod left_shift right_shift"
-    names += " bit_and bit_or bit_xor maximum minimum fmax fmin power"
+    names += " bit_and bit_or bit_xor maximum minimum fmax fmin power gcd"
     x, y = edges(dtype)
     calls = [f"{name}(x, y)" for name in names.split()]
     calls += [f"{name}(x)" for name in ["negative", "absolute", "sign", "invert"]]

@@ -225,7 +225,7 @@ def test_integer_primitives_wrap_as_numpy(dtype: str) -> None:
     edge = np.array([0, 1, 2, 3, 7, limits.max, limits.min, limits.max - 1], dtype)
     one, other = (grid.ravel().copy() for grid in np.meshgrid(edge, edge))
     names = "add subtract multiply floor_divide remainder fmod left_shift right_shift"
-    for name in [*names.split(), "maximum", "bit_xor"]:
+    for name in [*names.split(), "maximum", "bit_xor", "gcd"]:
         output = np.zeros(64, dtype)
         kinds = ", ".join([f"CPointer({dtype})"] * 3)
         body = f"store(c, i, {name}(load(a, i), load(b, i)))"

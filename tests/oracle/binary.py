@@ -25,6 +25,7 @@ from tests.oracle.value import Value, convert, exact, rounded
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 LOGIC = {"logical_and", "logical_or", "logical_xor"}
 BITS = {"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"}
+DIVISORS = {"gcd", "lcm"}
 
 
 def kind_of(operand: Any) -> Any:
@@ -267,6 +268,12 @@ def logic(name: str, a: Any, b: Any) -> Value:
 
 def bits(name: str, a: Any, b: Any) -> Value:
     """Return an operation on bits."""
+    dtype, x, y = _pair(name, a, b)
+    return _integers(name, dtype, x, y)
+
+
+def divisors(name: str, a: Any, b: Any) -> Value:
+    """Return gcd or lcm."""
     dtype, x, y = _pair(name, a, b)
     return _integers(name, dtype, x, y)
 

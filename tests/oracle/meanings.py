@@ -86,6 +86,7 @@ def _table() -> dict[str, Callable[..., Any]]:
         (binary.COMPARISONS, binary.compare),
         (binary.LOGIC, binary.logic),
         (binary.BITS, binary.bits),
+        (binary.DIVISORS, binary.divisors),
         (("where",), binary.where),
         (("square",), binary.square),
         (("clip",), binary.clip),

@@ -3,8 +3,9 @@
 
 All are Numba intrinsics whose bodies are straight-line LLVM IR, so a loop over array
 elements that calls them is vectorised. Only `floor_divide`, `remainder` and `fmod`
-of floats call the C library (for its `fmod`), one element at a time. Compile kernels
-without fast-math flags: compensated sums would be optimised away.
+of floats call the C library (for its `fmod`), and `gcd` is a loop of its own, one
+element at a time. Compile kernels without fast-math flags: compensated sums would be
+optimised away.
 """
 
 # Numba and llvmlite carry no types.
@@ -189,6 +190,7 @@ divide_near = define("divide_near", 2, FLOAT, arithmetic.divide)
 floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
 remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
 fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
+gcd = define("gcd", 2, INTEGER, arithmetic.gcd)
 udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
 urem = define("urem", 2, INTEGER, arithmetic.urem)
 copysign = _float_binary("copysign", values.copysign)
@@ -242,6 +244,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gcd",
     "hypot",
     "i8",
     "i16",

@@ -14,6 +14,7 @@ from numba.core import types
 
 from nfuser.codegen.primitives import cpu_math_value as v
 from nfuser.codegen.primitives.cpu_math_value import Value, call, select
+from nfuser.codegen.primitives.divisors import greatest_common_divisor
 
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
@@ -207,6 +208,12 @@ def fmod(kind: Any, a: Value, b: Value) -> Value:
         return a.make(a.builder.frem(a.ir, b.ir))
     _, rest = _divide_integers(kind, a, _safe_divisor(kind, a, b))
     return select(b.equals(0), 0, rest)
+
+
+def gcd(kind: Any, a: Value, b: Value) -> Value:
+    """Return the greatest common divisor; that of the most negative integer wraps."""
+    x, y = absolute(kind, a), absolute(kind, b)
+    return a.make(greatest_common_divisor(a.builder, x.ir, y.ir))
 
 
 def udiv(_kind: Any, a: Value, b: Value) -> Value:

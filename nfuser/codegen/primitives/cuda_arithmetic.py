@@ -32,6 +32,7 @@ from nfuser.codegen.primitives.cuda_define import (
     types,
 )
 from nfuser.codegen.primitives.cuda_math import magnitude
+from nfuser.codegen.primitives.divisors import greatest_common_divisor
 
 
 def _negative(site: Site, x: Value) -> Value:
@@ -251,6 +252,18 @@ def _integer_power(site: Site, x: Value, y: Value) -> Value:
     return taken
 
 
+def _gcd(site: Site, x: Value, y: Value) -> Value:
+    b = site.builder
+    word = x.type if x.type.width >= 32 else I32
+    wide = [b.zext(v, word) if v.type != word else v for v in _sizes(site, x, y)]
+    found = greatest_common_divisor(b, *wide)
+    return b.trunc(found, x.type) if word != x.type else found
+
+
+def _sizes(site: Site, *operands: Value) -> list[Value]:
+    return [_absolute(site, x) for x in operands]
+
+
 def _left_shift(site: Site, x: Value, y: Value) -> Value:
     b = site.builder
     width = ir.Constant(x.type, x.type.width)
@@ -319,6 +332,7 @@ floor_divide = primitive("floor_divide", same(NUMBER), _floor_divide)
 remainder = primitive("remainder", same(NUMBER), _remainder)
 fmod = primitive("fmod", same(NUMBER), _fmod)
 power = primitive("power", same(NUMBER), _power)
+gcd = primitive("gcd", same(INTEGER), _gcd)
 left_shift = primitive("left_shift", same(INTEGER), _left_shift)
 right_shift = primitive("right_shift", same(INTEGER), _right_shift)
 bit_and = primitive("bit_and", same(INTEGER), _bit_and)
