@@ -57,6 +57,8 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "atanh": ((-0.5, 0.5), (-1, 1), WIDE),
     "erf": ((-1, 1), (-6, 6), WIDE),
     "erfc": ((-1, 1), (-6, 10.2), (0, 27), WIDE),
+    "erfinv": ((-0.5, 0.5), (-1, 1), (0.99, 1), WIDE),
+    "erfcinv": ((0, 2), (0.4, 0.6), (0, 1e-6), WIDE),
     "divide": ((-4, 4), WIDE),
     "power": ((0, 2), (0.99, 1.01), (-30, 30), (0, 3000), WIDE),
     "hypot": ((-4, 4), WIDE),
@@ -74,7 +76,8 @@ BOUNDED: dict[str, tuple[Range | str, ...]] = {
 
 BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
 
-_ERRORS = frozenset({"erf", "erfc"})
+_INVERSES = frozenset({"erfinv", "erfcinv"})
+_ERRORS = frozenset({"erf", "erfc"}) | _INVERSES
 
 _NUMPY: dict[str, Callable[..., Any]] = {
     "sin_bounded": np.sin,
@@ -106,7 +109,7 @@ def exact(name: str, *operands: Array) -> Array:
 
 def _exact_error(name: str, x: Array) -> Array:
     """Evaluate in 40 digits, and keep the 64 bits of a longdouble in two words."""
-    function = getattr(mpmath, name)
+    function = _INVERTED.get(name) or getattr(mpmath, name)
     values: list[Any] = []
     with mpmath.workdps(40):
         for number in x.tolist():
@@ -116,6 +119,40 @@ def _exact_error(name: str, x: Array) -> Array:
             low = float(value - high) if np.isfinite(high) else 0.0
             values.append(np.longdouble(high) + np.longdouble(low))
     return np.array(values)
+
+
+def _erfinv(x: Any) -> Any:
+    """Solve by Newton's method; NaN where there is no solution."""
+    given = mpmath.mpf(x)
+    if abs(given) > 0.5:
+        return mpmath.sign(given) * _tail(1 - abs(given))
+    found, slope = given, 2 / mpmath.sqrt(mpmath.pi)
+    for _ in range(8):
+        found -= (mpmath.erf(found) - given) / (slope * mpmath.exp(-found * found))
+    return found
+
+
+def _erfcinv(x: Any) -> Any:
+    given = mpmath.mpf(x)
+    if abs(given - 1) <= 0.5:
+        return _erfinv(1 - given)
+    return _tail(given) if given < 1 else -_tail(2 - given)
+
+
+def _tail(small: Any) -> Any:
+    """Return where erfc is ``small``, by Newton's method on its logarithm."""
+    if not small > 0:
+        return mpmath.inf if small == 0 else mpmath.nan
+    wanted, slope = mpmath.log(small), -2 / mpmath.sqrt(mpmath.pi)
+    found = mpmath.sqrt(-wanted)
+    for _ in range(9):
+        value = mpmath.erfc(found)
+        steepness = slope * mpmath.exp(-found * found) / value
+        found -= (mpmath.log(value) - wanted) / steepness
+    return found
+
+
+_INVERTED: dict[str, Callable[..., Any]] = {"erfinv": _erfinv, "erfcinv": _erfcinv}
 
 
 def samples(ranges: tuple[Range | str, ...], dtype: Any, count: int) -> Array:

@@ -37,7 +37,7 @@ UNARY = {
         *("sign", "signbit", "isfinite", "isinf", "isnan", "isneginf", "isposinf"),
         *("logical_not", "relu", "sigmoid", "silu", "real", "imag", "conj", "angle"),
         *("cbrt", "deg2rad", "fabs", "positive", "rad2deg", "rint", "sinc", "softplus"),
-        *("square", "truth"),
+        *("square", "truth", "erfinv", "erfcinv"),
     )
 } | {
     "abs": ops.absolute,
@@ -81,7 +81,7 @@ _LATER = (
     *("grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
-    *("erfinv", "erfcinv", "lgamma"),
+    "lgamma",
 )
 _RANDOM = "a definition has no random numbers; draw them outside and pass the array"
 REFUSED = dict.fromkeys(_LATER, "it has no fused form yet; apply it outside") | {

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from nfuser.ops.inverse_errors import erfcinv, erfinv
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -129,6 +131,8 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "erf": _through_double(math.erf),
     "erfc": _through_double(math.erfc),
+    "erfinv": _through_double(erfinv),
+    "erfcinv": _through_double(erfcinv),
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,

@@ -44,7 +44,7 @@ _COSTLY_FUNCTIONS = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
     *("sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("erf", "erfc", "sqrt", "rsqrt", "cbrt"),
+    *("erf", "erfc", "erfinv", "erfcinv", "sqrt", "rsqrt", "cbrt"),
 )
 _ROUNDINGS = ("floor", "ceil", "trunc", "rint", "reciprocal")
 _COMPARISONS = {

@@ -16,6 +16,7 @@ from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.ir.scalar_walk import evaluate
+from nfuser.ops.inverse_errors import erfcinv, erfinv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,6 +103,8 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": lambda x: math.erf(float(x)),
     "erfc": lambda x: math.erfc(float(x)),
+    "erfinv": lambda x: erfinv(float(x)),
+    "erfcinv": lambda x: erfcinv(float(x)),
     "real": np.real,
     "imag": np.imag,
     "complex": lambda re, im: complex(re, im),

@@ -20,6 +20,7 @@ import pytest
 from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
+from nfuser.interpret.primitives import ELEMENTWISE
 from tests.accuracy import BINARY, BOUNDED, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop
 
@@ -52,6 +53,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "atanh": (2.0, 2.0),
     "erf": (1.4, 1.2),
     "erfc": (4.0, 4.0),
+    "erfinv": (3.5, 3.5),
+    "erfcinv": (4.0, 4.5),
     "divide": (0.5, 0.5),
     "power": (0.51, 1.0),
     "hypot": (0.51, 1.0),
@@ -69,6 +72,8 @@ REFERENCES: dict[str, Any] = {
     "atan2": np.arctan2,
     "erf": special.erf,
     "erfc": special.erfc,
+    "erfinv": ELEMENTWISE["erfinv"].meaning,
+    "erfcinv": ELEMENTWISE["erfcinv"].meaning,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
 

@@ -42,6 +42,8 @@ FLOAT_UNARY = [
     "atanh",
     "erf",
     "erfc",
+    "erfinv",
+    "erfcinv",
     "floor",
     "ceil",
     "trunc",

@@ -38,6 +38,8 @@ SMOOTH: dict[str, tuple[Callable[..., Any], tuple[float, float], float]] = {
     "deg2rad": (np.deg2rad, ALL, 1),
     "erf": (special.erf, ALL, 1.2),
     "erfc": (special.erfc, ALL, 1.2),
+    "erfcinv": (special.erfcinv, (0.3, 1.7), 1.6),
+    "erfinv": (special.erfinv, (-0.7, 0.7), 1.6),
     "exp": (np.exp, (-4, 4), 55),
     "exp2": (np.exp2, (-5, 5), 23),
     "expm1": (np.expm1, (-4, 4), 55),

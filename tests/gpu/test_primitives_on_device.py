@@ -219,6 +219,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "atanh": (3, 2),
     "erf": (2, 2),
     "erfc": (4, 5),
+    "erfinv": (5, 8),
+    "erfcinv": (6, 10),
 }
 BOUNDS_OF_TWO: dict[str, tuple[float, float]] = {
     "power": (2, 2),

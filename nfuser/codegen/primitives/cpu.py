@@ -33,6 +33,7 @@ from numba.core.typing.templates import signature
 from nfuser.codegen.primitives import cpu_arithmetic as arithmetic
 from nfuser.codegen.primitives import cpu_math_error as error
 from nfuser.codegen.primitives import cpu_math_exponential as exponential
+from nfuser.codegen.primitives import cpu_math_inverse as inverse
 from nfuser.codegen.primitives import cpu_math_power as powers
 from nfuser.codegen.primitives import cpu_math_root as roots
 from nfuser.codegen.primitives import cpu_math_trigonometry as trigonometry
@@ -161,6 +162,8 @@ atan = _float_unary("atan", trigonometry.atan)
 atan2 = _float_binary("atan2", trigonometry.atan2)
 erf = _float_unary("erf", error.erf)
 erfc = _float_unary("erfc", error.erfc)
+erfinv = _float_unary("erfinv", inverse.erfinv)
+erfcinv = _float_unary("erfcinv", inverse.erfcinv)
 power = define("power", 2, NUMBER, powers.power)
 hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
@@ -233,6 +236,8 @@ __all__ = [
     "divide_near",
     "erf",
     "erfc",
+    "erfcinv",
+    "erfinv",
     "exp",
     "exp2",
     "exp_near",
