@@ -54,6 +54,7 @@ BINARY = {
         *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or"),
         *("logical_xor", "copysign", "floor_divide", "fmax", "fmin", "heaviside"),
         *("hypot", "logaddexp", "logaddexp2", "float_power", "gcd", "lcm"),
+        "ldexp",
     )
 } | {
     "bitwise_left_shift": ops.left_shift,

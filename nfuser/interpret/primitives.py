@@ -64,6 +64,11 @@ def power(x: Any, y: Any) -> Any:
     return np.where(exponent < 0, unit, raised)
 
 
+def ldexp(x: Any, n: Any) -> Any:
+    """NumPy's ldexp; the exponent is a whole number, as a float."""
+    return np.ldexp(x, np.clip(n, -4096, 4096).astype(np.int32))
+
+
 def _rsqrt(x: Any) -> Any:
     return np.reciprocal(np.sqrt(x))
 
@@ -147,6 +152,7 @@ _FLOAT_BINARY: dict[str, Callable[..., Any]] = {
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,
     "copysign": np.copysign,
+    "ldexp": ldexp,
     "nextafter": np.nextafter,
 }
 _FLOAT_TESTS: dict[str, Callable[..., Any]] = {

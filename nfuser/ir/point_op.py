@@ -91,6 +91,8 @@ _ROWS = (
     PointOp("logaddexp", 2, "float", is_costly=True),
     PointOp("nextafter", 2, "float", is_costly=True),
     PointOp("copysign", 2, "float"),
+    # The exponent is a whole number, as a float.
+    PointOp("ldexp", 2, "float"),
     PointOp("gcd", 2, "integer", is_costly=True),
     PointOp("left_shift", 2, "integer"),
     PointOp("right_shift", 2, "integer"),

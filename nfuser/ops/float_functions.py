@@ -76,6 +76,20 @@ logaddexp = _binary("logaddexp")
 copysign = _binary("copysign")
 
 
+def ldexp(b: Builder, x: Operand, n: Operand) -> TensorView:
+    """Return ``x * 2**n``, rounded once; ``n`` is an integer."""
+    dtype, kind = rules.float_type(b, "ldexp", x), b.promote(n)
+    if b.type_of(x) is int and isinstance(b.type_of(n), DType) and not kind.is_bool:
+        dtype = DType.F16  # of a Python integer NumPy takes the first float there is
+    if not (kind.is_integer or kind.is_bool) or kind is DType.U64:
+        message = f"ldexp takes integers up to int64 as exponents, not {kind}"
+        raise DTypeError(message)
+    # Float16 and bfloat16 do not hold all the exponents that they have room for.
+    wide = DType.F32 if dtype.is_half else dtype
+    power = b.cast(b.convert(n, kind), wide)
+    return b.cast(b.point("ldexp", b.cast(b.convert(x, dtype), wide), power), dtype)
+
+
 def nextafter(b: Builder, x: Operand, y: Operand) -> TensorView:
     """Return the number next to ``x`` in the direction of ``y``."""
     dtype = rules.float_type(b, "nextafter", x, y)

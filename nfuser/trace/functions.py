@@ -351,7 +351,7 @@ _BINARY = (
     "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 copysign nextafter "
     "heaviside equal not_equal less less_equal greater greater_equal logical_and "
     "logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift "
-    "gcd lcm"
+    "gcd lcm ldexp"
 )
 _ALIASES = {
     "arcsin": "asin",

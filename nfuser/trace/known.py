@@ -105,6 +105,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "erfc": lambda x: math.erfc(float(x)),
     "erfinv": lambda x: erfinv(float(x)),
     "erfcinv": lambda x: erfcinv(float(x)),
+    "ldexp": lambda x, n: np.ldexp(x, int(min(max(n, -4096), 4096))),
     "real": np.real,
     "imag": np.imag,
     "complex": lambda re, im: complex(re, im),

@@ -93,6 +93,7 @@ isnan = function("isnan")
 isneginf = function("isneginf")
 isposinf = function("isposinf")
 lcm = function("lcm")
+ldexp = function("ldexp")
 left_shift = function("left_shift")
 less = function("less")
 less_equal = function("less_equal")
@@ -390,6 +391,7 @@ __all__ = [
     "isposinf",
     "layer_norm",
     "lcm",
+    "ldexp",
     "left_shift",
     "less",
     "less_equal",

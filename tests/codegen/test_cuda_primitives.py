@@ -65,7 +65,15 @@ NUMBER_BINARY = [
     "subtract",
     "multiply",
 ]
-FLOAT_BINARY = ["divide", "atan2", "hypot", "logaddexp", "copysign", "nextafter"]
+FLOAT_BINARY = [
+    "ldexp",
+    "divide",
+    "atan2",
+    "hypot",
+    "logaddexp",
+    "copysign",
+    "nextafter",
+]
 NEAR = ["divide_near", "reciprocal_near", "exp_near", "sqrt_near", "tanh_near"]
 INTEGER_BINARY = ["gcd", "left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
 CASTS = [

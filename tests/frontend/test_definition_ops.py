@@ -81,7 +81,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "le": np.less_equal,
     "lt": np.less,
 }
-BITS = {name for name in TABLE if name.startswith("bitwise")} | {"gcd", "lcm"}
+BITS = {name for name in TABLE if name.startswith("bitwise")} | {"gcd", "lcm", "ldexp"}
 FLOATS = np.random.default_rng(0).uniform(0.05, 0.95, (2, 3, 4))
 WHOLE = np.random.default_rng(1).integers(1, 9, (2, 3, 4))
 KINDS: dict[str, tuple[Any, Any]] = {

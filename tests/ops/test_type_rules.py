@@ -100,6 +100,7 @@ BINARY = [
     "bitwise_or",
     "bitwise_xor",
     "gcd",
+    "ldexp",
     "lcm",
     "left_shift",
     "right_shift",

@@ -165,6 +165,7 @@ erfc = _float_unary("erfc", error.erfc)
 erfinv = _float_unary("erfinv", inverse.erfinv)
 erfcinv = _float_unary("erfcinv", inverse.erfcinv)
 power = define("power", 2, NUMBER, powers.power)
+ldexp = _float_binary("ldexp", exponential.scale)
 hypot = _float_binary("hypot", powers.hypot)
 sqrt = _float_unary("sqrt", values.sqrt)
 sqrt_near = _float_unary("sqrt_near", values.sqrt)
@@ -260,6 +261,7 @@ __all__ = [
     "isinf",
     "isnan",
     "lanes_of_32",
+    "ldexp",
     "left_shift",
     "load",
     "load_bf16",

@@ -94,6 +94,22 @@ def exp2(x: Value) -> Value:
     return _scale(near, bits(shifted) - p.shift_bits)
 
 
+def scale(x: Value, n: Value) -> Value:
+    """Return ``x * 2**n`` rounded once, for any whole float ``n``."""
+    p = precision_of(x)
+    top, bottom = p.bias, 1 - p.bias
+    # At most two steps bring the exponent where its power is a normal number. Down,
+    # each stops above the subnormal numbers, unless the result is far below them.
+    far = p.bias - 1 - p.fraction_bits - 1
+    n = clamp(n, float(2 * bottom - 2 * p.fraction_bits), float(2 * top + far))
+    for _ in range(2):
+        is_large, is_small = n > float(top), n < float(bottom)
+        x = select(is_large, x * 2.0**top, select(is_small, x * 2.0**-far, x))
+        n = select(is_large, n - float(top), select(is_small, n + float(far), n))
+    n = clamp(n, float(bottom), float(top))
+    return x * _power_of_two(bits(n + p.round_shift) - p.shift_bits)
+
+
 class _Quarter(NamedTuple):
     less_one: Value  # (e^x - 1) / 4
     whole: Value  # e^x / 4

@@ -83,6 +83,16 @@ copysign = libdevice2("copysign")
 nextafter = libdevice2("nextafter")
 
 
+def _ldexp(site: Site, x: Value, n: Value) -> Value:
+    b = site.builder
+    kind, limit = n.type, 1 << 12  # beyond which all is zero or infinite
+    for bound, compare in ((limit, ">"), (-limit, "<")):
+        edge = ir.Constant(kind, float(bound))
+        n = b.select(b.fcmp_ordered(compare, n, edge), edge, n)
+    power = b.fptosi(n, I32)
+    return site.external(suffixed("ldexp", site.result), x.type, [x, power])
+
+
 def magnitude(site: Site, x: Value) -> Value:
     """Return the absolute value of a float."""
     name = "__nv_fabsf" if x.type == F32 else "__nv_fabs"
@@ -185,6 +195,7 @@ exp_near = primitive("exp_near", same(_SINGLE), _exp_near)
 sqrt_near = primitive("sqrt_near", same(_SINGLE), _sqrt_near)
 reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
 tanh_near = primitive("tanh_near", same(_SINGLE), _tanh_near)
+ldexp = primitive("ldexp", same(FLOAT), _ldexp)
 logaddexp = primitive("logaddexp", same(FLOAT), _logaddexp)
 isnan = primitive("isnan", same(FLOAT, types.boolean), _isnan)
 isinf = primitive("isinf", same(FLOAT, types.boolean), _isinf)
