@@ -99,7 +99,6 @@ _NUMPY_FUNCTIONS = {
     "apply_along_axis": "call the function on the whole array, with an axis",
     "apply_over_axes": "call the function on the whole array, with its axes",
     "fill_diagonal": "where(eye(n, dtype=bool), value, x), eye of nfuser.numpy",
-    "ldexp": "x * 2.0**n",
     "nonzero": "where(condition, x, fill) keeps the shape",
     "argwhere": "where(condition, x, fill) keeps the shape",
     "flatnonzero": "where(condition, x, fill) keeps the shape",

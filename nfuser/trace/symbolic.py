@@ -138,6 +138,8 @@ class SymbolicInt(NumpyProtocols, Standin):
         return NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self._tracer.operate(ops.power, other, self)
         return other ** int(self)
 
     def __neg__(self) -> Any:

@@ -389,7 +389,7 @@ class Scale:
 
 
 KEEPER = types.SimpleNamespace()
-CHANGES = {
+CHANGES: dict[str, tuple[Any, Any]] = {
     "ufuncs": (np.tanh, np.sin),
     "a ufunc and a function": (np.tanh, lambda x: x * x),
     "functions of the standard library": (operator.neg, operator.pos),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.point_op import POINT_OPS
 from nfuser.ir.scalar import Scalar, scalar_input, size
@@ -47,6 +48,31 @@ def test_arithmetic_on_sizes_leaves_no_guard() -> None:
     assert found.guards == ()
     other = np.ones((3, 5), np.float32)
     np.testing.assert_allclose(rerun(found, [other]), function(other))
+
+
+def test_sizes_divide_from_below_as_pythons_integers_do() -> None:
+    def function(x: Any) -> Any:
+        n = x.shape[0]
+        return x + -(-n // 3) + -n % 5 + (n - 99) // 4 + (n - 99) % 7
+
+    found = trace(function)
+    for count in (1, 2, 3, 7, 98):
+        other = np.ones((count, 2), np.float32)
+        assert serves(found, other)
+        np.testing.assert_allclose(rerun(found, [other]), function(other))
+    assert not serves(found, np.ones((100, 2)))
+
+
+def test_a_float_to_the_power_of_an_integer_stays_open() -> None:
+    def function(x: Any, t: int) -> Any:
+        return x * (1 - 0.9**t) + pow(-1.5, t) + np.float64(2) ** -t
+
+    fused = nfuser.fuse(function)
+    for t in (1, 2, 3, 10, 0, -4):
+        np.testing.assert_allclose(fused(X, t), function(X, t), 1e-6)
+    assert fused.cache_info().traces == 1
+    with pytest.raises(ZeroDivisionError, match="negative power"):
+        nfuser.fuse(lambda x, t: x * 0.0**t)(X, -1)
 
 
 def test_a_comparison_of_sizes_leaves_its_answer() -> None:
