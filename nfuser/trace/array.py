@@ -45,7 +45,9 @@ class TracedArray(Methods, NumpyProtocols):
         base: Any = None,
         remake: Callable[[TensorView], TensorView] | None = None,
         is_input: bool = False,
+        kind: type | None = None,
     ) -> None:
+        self._kind = kind or tracer.builder.weak.get(held, TracedArray)
         self._tracer = tracer
         self._held = held
         self._is_input = is_input

@@ -75,7 +75,7 @@ def arange(
     start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
     target = None if dtype is None else as_dtype(dtype)
     start, stop, step = (_bound(x) for x in (start, stop, step))
-    if any(isinstance(x, float) for x in (start, stop, step)):
+    if any(type(x) is float for x in (start, stop, step)):
         made = _float_range(t, float(start), float(stop), float(step), target)
     else:
         made = _integer_range(t, start, stop, step, target)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from nfuser.trace.standin import Standin
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import CodeType, FrameType
@@ -52,7 +54,8 @@ class Elements:
 
     def meet(self, item: Any) -> None:
         """Note a number that is in use; one that nobody captured was computed."""
-        if isinstance(item, np.generic) and id(item) not in self._numbers:
+        is_number = isinstance(item, np.generic) and not isinstance(item, Standin)
+        if is_number and id(item) not in self._numbers:
             self._dtypes.add(item.dtype)
 
     def use(self, item: Any) -> None:

@@ -35,6 +35,7 @@ class SymbolicInt(NumpyProtocols, Standin):
     __slots__ = ("_scalar",)
 
     def __init__(self, tracer: Tracer, scalar: Scalar) -> None:
+        self._kind = int
         self._tracer = tracer
         self._scalar = scalar
 
@@ -133,7 +134,7 @@ class SymbolicInt(NumpyProtocols, Standin):
             return integer(self._tracer, sc.product([self._scalar] * other))
         if isinstance(other, int) and other > 0:
             return int(self) ** other
-        if isinstance(other, (int, float)):
+        if isinstance(other, (int, float)) and not isinstance(other, Standin):
             return self._tracer.operate(ops.power, self, float(other))
         return NotImplemented
 
@@ -219,7 +220,7 @@ class SymbolicInt(NumpyProtocols, Standin):
         return not answer if answer is not None else self._by_value("__le__", other)
 
     def _by_value(self, method: str, other: Any) -> Any:
-        if not isinstance(other, float):
+        if not isinstance(other, float) or isinstance(other, Standin):
             return NotImplemented
         return getattr(float(int(self)), method)(other)
 

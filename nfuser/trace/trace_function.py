@@ -161,7 +161,8 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
             held = b.argument(slot, 0, dtype, by_value=True)
             if kind is float:
                 b.weak[held] = float
-            return TracedArray(tracer, held)
+            own = kind.numpy.type if isinstance(kind, DType) else kind
+            return TracedArray(tracer, held, kind=own)
         case _:
             return leaf.value
 

@@ -274,6 +274,14 @@ def nextafter(w: Writer) -> None:
     )
 
 
+def ldexp(w: Writer) -> None:
+    x = w.pick("f", exact=True, fits=lambda a: a.dtype.itemsize > 2 or a.size == 0)
+    if x.array.dtype.itemsize == 2:
+        x = Term(w.fd.ops.cast(x.handle, DataType.Float), x.array.astype(np.float32))
+    power = w.define(np.asarray(w.data.integers(-4, 5, x.array.shape), np.int32))
+    w.keep(w.fd.ops.ldexp(x.handle, power.handle), np.ldexp(x.array, power.array))
+
+
 def complex_step(w: Writer) -> None:
     x = w.pick("f", fits=lambda a: a.dtype in (np.float32, np.float64))
     if x.array.dtype.itemsize == 2:
@@ -364,6 +372,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     "divmod": divmod_step,
     "lerp": lerp,
     "logical_right_shift": shifts("logical_right_shift", _logical_shift),
+    "ldexp": ldexp,
     "nextafter": nextafter,
     "round_to": round_to,
     "threshold": threshold,

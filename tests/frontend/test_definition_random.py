@@ -11,8 +11,8 @@ import pytest
 from nfuser.frontend.definition_ops import TABLE
 from tests.definitions.check import LENGTH, NAMES, check
 
-CPU = range(27)
-INTERPRETED = range(27, 42)
+CPU = range(28)
+INTERPRETED = range(28, 43)
 
 
 @pytest.mark.parametrize("seed", CPU)

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +75,40 @@ def test_a_float_to_the_power_of_an_integer_stays_open() -> None:
     assert fused.cache_info().traces == 1
     with pytest.raises(ZeroDivisionError, match="negative power"):
         nfuser.fuse(lambda x, t: x * 0.0**t)(X, -1)
+
+
+def test_a_number_has_the_class_that_it_has_outside() -> None:
+    @functools.singledispatch
+    def scaled(n: Any, x: Any) -> Any:
+        raise AssertionError(n)
+
+    scaled.register(int, lambda n, x: x * n)
+    scaled.register(float, lambda n, x: x / n)
+
+    def function(x: Any, n: Any, r: Any, s: Any) -> Any:
+        kinds = (int, float, numbers.Integral, numbers.Real, np.floating, np.float32)
+        given = (n, r, s, n + 1, r * 2, n * r, x.shape[0])
+        found = sum(
+            isinstance(v, kind) << (len(kinds) * k + j)
+            for k, v in enumerate(given)
+            for j, kind in enumerate(kinds)
+        )
+        match n:
+            case int():
+                x = x + 1
+            case _:
+                x = x - 1
+        return scaled(n, x) + scaled(r, x), float(found), [n] * 2
+
+    for s in (np.float64(1.5), np.float32(2), np.int16(3)):
+        fused = nfuser.fuse(function)
+        for n, r in ((3, 2.5), (4, 0.5)):
+            got, wanted = fused(X, n, r, s), function(X, n, r, s)
+            np.testing.assert_allclose(got[0], wanted[0], 1e-6)
+            assert got[1:] == wanted[1:]
+        assert fused.cache_info().traces == 1
+    with pytest.raises(TypeError, match="not iterable"):
+        nfuser.fuse(lambda x, n: x * sum(n))(X, 3)
 
 
 def test_a_comparison_of_sizes_leaves_its_answer() -> None:

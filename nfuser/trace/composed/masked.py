@@ -88,7 +88,8 @@ def _begin(t: Tracer, name: str, initial: Any) -> Any:
 
 
 def _mask(t: Tracer, name: str, where: Any, x: Any) -> Any:
-    mask = array(t, bool(where) if where is None or isinstance(where, int) else where)
+    is_plain = where is None or type(where) in (bool, int)
+    mask = array(t, bool(where) if is_plain else where)
     if mask.dtype != bool:
         message = f"{name}: expected where= of dtype bool, found {mask.dtype}"
         raise ArgumentError(message)

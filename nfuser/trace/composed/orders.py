@@ -241,7 +241,8 @@ def _quantile(name: str, scale: int, *, skips: bool) -> Callable[..., Any]:
         if share.dtype.kind == "f":  # the number of elements counts for no dtype
             count = count.astype(share.dtype)
         found = _found(rows, count, share, method)
-        if method not in _DISCRETE and type(q) in (int, float) and x.dtype.kind in "fV":
+        is_weak = q.__class__ in (int, float) and x.dtype.kind in "fV"
+        if is_weak and method not in _DISCRETE:
             found = found.astype(x.dtype)  # a Python number counts for no dtype
         return rows.result(found, tuple(wanted.shape), keepdims=keeps(keepdims))
 
@@ -251,7 +252,8 @@ def _quantile(name: str, scale: int, *, skips: bool) -> Callable[..., Any]:
 def _shares(t: Tracer, q: Any, name: str, scale: int) -> Any:
     """Return ``q`` as parts of one; what is known of it is checked."""
     listed = array(t, q)
-    known = q if isinstance(q, int | float | np.ndarray | np.generic) else ()
+    is_known = type(q) in (int, float) or isinstance(q, np.ndarray)
+    known = q if is_known else ()
     if any(not 0 <= number <= scale for number in np.ravel(known)):
         message = f"{name}: expected numbers in the range [0, {scale}], found {q!r}"
         raise OptionError(message)

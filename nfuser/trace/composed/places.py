@@ -135,9 +135,9 @@ def choose(
 
 def _kind(item: Any, held: Any) -> Any:
     """Return what promotes as ``item`` does: a number of Python's is no array."""
-    if isinstance(item, (bool, int, float, complex)):
-        return item
-    return 0 if isinstance(item, SymbolicInt) else held.dtype
+    if isinstance(item, Standin):
+        return 0 if isinstance(item, SymbolicInt) else held.dtype
+    return item if isinstance(item, (bool, int, float, complex)) else held.dtype
 
 
 def isin(
