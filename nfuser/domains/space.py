@@ -19,6 +19,7 @@ from nfuser.domains.maps import Point, Read, flat_index, reduced_point, source_p
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Pointwise, Reduce, Scan, results, sources
+from nfuser.ir.fusion import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -64,6 +65,7 @@ class Space:
         return reduced_point(reduce, self.points[reduce.result], self.folded[reduce])
 
 
+@remembered
 def find_space(fusion: Fusion) -> Space | Mismatch:
     """Return the space of ``fusion``, or why it has none."""
     classes = Classes(fusion)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar
 
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nfuser.ir.tensor import TensorView
+
+
+R = TypeVar("R")
 
 
 class Fusion:
@@ -81,6 +84,20 @@ class Fusion:
 
     def __repr__(self) -> str:
         return f"<Fusion {self.name}: {len(self.exprs)} expressions>"
+
+
+def remembered(about: Callable[[Fusion], R]) -> Callable[[Fusion], R]:
+    """Return ``about``, whose answer is kept with the fusion: it depends on no more."""
+    name = f"{about.__module__}.{about.__qualname__}"
+
+    @wraps(about)
+    def once(fusion: Fusion) -> R:
+        held = vars(fusion)
+        if name not in held:
+            held[name] = about(fusion)
+        return held[name]
+
+    return once
 
 
 def live_exprs(

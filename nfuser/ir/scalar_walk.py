@@ -56,7 +56,10 @@ def loops_in(x: Scalar) -> list[LoopIndex]:
 
 def evaluate(root: Scalar, values: Mapping[Scalar, int]) -> int:
     """Return the value of ``root`` where ``values`` gives that of each symbol."""
-    return evaluate_all([root], values)[0]
+    if isinstance(root, Const):
+        return root.value
+    found = values.get(root)
+    return evaluate_all([root], values)[0] if found is None else found
 
 
 def evaluate_all(roots: Iterable[Scalar], values: Mapping[Scalar, int]) -> list[int]:

@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import Space, reads, roots
+from nfuser.domains.space import reads, roots, space_of
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Argument
+from nfuser.ir.fusion import remembered
 from nfuser.ir.scalar import LoopIndex, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.domains.maps import Point
+    from nfuser.domains.maps import Point, Read
     from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Atom
     from nfuser.ir.tensor import TensorView
 
 WARP = 32  # threads of a GPU that run as one, and banks of its shared memory
@@ -105,23 +108,25 @@ class Facts:
 
 
 def accesses(
-    fusion: Fusion,
-    space: Space,
-    facts: Facts,
-    strides: Mapping[TensorView, tuple[Scalar, ...]],
+    fusion: Fusion, facts: Facts, strides: Mapping[TensorView, tuple[Scalar, ...]]
 ) -> list[Access]:
     """Return every write of an output, then every read of an argument."""
-    found = [
-        _access(tensor, space.points[tensor], facts, strides[tensor])
-        for tensor in dict.fromkeys(fusion.outputs)
-    ]
+    return [_access(t, point, facts, strides[t]) for t, point in _touched(fusion)]
+
+
+@remembered
+def _touched(fusion: Fusion) -> list[Read]:
+    """Return the memory tensors that a kernel writes or reads, with the points."""
+    space = space_of(fusion)
+    found = [(t, space.points[t]) for t in dict.fromkeys(fusion.outputs)]
     for tensor, point in reads(fusion, roots(fusion, space)):
         expr = fusion.definition[tensor]
         if isinstance(expr, Argument) and not expr.by_value:
-            found.append(_access(tensor, point, facts, strides[tensor]))
+            found.append((tensor, point))
     return found
 
 
+@lru_cache(4096)
 def address(point: Point, strides: tuple[Scalar, ...]) -> Scalar:
     """Return the offset, in elements, of ``point``."""
     total: Scalar = sc.const(0)
@@ -140,7 +145,7 @@ def _access(
         if isinstance(symbol, sc.Stride)
     }
     place, gaps = address(point, strides), [_gap(c) for c in point.guard]
-    where = scalar_walk.substitute([place], numbers)[0]
+    where = scalar_walk.substitute([place], numbers)[0] if numbers else place
     guards = tuple(linear_form(gap, facts) for gap in gaps)
     moving = (place, *gaps)
     return Access(tensor, point, linear_form(where, facts), guards, moving)
@@ -158,9 +163,7 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
     start = unit = 0
     steps: dict[LoopIndex, int] = {}
     irregular: set[LoopIndex] = set()
-    for monomial, coefficient in sc.terms_of(x).items():
-        moving = [a for a in monomial if _moves(a)]
-        fixed = [a for a in monomial if a not in moving]
+    for moving, fixed, coefficient in _terms(x):
         for number in scalar_walk.evaluate_all(fixed, facts.sizes):
             coefficient *= number
         if not moving:
@@ -171,6 +174,17 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
             unit = math.gcd(unit, coefficient)
             irregular.update(loop for a in moving for loop in scalar_walk.loops_in(a))
     return Linear(start, steps, frozenset(irregular), unit)
+
+
+@lru_cache(4096)
+def _terms(x: Scalar) -> list[tuple[list[Atom], list[Atom], int]]:
+    """Return the factors of each term that move, those that do not, and the number."""
+    found: list[tuple[list[Atom], list[Atom], int]] = []
+    for monomial, coefficient in sc.terms_of(x).items():
+        moving = [a for a in monomial if _moves(a)]
+        fixed = [a for a in monomial if a not in moving]
+        found.append((moving, fixed, coefficient))
+    return found
 
 
 def _moves(x: Scalar) -> bool:

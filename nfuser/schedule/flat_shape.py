@@ -44,6 +44,6 @@ class FlatShape:
 def flat_shape(fusion: Fusion, facts: Facts) -> FlatShape:
     """Return the loops of ``fusion`` as they are in one call."""
     space, steps = space_of(fusion), patterns(fusion, facts)
-    found = accesses(fusion, space, facts, strides(fusion, steps))
+    found = accesses(fusion, facts, strides(fusion, steps))
     groups = grouped(ordered(space.kept, found, facts), found, facts)
     return FlatShape(facts, space.kept, groups, steps, found)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from nfuser.ir.fusion import remembered
 from nfuser.schedule.layout import Step, pattern, strides_of
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 INT32_LIMIT = 2**31 - 1
 
 
-def memory_tensors(fusion: Fusion) -> list[TensorView]:
+@remembered
+def memory_tensors(fusion: Fusion) -> tuple[TensorView, ...]:
     """Return arguments passed by reference, then outputs: the order of parameters."""
-    arguments = [a.result for a in fusion.arguments if not a.by_value]
-    return [*arguments, *fusion.outputs]
+    arguments = (a.result for a in fusion.arguments if not a.by_value)
+    return (*arguments, *fusion.outputs)
 
 
 def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:

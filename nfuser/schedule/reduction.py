@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, reads, space_of
+from nfuser.ir.fusion import remembered
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
@@ -20,6 +21,7 @@ from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
+    from nfuser.domains.maps import Read
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.facts import Facts, Target
     from nfuser.schedule.heuristics import Heuristic
@@ -45,11 +47,9 @@ class Reduction:
         """Choose the way memory runs, the threads of a row, and whether to keep it."""
         space = space_of(fusion)
         steps = strides(fusion, patterns(fusion, facts))
-        found = accesses(fusion, space, facts, steps)
-        sources = [(r.source, space.source_point(r)) for r in fusion.reductions]
-        folded = frozenset(reads(fusion, sources))
+        found = accesses(fusion, facts, steps)
         outputs = tuple(dict.fromkeys(fusion.outputs))
-        shape = RowShape(facts, space, found, outputs, folded)
+        shape = RowShape(facts, space, found, outputs, _folded(fusion))
         choose = cuda_choice if facts.target.kind == "cuda" else cpu_choice
         return choose(fusion, shape)
 
@@ -70,3 +70,11 @@ class Reduction:
             nest = cpu_nest(space, heuristic)
         found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+@remembered
+def _folded(fusion: Fusion) -> frozenset[Read]:
+    """Return what is read to be folded, and where."""
+    space = space_of(fusion)
+    sources = [(r.source, space.source_point(r)) for r in fusion.reductions]
+    return frozenset(reads(fusion, sources))

@@ -66,7 +66,7 @@ class Scans:
     def heuristic(self, fusion: Fusion, facts: Facts) -> ScanHeuristic:
         """Choose the way memory runs, and the threads of a row."""
         space = space_of(fusion)
-        found = accesses(fusion, space, facts, strides(fusion, patterns(fusion, facts)))
+        found = accesses(fusion, facts, strides(fusion, patterns(fusion, facts)))
         kept = ordered(space.kept, found, facts)
         inner = not kept or _unit_bytes(space.reduced[-1], found, facts) >= _unit_bytes(
             kept[-1], found, facts

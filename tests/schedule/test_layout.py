@@ -114,7 +114,7 @@ def _groups(function: Callable[..., Any], *arrays: Any) -> tuple[tuple[int, ...]
     call = Call(function, *arrays)
     space = find_space(call.fusion)
     assert isinstance(space, Space)
-    found = accesses(call.fusion, space, call.facts, _steps(call))
+    found = accesses(call.fusion, call.facts, _steps(call))
     return grouped(ordered(space.kept, found, call.facts), found, call.facts)
 
 
@@ -161,7 +161,7 @@ def test_a_packet_is_no_wider_than_asked() -> None:
     call = Call(lambda x: x + 1, _array(16, 64))
     space = find_space(call.fusion)
     assert isinstance(space, Space)
-    found = accesses(call.fusion, space, call.facts, _steps(call))
+    found = accesses(call.fusion, call.facts, _steps(call))
     widths = [packet_width(space.kept, found, call.facts, n) for n in (4, 8, 16)]
     assert widths == [1, 2, 4]
 
