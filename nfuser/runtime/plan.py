@@ -99,7 +99,7 @@ def facts_of(
     given = {t: layout.strides for t, layout in layouts.items()}
     ready = {number: _layout(d) for number, d in outputs.items()}
     _lay_out_outputs(found, place, layouts, given, values, ready)
-    _lay_out_between(found, layouts, given, values)
+    _lay_out_between(found, place, layouts, given, values)
     return Facts(values, layouts, place.target)
 
 
@@ -138,6 +138,7 @@ def _lay_out_outputs(
 
 def _lay_out_between(
     found: Concretization,
+    place: Place,
     layouts: dict[TensorView, Layout],
     given: Mapping[TensorView, tuple[int, ...]],
     values: Mapping[Scalar, int],
@@ -151,8 +152,9 @@ def _lay_out_between(
     shapes = _shapes(fusion, values)
     orders = strides_of_all(fusion, shapes, given)
     for tensor in tensors:
-        order = axis_order(tensor.ndim, [orders[tensor]])
-        layouts[tensor] = Layout(dense(shapes[tensor], order), ALIGNMENT)
+        shape = shapes[tensor]
+        own = dense(shape, axis_order(tensor.ndim, [orders[tensor]]))
+        layouts[tensor] = Layout(output_strides(place.library, shape, own), ALIGNMENT)
 
 
 def _shapes(

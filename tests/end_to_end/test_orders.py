@@ -100,6 +100,17 @@ def test_what_a_number_is_converted_to() -> None:
     _check(lambda x: np.median(x), [np.full(4, 6e4, "f2"), x.astype("f2")])
 
 
+def test_of_nothing_nothing_is_known() -> None:
+    for dtype in ("f4", "i4"):
+        x = np.ones((3, 0), dtype)
+        _check(lambda x: np.median(x, 1), [x, x[:0]])
+        _check(lambda x: np.nanmedian(x), [x])
+        _check(lambda x: np.sort(x, 0), [x, x[:1]])
+        got = nfuser.fuse(lambda x: np.quantile(x, 0.5, 1))(x)
+        assert got.shape == (3,)
+        assert np.isnan(got).all()
+
+
 def test_halves_are_exact() -> None:
     x = np.random.default_rng(0).standard_normal((4, 9)).astype("f2")
     _check(lambda x: np.sort(x), [x, x[:, ::2]])
@@ -119,6 +130,21 @@ def test_memory_lies_as_numpys() -> None:
     for function in (np.sort, np.argsort, lambda x: np.quantile(x, [0.1, 0.6], 1)):
         fused: Any = nfuser.fuse(lambda x, f=function: f(x))
         assert fused(x).strides == function(x).strides
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_arrays_of_other_libraries_are_sorted(library: str) -> None:
+    module = pytest.importorskip(library)
+    array = module.from_numpy if library == "torch" else module.numpy.asarray
+    x = np.random.default_rng(6).standard_normal((5, 7)).astype("f4")
+
+    def function(x: Any) -> Any:
+        return np.sort(x * 2, 0), x.argsort(1, stable=True), np.median(x, 0)
+
+    given = array(x)
+    for found, wanted in zip(nfuser.fuse(function)(given), function(x), strict=True):
+        assert isinstance(found, type(given))
+        np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])

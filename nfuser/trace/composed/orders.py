@@ -130,8 +130,12 @@ class _Rows:
         length = prod(x.shape[k] for k in self.axes)
         rows = np.transpose(x, (*kept, *self.axes))
         rows = np.reshape(rows, (*(x.shape[k] for k in kept), length))
+        if length == 0:  # of nothing, nothing is known
+            kind = np.float64 if x.dtype.kind in "biu" else x.dtype
+            nothing = np.sum(rows, -1, keepdims=True).astype(kind)
+            rows, length = np.full_like(nothing, np.nan), 1
         self.sorted = np.sort(rows, -1)
-        self.has_nan = x.dtype.kind in "fcV"
+        self.has_nan = rows.dtype.kind in "fcV"
         self.is_nan: Any = None
         self.count: Any = np.asarray(length)
         if self.has_nan and skips:
