@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as xp
 from nfuser import DataType, FusionDefinition
 from nfuser.errors import NfuserError
 
@@ -171,6 +172,23 @@ def test_searches_are_numpys(dtype: str, right: bool) -> None:
     _check(lambda a, v: np.searchsorted(a, v, side), rows, values)
     _check(lambda a, v: np.digitize(v, a, right), rows, values)
     _check(lambda a, v: np.digitize(v, a[::-1], right), rows, values)
+
+
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 40])
+def test_kernels_of_a_gpu_search_inside_the_row_alone(count: int) -> None:
+    # The interpreter refuses what reads past the end of an array.
+    rng = np.random.default_rng(count)
+    row = np.sort(rng.integers(0, 9, count) / 2)
+    values = np.array([np.nan, -1, 0, 1.5, 9, np.inf])
+
+    def function(a: Any, v: Any) -> Any:
+        found = np.searchsorted(a, v, "right"), np.digitize(v, a[::-1])
+        return (*found, np.interp(v, a + xp.arange(a.size), a), np.pad(found[0], 2))
+
+    fused = nfuser.fuse(function, backend="interpret")
+    pairs = zip(fused(row, values), function(row, values), strict=True)
+    for found, wanted in pairs:
+        np.testing.assert_allclose(found, wanted)
 
 
 def test_searches_have_nan_last() -> None:
