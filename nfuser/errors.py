@@ -8,6 +8,8 @@ the same case, so existing ``except`` clauses keep working.
 
 from __future__ import annotations
 
+import numpy as np
+
 
 class NfuserError(Exception):
     """Base of every error that nfuser raises on purpose."""
@@ -17,8 +19,10 @@ class ShapeError(NfuserError, ValueError):
     """Sizes or axes do not fit an operation."""
 
 
-class AxisError(ShapeError, IndexError):
+class AxisError(ShapeError, np.exceptions.AxisError):
     """An axis number lies outside the array."""
+
+    __str__ = Exception.__str__  # NumPy's would not show what is added to ``args``
 
 
 class DTypeError(NfuserError, TypeError):

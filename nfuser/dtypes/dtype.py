@@ -110,12 +110,21 @@ def _from_numpy(numpy_dtype: np.dtype[np.generic], spec: object) -> DType:
         message = (
             f"arrays of dtype {spec} are not supported; nfuser computes with bool, "
             "int8-64, uint8-64, float16, bfloat16, float32, float64, complex64 and "
-            f"complex128; {_REMEDY.get(numpy_dtype.kind, 'convert it with x.astype')}"
+            f"complex128; {_remedy(numpy_dtype, spec)}"
         )
         raise DTypeError(message)
     return found
 
 
+def _remedy(numpy_dtype: np.dtype[np.generic], spec: object) -> str:
+    if type(spec).__module__ == "torch":
+        return "convert it with x.to(torch.float32)"
+    if numpy_dtype.kind == "V" and numpy_dtype.names is None:
+        return _CONVERT
+    return _REMEDY.get(numpy_dtype.kind, _CONVERT)
+
+
+_CONVERT = "convert it with x.astype(np.float32)"
 _TEXT = "turn text into numbers before the call, with x.astype(np.float64) for digits"
 _REMEDY = {
     "O": "if it holds numbers, pass x.astype(np.float64)",

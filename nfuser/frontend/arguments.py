@@ -132,6 +132,9 @@ def _no_constant(
         remedy = "one stands for an array in lower, warmup, kernels and explain only"
     elif kind in (set, bytearray):
         remedy = "pass tuple(sorted(x))"
+    elif issubclass(kind, (dict, list)):
+        plain = "dict" if issubclass(kind, dict) else "list"
+        remedy = f"of its kinds only {plain} itself is taken: pass {plain}(x)"
     else:
         remedy = (
             "pass its arrays and numbers, or make it hashable: of a dataclass, "

@@ -116,7 +116,7 @@ class Explanation:
         own = f"{self.kernels} kernel{'s' * (self.kernels != 1)}"
         if calls:
             own += f", {calls} call{'s' * (calls != 1)} of the array library"
-        times = self.unfused.total / max(1, self.fused.total)
+        times = self.unfused.total / self.fused.total if self.fused.total else 0
         more = f": {times:.1f} times as many" if times >= _WORTH_SAYING else ""
         operations = f"{self.operations} array operation{'s' * (self.operations != 1)}"
         return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.ops as ops
 import nfuser.trace.indexing as indexing
 import nfuser.trace.refusals as refusals
@@ -19,13 +21,12 @@ from nfuser.trace.unwatched import unwatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.float_functions import BinaryVerb
     from nfuser.trace.tracer import Tracer
 
 _LONGEST_LOOP = 256
+_OF_NUMBERS = {"as_integer_ratio", "bit_count", "hex", "is_integer"}
 
 
 class TracedArray(Methods, NumpyProtocols):
@@ -204,7 +205,18 @@ class TracedArray(Methods, NumpyProtocols):
         what = f"{x.dtype.numpy.name} array of {x.ndim} dimensions"
         return self._tracer.consume_if_number(x, _Unknown(what))
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return today's value of a number, which plain NumPy asks for."""
+        number = None
+        if self._is_number:
+            number = self._tracer.consume_if_number(self._operand(), None)
+        if number is None:
+            return super().__array__(dtype, copy)
+        return np.asarray(number, dtype)
+
     def __getattr__(self, name: str) -> Any:
+        if name in _OF_NUMBERS and self._is_number and hasattr(self.dtype.type, name):
+            return lambda: getattr(self.item(), name)()
         raise refusals.attribute(name)
 
     @property
@@ -247,6 +259,11 @@ class _Unknown:
 
     def __repr__(self) -> str:
         return f"<traced {self._what}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise refusals.formatted(spec)
+        return repr(self)
 
 
 def wrap(tracer: Tracer, held: TensorView, **view: Any) -> TracedArray:

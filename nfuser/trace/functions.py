@@ -27,6 +27,7 @@ from nfuser.errors import ArgumentError
 from nfuser.trace.composed.products import outer_of
 from nfuser.trace.keywords import MISSING, given, keeps, plain
 from nfuser.trace.sizes import sizes
+from nfuser.trace.symbolic import SymbolicInt
 from nfuser.trace.unwatched import unwatched
 
 if TYPE_CHECKING:
@@ -258,10 +259,11 @@ def _copy(t: Tracer, a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 def _size(t: Tracer, a: Any, axis: Any = None) -> Any:
-    del t
-    if axis is None:
+    if axis is None and not isinstance(a, SymbolicInt):
         return a.size
-    shape = a.shape
+    shape = t.handlers["shape"](t, a)
+    if axis is None:
+        return 1
     return shape[ops.normal_axis(axis, len(shape))]
 
 
@@ -405,8 +407,8 @@ _OTHERS: dict[str, Any] = {
     "empty_like": _filled_like(0),
     "copy": _copy,
     "size": _size,
-    "shape": lambda t, a: a.shape,
-    "ndim": lambda t, a: a.ndim,
+    "shape": lambda t, a: () if isinstance(a, SymbolicInt) else a.shape,
+    "ndim": lambda t, a: 0 if isinstance(a, SymbolicInt) else a.ndim,
     "result_type": _result_type,
     "count_nonzero": _count_nonzero,
     "logsumexp": _logsumexp,

@@ -13,7 +13,7 @@ import numpy as np
 
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
-from nfuser.errors import MutationError
+from nfuser.errors import TraceError
 from nfuser.trace.source_line import library_function
 from nfuser.trace.standin import Standin
 from nfuser.trace.unwatched import unwatched
@@ -59,13 +59,13 @@ class NumpyProtocols(Standin):
             raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
         outputs = options.pop("out", None)
         where = options.pop("where", True)
-        inputs = _converted(tracer, name, inputs, options)
-        found = handler(tracer, *inputs)
+        taken = _converted(tracer, name, inputs, options)
+        found = handler(tracer, *taken)
         if outputs is None:
             if where is not True:
                 raise refusals.keyword(name, "where")
             return found
-        return _written(tracer, name, outputs, found, where)
+        return _written(tracer, name, inputs, outputs, found, where)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
@@ -111,20 +111,29 @@ def _in_dtype(b: Any, x: Any, *, dtype: Any) -> Any:
     return b.convert(x, dtype)
 
 
-def _written(tracer: Any, name: str, outputs: Any, found: Any, where: Any) -> Any:
+def _written(
+    tracer: Any, name: str, given: Any, outputs: Any, found: Any, where: Any
+) -> Any:
     """Write ``found`` into the arrays given as ``out=``, where ``where`` holds."""
     results = found if isinstance(found, tuple) else (found,)
     for target, result in zip(outputs, results, strict=True):
         if target is None:
             continue
         if not hasattr(target, "_assign"):
-            message = (
-                f"{name}: out= is an array from outside the fused function, which it "
-                "cannot write; return the result instead"
+            is_in_place = any(target is x for x in given)
+            raise refusals.plain_output(
+                name, is_in_place=is_in_place, is_made=_is_made(tracer, target)
             )
-            raise MutationError(message)
         chosen: Any = result
         if where is not True:
             chosen = tracer.handlers["where"](tracer, where, result, target)
         target._assign(tracer.tensor(target), tracer.tensor(chosen))
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _is_made(tracer: Any, target: Any) -> bool:
+    """Tell whether plain NumPy made an array in the function that is traced."""
+    try:
+        return tracer.tensor(target) not in tracer.captured.values()
+    except TraceError:
+        return True

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 
 import numpy as np
 
-from nfuser.errors import AxisError, TraceError, UnsupportedError
+from nfuser.errors import AxisError, MutationError, TraceError, UnsupportedError
 
 MASK = (
     "indexing by a boolean array gives a shape that depends on values; use "
@@ -26,8 +26,6 @@ SET_ITEM = (
 _TORCH_METHODS = {
     "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
     "permute": "x.transpose(order)",
-    "view": "x.reshape(shape) for another shape, x.astype(dtype) for the same values "
-    "in another dtype; the same bytes in another are taken outside",
     "contiguous": "nothing: outputs are laid out as NumPy's",
     "to": "x.astype(dtype)",
     "float": "x.astype(np.float32)",
@@ -79,6 +77,8 @@ _NUMPY_METHODS = {
     "compress": "where(condition, x, fill)",
     "resize": "x.reshape keeps the elements; np.tile or np.pad and a slice change them",
     "fill": "np.full_like(x, value)",
+    "view": "x.astype(dtype) converts the values, x.reshape(shape) gives another "
+    "shape; take the same bytes in another dtype outside, and pass them",
     "put": "where(condition, new, x)",
     "byteswap": "byteswap outside the fused function",
     "tobytes": "the returned array has it",
@@ -254,6 +254,33 @@ def keyword(function_name: str, name: str) -> UnsupportedError:
     return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")
 
 
+def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationError:
+    """Return the error for a write into an array of plain NumPy's."""
+    what = "the array that it updates in place" if is_in_place else "out="
+    if not is_made:
+        message = (
+            f"{name}: {what} is from outside the fused function, which cannot write "
+            "it; return the new array, as y + x, and write it after the call"
+        )
+        return MutationError(message)
+    write = "write y = y + x in place of y += x" if is_in_place else "leave out= out"
+    message = (
+        f"{name}: {what} was made by plain NumPy while tracing, and is a constant; "
+        f"{write}, or make it by nfuser.numpy: its zeros, ones and full can be written"
+    )
+    return MutationError(message)
+
+
+def formatted(spec: str) -> TraceError:
+    """Return the error for a traced array that text wants the value of."""
+    message = (
+        f"format(x, {spec!r}), as in f'{{x:{spec}}}', asks for the value of an array, "
+        "which is not known while tracing; return x and format it after the call; "
+        "f'{x}' shows its dtype"
+    )
+    return TraceError(message)
+
+
 def values_wanted(library_function: str | None) -> TraceError:
     """Return the error for a call that asks for the elements of a traced array."""
     if library_function in ("softmax", "log_softmax", "logsumexp"):
@@ -266,7 +293,8 @@ def values_wanted(library_function: str | None) -> TraceError:
         "np.asarray, np.array, or a function that NumPy does not hand over, asks for "
         "the values of a traced array, which are not known while tracing; it is an "
         "array already, so leave np.asarray out, or write x.astype(dtype); of several "
-        "np.stack([x, y]) makes one; call other functions outside the fused function"
+        "np.stack([x, y]) makes one, and array([[x, y], [z, 1]]) of nfuser.numpy; call "
+        "other functions outside the fused function"
     )
     return TraceError(message)
 

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 
+def _of_today(name: str) -> Callable[..., Any]:
+    """Return the method of ``int``, which takes the value of today."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(int(self), name)(*args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"Return ``int.{name}`` of today's value, which is guarded."
+    return method
+
+
 class SymbolicInt(NumpyProtocols, Standin):
     """Stands for a Python integer that may differ from call to call.
 
@@ -259,10 +270,33 @@ class SymbolicInt(NumpyProtocols, Standin):
         """Return True, as ``int.is_integer`` does."""
         return True
 
+    def as_integer_ratio(self) -> tuple[SymbolicInt, int]:
+        """Return the integer itself, and 1."""
+        return self, 1
+
+    def conjugate(self) -> SymbolicInt:
+        """Return the integer itself."""
+        return self
+
+    bit_length, bit_count = _of_today("bit_length"), _of_today("bit_count")
+    to_bytes = _of_today("to_bytes")
+
     @property
     def real(self) -> SymbolicInt:
         """The integer itself."""
         return self
+
+    numerator = real
+
+    @property
+    def imag(self) -> int:
+        """The number 0."""
+        return 0
+
+    @property
+    def denominator(self) -> int:
+        """The number 1."""
+        return 1
 
 
 Integral.register(SymbolicInt)

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import collections
 import inspect
 import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -77,6 +79,7 @@ class Unhashable:
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
+DEFAULTS: dict[str, Any] = collections.defaultdict(float, a=1.0)
 RECORD = np.zeros(3, [("a", "f4"), ("b", "i4")])
 ARGUMENTS: dict[str, tuple[Any, type[NfuserError], str]] = {
     "object": (np.array([1, None]), DTypeError, "x.astype(np.float64)"),
@@ -88,6 +91,12 @@ ARGUMENTS: dict[str, tuple[Any, type[NfuserError], str]] = {
     "big-endian": (np.ones(3, ">f4"), DTypeError, "newbyteorder"),
     "masked": (np.ma.array([1.0]), ArgumentError, ".filled()"),
     "set": ({1, 2}, ArgumentError, "found set; pass tuple(sorted(x))"),
+    "defaultdict": (DEFAULTS, ArgumentError, "found defaultdict; of its kinds only"),
+    "float8": (
+        np.ones(3, ml_dtypes.float8_e4m3fn),
+        DTypeError,
+        "convert it with x.astype(np.float32)",
+    ),
     "unhashable": (Unhashable(), ArgumentError, "found Unhashable; pass its arrays"),
     "interface": (Interface(), ArgumentError, "Interface; pass cupy.asarray(x)"),
 }

@@ -101,6 +101,12 @@ def test_what_is_computed_twice_is_said() -> None:
     assert told.fused == Traffic(160, 36)
 
 
+def test_an_empty_array_moves_nothing_and_has_no_ratio() -> None:
+    text = str(nfuser.fuse(lambda x: x * (x.sum() + 1)).explain(np.ones((0, 4))))
+    assert "fused   0 bytes" in text
+    assert "times as many" not in text
+
+
 def test_what_has_nothing_in_common_is_not_cut() -> None:
     told = nfuser.fuse(lambda x, y: (x + 1, y.sum())).explain(X, X)
     assert (told.kernels, told.cuts) == (2, ())

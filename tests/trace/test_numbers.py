@@ -217,3 +217,39 @@ def test_a_variance_of_too_few_is_not_a_number() -> None:
 def test_the_host_knows_each_operation_that_a_trace_makes() -> None:
     made = (name for name in POINT_OPS if not name.endswith("_near"))
     assert all(callable(known.meaning(name)) for name in made)
+
+
+METHODS: list[Callable[[Any], Any]] = [
+    lambda n: n.bit_length() + n.bit_count() + n.to_bytes(2, "big")[1],
+    lambda n: sum(n.as_integer_ratio()) + n.conjugate() + n.real + n.imag,
+    lambda n: n.numerator * 2 + n.denominator,
+    lambda n: np.ndim(n) + np.size(n) + len(np.shape(n)),
+    lambda n: np.full(8, n) + np.asarray(n),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_of_an_integer(method: Callable[[Any], Any]) -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * method(n)
+
+    for n in (5, -3) if method is not METHODS[0] else (5, 6):
+        np.testing.assert_array_equal(run(function, X, n), function(X, n))
+
+
+def test_methods_of_a_float_take_the_value_of_today() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * n.is_integer() + n.as_integer_ratio()[1] + len(n.hex())
+
+    for n in (2.0, 2.5, np.float64(0.1)):
+        np.testing.assert_array_equal(run(function, X, n), function(X, n))
+    found = trace(function, X, 2.5)
+    assert [guard.value for guard in found.value_guards] == [2.5]
+
+
+def test_plain_numpy_takes_the_value_of_today() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * np.full(8, n) + np.array([n * 2])
+
+    np.testing.assert_array_equal(run(function, X, 2.5), function(X, 2.5))
+    assert [g.value for g in trace(function, X, 2.5).value_guards] == [2.5]

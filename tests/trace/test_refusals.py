@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import operator
+import pickle
 import random
 import secrets
 import time
@@ -94,6 +95,21 @@ def generator(x: Any) -> Any:
 
 async def coroutine(x: Any) -> Any:
     return x
+
+
+OUTSIDE = np.arange(32.0).reshape(4, 8)
+
+
+def add_to_made(x: Any) -> Any:
+    y = np.zeros((4, 8), int)
+    y += x > 1
+    return y
+
+
+def add_to_captured(x: Any) -> Any:
+    y = OUTSIDE
+    y += x
+    return y
 
 
 class Interface:
@@ -230,7 +246,13 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x.astype(np.int32) ** -1, ShapeError, "negative integer powers"),
     (lambda x: 2 ** x.astype(np.int32), UnsupportedError, "float"),
     (lambda x: np.exp(x, out=x), MutationError, "input"),
-    (lambda x: np.exp(x, out=np.ones((4, 8))), MutationError, "outside"),
+    (lambda x: np.exp(x, out=np.ones((4, 8))), MutationError, "leave out= out"),
+    (lambda x: np.exp(x, out=OUTSIDE), MutationError, "out= is from outside"),
+    (add_to_made, MutationError, "write y = y + x in place of y += x"),
+    (add_to_captured, MutationError, "updates in place is from outside"),
+    (lambda x: f"{x.sum():.2f}", TraceError, "format it after the call"),
+    (lambda x: x.sum().is_integer(), TraceError, "value of an array"),
+    (lambda x: x.view(np.uint32), UnsupportedError, "the same bytes"),
     (assign, MutationError, "cannot assign into an input"),
     (lambda x: operator.iadd(np.real(x), 1), MutationError, "view of an input"),
     (lambda x: operator.iadd(x.astype("f4", copy=False), 1), MutationError, "input"),
@@ -312,3 +334,11 @@ def test_a_traced_array_does_not_outlive_its_trace() -> None:
 def test_a_name_that_the_namespace_lacks_says_why(name: str, words: str) -> None:
     with pytest.raises(AttributeError, match=words):
         getattr(nnp, name)
+
+
+def test_an_error_about_an_axis_is_numpys_too() -> None:
+    with pytest.raises(np.exceptions.AxisError) as caught:
+        trace_function(lambda x: x.sum(axis=2), call_of((X,)))
+    for found in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert isinstance(found, AxisError)
+        assert "\n  at " in str(found)
