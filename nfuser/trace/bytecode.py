@@ -19,6 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nfuser.ir.base import value
+from nfuser.trace.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,8 @@ class Step:
         """Return the part."""
         if self.is_attribute:
             return getattr(whole, self.key)
+        if isinstance(self.key, Window):
+            return self.key.read(whole)
         return whole[self.key] if self.key is not REFERENT else _referent(whole)
 
     def __str__(self) -> str:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import nfuser.trace.clocks as clocks
+import nfuser.trace.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
-from nfuser.errors import TraceError
 from nfuser.ir.base import node
 from nfuser.trace.bytecode import Step
 from nfuser.trace.elements import Elements
@@ -31,6 +31,7 @@ from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
 from nfuser.trace.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.standin import Standin
+from nfuser.trace.windows import sharing, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,6 +50,7 @@ class CapturedArray:
     library: type
     native: Any  # the dtype in that library's terms
     read: Read
+    whole: Origin | None = None  # what this is a part of
 
 
 @node
@@ -162,28 +164,38 @@ class Snapshot:
         """Return the input that the captured array ``item`` becomes."""
         self._index()
         origin = next(iter(self._origins.get(_memory(item), ())), None)
-        if origin is None:
-            message = (
-                f"an array of shape {tuple(item.shape)} comes from outside the "
-                "arguments and cannot be traced back to a global, a closure or an "
-                "attribute, so a later change would go unseen; pass it as an "
-                "argument, or, if the function makes it, make it by nfuser.numpy: "
-                "linspace, eye, zeros and the like are traced there"
-            )
-            raise TraceError(message)
-        self._met[origin] = self._met.get(origin, 0) + 1
+        whole, step = (origin, None) if origin else self._whole_of(item)
+        if whole is None:
+            raise refusals.unknown_array(tuple(item.shape))
+        self._met[whole] = self._met.get(whole, 0) + 1
+        origin = whole if step is None else whole.then(step)
         if origin not in self._slots:
             slot = self._first_slot + len(self._slots)
+            # A view may be of another class than what has a name; a part is plain.
+            held = self._finder.values[whole]
+            kind = type(held) if step is None else np.ndarray
             self._slots[origin] = CapturedArray(
                 slot,
                 origin,
                 as_dtype(item.dtype),
                 len(item.shape),
-                type(self._finder.values[origin]),  # a view may be of another class
+                kind,
                 item.dtype,
                 origin.reader(),
+                None if step is None else whole,
             )
         return self._slots[origin]
+
+    def _whole_of(self, item: Any) -> tuple[Origin | None, Step | None]:
+        """Return the one array that ``item`` can be a part of, and the step to it."""
+        values = self._finder.values
+        firsts = [origins[0] for origins in self._origins.values()]
+        found = sharing(item, [values[origin] for origin in firsts])
+        window = window_of(item, found[0]) if len(found) == 1 else None
+        if window is None:
+            return None, None
+        whole = next(origin for origin in firsts if values[origin] is found[0])
+        return whole, Step(window, False)
 
     def freeze(self) -> Captured:
         """Return what the trace depends on."""

@@ -70,14 +70,15 @@ def made_while_tracing(t: Tracer, item: Any) -> TensorView | None:
         return None
     made = regular(t, item)
     if made is not None:
-        _warn(t, item.shape)
+        what = "an array that plain NumPy makes while tracing"
+        warn_of_sizes(t, item.shape, what, "zeros, ones, full and arange")
     return made
 
 
 _warned: set[SourceLine | None] = set()
 
 
-def _warn(t: Tracer, shape: tuple[int, ...]) -> None:
+def warn_of_sizes(t: Tracer, shape: tuple[int, ...], what: str, instead: str) -> None:
     """Say once for each line that plain NumPy made an open size a constant."""
     asked = t.builder.questions
     for condition, answer in asked.answers.items():
@@ -89,9 +90,8 @@ def _warn(t: Tracer, shape: tuple[int, ...]) -> None:
         if is_size and answer in shape and line not in _warned:
             _warned.add(line)
             message = (
-                f"an array that plain NumPy makes while tracing has size {answer} "
-                "compiled in, and another size is traced again; zeros, ones, full and "
-                "arange of nfuser.numpy keep it open"
+                f"{what} has size {answer} compiled in, and another size is traced "
+                f"again; {instead} of nfuser.numpy keep it open"
             )
             if line is None:
                 warnings.warn(message, RuntimeWarning, stacklevel=2)

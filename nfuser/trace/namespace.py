@@ -245,7 +245,7 @@ def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) 
     """Return ``a`` as an array; a traced one as it is, and numbers as a constant."""
     del device
     tracer = current_tracer()
-    if tracer is None or (isinstance(a, np.ndarray) and dtype is None):
+    if tracer is None:
         return np.asarray(a, dtype, copy=copy)
     found = a if isinstance(a, Standin) else tracer.wrap(array_of(tracer, a))
     if dtype is not None:

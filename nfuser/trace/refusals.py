@@ -309,6 +309,19 @@ def of_torch(name: str) -> TraceError:
     return TraceError(f"torch.{name} does not take a traced array; {advice}")
 
 
+def unknown_array(shape: tuple[int, ...]) -> TraceError:
+    """Return the error for an array that no name stands for."""
+    message = (
+        f"an array of shape {shape} cannot be traced back to a global, a closure or an "
+        "attribute, so a later change would go unseen; if it is written out here, "
+        "write the plain list, or xp.array([0.3, 0.6]), where xp is nfuser.numpy; if "
+        "it is computed from a captured array, begin with xp.asarray(TABLE), as in "
+        "xp.asarray(TABLE) * 255; of NumPy's functions xp.linspace, xp.eye, xp.zeros "
+        "and the like are traced; else compute it outside and pass it as an argument"
+    )
+    return TraceError(message)
+
+
 def called() -> TraceError:
     """Return the error for a call of a number, as torch spells sizes."""
     message = "a size is a number, and x.size(0) a torch spelling; write x.shape[0]"

@@ -34,7 +34,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
-from nfuser.trace.listed import array_of, made_while_tracing
+from nfuser.trace.listed import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
@@ -188,6 +188,9 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
             tracer.today[sc.size(found.slot, k)] = int(extent)
+        if (whole := found.whole) is not None:
+            what = f"a part that plain NumPy takes of {whole}"
+            warn_of_sizes(tracer, item.shape, what, f"parts of asarray({whole})")
         held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
         tracer.captured[found.slot] = held
     return tracer.captured[found.slot]
