@@ -114,8 +114,9 @@ class Variants:
         self._warn_of_many(structure, counters.reason)
         arrays = trace.captured.read(args, kwargs)
         if arrays is None:
+            what = trace.captured.changed(args, kwargs) or "a value"
             message = (
-                f"{self._name} changes a value outside itself that it also reads; a "
+                f"{self._name} changes {what} outside itself that it also reads; a "
                 "fused function runs once while it is traced, and not again: pass the "
                 "value as an argument and return the new one"
             )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,7 @@ class TracedArray(Methods, NumpyProtocols):
     ) -> None:
         self._kind = kind or tracer.builder.weak.get(held, TracedArray)
         self._tracer = tracer
+        tracer.made.append(weakref.ref(self))
         self._held = held
         self._is_input = is_input
         self._base: TracedArray | None = base

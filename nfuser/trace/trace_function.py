@@ -34,6 +34,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.functions import HANDLERS
+from nfuser.trace.leaks import warn_of_kept
 from nfuser.trace.listed import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import current_line, line_of
@@ -51,6 +52,13 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
     tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
     tracer.namespace = namespace
+    trace = _traced(tracer, function, call)
+    # All that the trace itself held is gone now.
+    warn_of_kept(tracer.made, tracer.builder.name, line_of(None, function))
+    return trace
+
+
+def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:
     standins = [_standin(tracer, leaf) for leaf in call.leaves]
     args, kwargs = tree.unflatten(call.tree, standins)
     try:

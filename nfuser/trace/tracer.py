@@ -23,6 +23,7 @@ from nfuser.trace.source_line import current_line
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
@@ -41,7 +42,7 @@ class Tracer:
 
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
     makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
-    ``list_items`` an array of a list.
+    ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Tracer:
         self.namespace: Any = None
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
+        self.made: list[weakref.ref[Standin]] = []
         self._has_ended = False
 
     @contextmanager
@@ -74,6 +76,8 @@ class Tracer:
         finally:
             VARIABLE.reset(token)
             self._has_ended = True
+            # They hold what the function held.
+            self.capture, self.meet_number = _ended, _ended
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""
@@ -211,6 +215,10 @@ class Tracer:
         """Return the answers this trace depends on."""
         asked = self.builder.questions
         return tuple(Guard(c, a, asked.lines[c]) for c, a in asked.answers.items())
+
+
+def _ended(_: Any) -> None:
+    """Take the place of what served a trace."""
 
 
 _PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
