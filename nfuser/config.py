@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VERSION = "0.1.0"
 FEATURES = frozenset({"concretize_resize_extents", "disk_cache"})
 REWRITES = (
+    "take_known_choices",
     "drop_dead_code",
     "split_complex",
     "widen_halves",

@@ -19,6 +19,8 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.text import Names, expr_text
+from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.runtime.counters import Counters
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ class _Explainer:
         self.segmented = outline.concretization.segmented
 
     def run(self, aliases: Mapping[int, int]) -> Explanation:
-        alone = traffic.unfused(self.outline.concretization.concrete.fusion, self.facts)
+        plain = self.outline.concretization.concrete.fusion
+        written = drop_dead_code(take_known_choices(plain))
+        alone = traffic.unfused(written, self.facts)
         shown = [
             f"{self.names[slot]}: {d.dtype}[{_sizes(d.shape)}]"
             for slot, d in self.arrays.items()

@@ -70,7 +70,14 @@ from nfuser.ops.composites import (
     softmax,
     softplus,
 )
-from nfuser.ops.creation import arange, diagonal_mask, full, full_like, linspace
+from nfuser.ops.creation import (
+    arange,
+    diagonal_mask,
+    full,
+    full_like,
+    laid_like,
+    linspace,
+)
 from nfuser.ops.float_functions import (
     acos,
     acosh,
@@ -288,6 +295,7 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "laid_like",
     "layer_norm",
     "lcm",
     "ldexp",

@@ -9,7 +9,7 @@ import nfuser.ops.views as views
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Iota
-from nfuser.ops.arithmetic import add, divide, floor_divide, multiply, subtract
+from nfuser.ops.arithmetic import add, copy, divide, floor_divide, multiply, subtract
 from nfuser.ops.logic import equal, greater_equal, where
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ def full_like(
 ) -> TensorView:
     """Return an array shaped as ``x`` with one value everywhere."""
     return full(b, x.shape, fill, dtype or x.dtype)
+
+
+def laid_like(
+    b: Builder, made: TensorView, x: TensorView, order: str | None
+) -> TensorView:
+    """Return ``made`` in the memory order that a copy of ``x`` in ``order`` has.
+
+    A choice that is never taken says so: rewriting leaves nothing of it.
+    """
+    laid = b.cast(copy(b, x, order), made.dtype)
+    return where(b, b.constant(False, DType.BOOL), laid, made)
 
 
 def arange(

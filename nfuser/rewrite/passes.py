@@ -14,6 +14,7 @@ from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.rewrite.split_complex import split_complex
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
 
 PASSES = (
+    take_known_choices,
     drop_dead_code,
     split_complex,
     widen_halves,

@@ -234,14 +234,18 @@ def _full_like(
 ) -> Any:
     del subok
     given("full_like", {"device": device})
-    if order not in ("K", "C", "F"):
-        raise refusals.keyword("full_like", "order")
+    wanted = ops.memory_order(order)
     fill = t.operand(fill_value)
     if shape is not None:
         kind = t.tensor(a).dtype.numpy if dtype is None else dtype
-        return creation.full(t, shape, fill_value, kind, "F" if order == "F" else "C")
+        return creation.full(t, shape, fill_value, kind, "F" if wanted == "F" else "C")
     made = t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
-    return t.call_on_tensor(ops.copy, made, order) if order == "F" else made
+    held = t.tensor(a)
+    if held.ndim < 2:
+        return made
+    if wanted in ("C", "F"):
+        return t.call_on_tensor(ops.copy, made, wanted)
+    return t.call_on_tensor(ops.laid_like, made, held, wanted)
 
 
 def _filled_like(fill: int) -> Any:

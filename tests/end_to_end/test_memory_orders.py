@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,10 +75,38 @@ def test_a_copy_has_numpys_default_order(layout: str) -> None:
         assert_alike(lambda x, function=function: function(x), LAYOUTS[layout])
 
 
-def test_a_fill_in_fortran_order_is_one() -> None:
-    assert_alike(lambda x: np.full_like(x, 3, order="F"), _BASE)
-    with pytest.raises(UnsupportedError, match="order="):
-        nfuser.fuse(lambda x: np.zeros_like(x, order="A"))(_BASE)
+FILLS: dict[str, Callable[[Any, Any], Any]] = {
+    "zeros": lambda x, order: np.zeros_like(x, order=order),
+    "ones of another dtype": lambda x, order: np.ones_like(x, "f4", order=order),
+    "full": lambda x, order: np.full_like(x, 3, order=order),
+    "complex": lambda x, order: np.full_like(x.astype("c8"), 2j, order=order),
+    "to integers": lambda x, order: np.full_like(x / 0 * 0, 7, "i2", order=order),
+    "of a view": lambda x, order: np.zeros_like(x.transpose(1, 2, 0), order=order),
+    "then computed": lambda x, order: np.ones_like(x, order=order) * 2 + 1,
+    "beside": lambda x, order: np.ones_like(x, order=order) + x,
+    "of a stretched row": lambda x, order: np.zeros_like(
+        np.broadcast_to(x[0, 0] * 1, x.shape), order=order
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", FILLS)
+def test_a_fill_lies_as_its_model(name: str, layout: str) -> None:
+    assert_alike(lambda x: FILLS[name](x, "K"), LAYOUTS[layout])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("order", ["A", "C", "f"])
+@pytest.mark.parametrize("name", ["zeros", "beside"])
+def test_a_fill_honours_its_order(name: str, order: str, layout: str) -> None:
+    assert_alike(lambda x: FILLS[name](x, order), LAYOUTS[layout])
+
+
+def test_a_fill_reads_nothing_of_its_model() -> None:
+    found = nfuser.fuse(lambda x: np.zeros_like(x) + 1).explain(LAYOUTS["F"])
+    assert found.fused.reads == 0
 
 
 def test_an_order_that_is_none_is_refused() -> None:
