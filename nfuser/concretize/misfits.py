@@ -104,7 +104,10 @@ def _moved_problem(
             return None
 
 
-_NO_IDENTITY = {ReduceOp.MAX, ReduceOp.MIN, ReduceOp.ARGMAX, ReduceOp.ARGMIN}
+_NO_IDENTITY = {
+    *(ReduceOp.MAX, ReduceOp.MIN, ReduceOp.FMAX, ReduceOp.FMIN),
+    *(ReduceOp.ARGMAX, ReduceOp.ARGMIN),
+}
 
 
 def _check_stretch(

@@ -190,6 +190,8 @@ class ReduceOp(Enum):
     PROD = "prod"
     MAX = "max"
     MIN = "min"
+    FMAX = "fmax"
+    FMIN = "fmin"
     ANY = "any"
     ALL = "all"
     ARGMAX = "argmax"
@@ -206,7 +208,8 @@ class Reduce:
     ``MOMENTS`` gives two results, the mean and the sum of squared deviations from it;
     ``ARGMAX`` and ``ARGMIN`` give the flat index along ``axes``, in their order.
     ``EXPONENTIALS`` is the sum of ``exp(x - max(x))`` in one pass, with ``exp_near``
-    if it is the near one; a schedule makes it.
+    if it is the near one; a schedule makes it. ``FMAX`` and ``FMIN`` leave out what is
+    not a number, and are not a number where nothing is left.
     """
 
     op: ReduceOp

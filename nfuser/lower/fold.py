@@ -36,9 +36,15 @@ _COMBINERS = {
     ReduceOp.ARGMAX: "maximum",
     ReduceOp.MIN: "minimum",
     ReduceOp.ARGMIN: "minimum",
+    ReduceOp.FMAX: "fmax",
+    ReduceOp.FMIN: "fmin",
     ReduceOp.ANY: "bit_or",
     ReduceOp.ALL: "bit_and",
 }
+_REPEATABLE = (
+    *(ReduceOp.MAX, ReduceOp.MIN, ReduceOp.FMAX, ReduceOp.FMIN),
+    *(ReduceOp.ANY, ReduceOp.ALL),
+)
 _LOWEST = float(np.finfo(np.float32).min)
 _REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
 
@@ -65,7 +71,7 @@ def finds_place(reduce: Reduce) -> bool:
 
 def may_repeat(reduce: Reduce) -> bool:
     """Tell whether an element may be folded twice, and nothing changes."""
-    return reduce.op in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.ANY, ReduceOp.ALL)
+    return reduce.op in _REPEATABLE
 
 
 def exponential(reduce: Reduce, element: Value, largest: Value) -> Value:
@@ -88,6 +94,8 @@ def initial(reduce: Reduce | Scan) -> list[Number]:
             return [_extreme(dtype, -1)]
         case ReduceOp.MIN:
             return [_extreme(dtype, 1)]
+        case ReduceOp.FMAX | ReduceOp.FMIN:
+            return [Number(float("nan"), dtype)]
         case ReduceOp.ARGMAX:
             return [_extreme(dtype, -1), Number(largest, DType.I64)]
         case ReduceOp.ARGMIN:

@@ -55,7 +55,7 @@ def _least(
             if _has_largest(of, expr):
                 return 1.0
             return 0.0 if bounds[expr.source] >= 0 else -math.inf
-        case Reduce(ReduceOp.MAX | ReduceOp.MIN):
+        case Reduce(ReduceOp.MAX | ReduceOp.MIN | ReduceOp.FMAX | ReduceOp.FMIN):
             return bounds[expr.source]
         case _ if isinstance(expr, VIEWS):
             return bounds[expr.source]

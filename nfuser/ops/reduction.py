@@ -112,10 +112,22 @@ def _extremum(
     if x.dtype.is_complex:
         raise parts.refuse(op.value)
     axes = _axes(x, axis)
-    _check_not_empty(b, f"{op.value}imum", x, axes)
+    name = op.value if op in _OF_INTEGERS else f"{op.value}imum"
+    _check_not_empty(b, name, x, axes)
     if x.dtype.is_bool:
-        op = ReduceOp.ANY if op is ReduceOp.MAX else ReduceOp.ALL
+        op = _OF_BOOL[op]
+    elif not x.dtype.is_float:
+        op = _OF_INTEGERS.get(op, op)
     return _reduce(b, op, x, axes, keepdims)
+
+
+_OF_INTEGERS = {ReduceOp.FMAX: ReduceOp.MAX, ReduceOp.FMIN: ReduceOp.MIN}
+_OF_BOOL = {
+    ReduceOp.MAX: ReduceOp.ANY,
+    ReduceOp.MIN: ReduceOp.ALL,
+    ReduceOp.FMAX: ReduceOp.ANY,
+    ReduceOp.FMIN: ReduceOp.ALL,
+}
 
 
 def max(
@@ -130,6 +142,20 @@ def min(
 ) -> TensorView:
     """Return the smallest element, NaN if there is one."""
     return _extremum(b, ReduceOp.MIN, x, axis, keepdims)
+
+
+def nanmax(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return the largest of the numbers, NaN where there is none."""
+    return _extremum(b, ReduceOp.FMAX, x, axis, keepdims)
+
+
+def nanmin(
+    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+) -> TensorView:
+    """Return the smallest of the numbers, NaN where there is none."""
+    return _extremum(b, ReduceOp.FMIN, x, axis, keepdims)
 
 
 def any(

@@ -16,6 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from llvmlite.binding import llvm_version_info
 
 from nfuser.codegen.primitives import cpu, cpu_memory
 from nfuser.codegen.primitives.cpu_half import converts_halves
@@ -191,6 +192,28 @@ def test_reductions_are_right_and_vectorised(name: str, dtype: str) -> None:
     np.testing.assert_allclose(out[0], wanted, rtol=tolerance)
     element = {"float32": "float", "float64": "double"}[dtype]
     assert re.search(rf"phi <\d+ x {element}>", loop.text)
+
+
+@pytest.mark.skipif(llvm_version_info < (22, 0, 0), reason="its intrinsic is new")
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_extremes_of_numbers_are_found_in_vectors(name: str) -> None:
+    combine, wanted = getattr(cpu, name), getattr(np, name)
+
+    def kernel(n, x, out):
+        found = cpu.f32(1e999 - 1e999)
+        for i in range(n):
+            found = combine(found, cpu.load(x, i))
+        cpu.store(out, 0, found)
+
+    loop = compile_kernel(kernel, "float32", "float32")
+    numbers = np.random.default_rng(3).normal(size=1003).astype(np.float32)
+    numbers[::3] = np.nan
+    out = np.empty(1, np.float32)
+    loop(numbers.size, numbers, out)
+    assert out[0] == wanted.reduce(numbers)
+    loop(1, numbers, out)
+    assert np.isnan(out[0])
+    assert re.search(r"phi <\d+ x float>", loop.text)
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -253,6 +254,19 @@ def test_what_it_cannot_do_says_so(case: str) -> None:
     function, words = REFUSALS[case]
     with pytest.raises(NfuserError, match=re.escape(words)):
         nfuser.fuse(function)(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_the_extreme_of_no_numbers_is_none(backend: Any, axis: int | None) -> None:
+    x = _numbers("f4", (6, 700), with_nan=True)
+    x[:, 3] = np.nan
+    x[4] = -np.inf
+    for of in (x, x[1:2], x[4:5]):
+        for name in ("nanmax", "nanmin"):
+            function = partial(getattr(np, name), axis=axis, keepdims=True)
+            got = nfuser.fuse(lambda a, f=function: f(a), backend=backend)(of)
+            np.testing.assert_array_equal(got, _wanted(function, of))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

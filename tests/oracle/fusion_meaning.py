@@ -63,6 +63,8 @@ _FOLDS = {
     ReduceOp.PROD: np.multiply,
     ReduceOp.MAX: np.maximum,
     ReduceOp.MIN: np.minimum,
+    ReduceOp.FMAX: np.fmax,
+    ReduceOp.FMIN: np.fmin,
     ReduceOp.ANY: np.logical_or,
     ReduceOp.ALL: np.logical_and,
 }

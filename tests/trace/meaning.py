@@ -70,6 +70,8 @@ _FOLDS: dict[ReduceOp, Callable[..., Any]] = {
     ReduceOp.PROD: np.prod,
     ReduceOp.MAX: np.max,
     ReduceOp.MIN: np.min,
+    ReduceOp.FMAX: np.fmax.reduce,
+    ReduceOp.FMIN: np.fmin.reduce,
     ReduceOp.ANY: np.any,
     ReduceOp.ALL: np.all,
 }

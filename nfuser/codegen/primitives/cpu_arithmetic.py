@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import llvm_version_info
 from numba.core import types
 
 from nfuser.codegen.primitives import cpu_math_value as v
@@ -19,6 +20,7 @@ from nfuser.codegen.primitives.divisors import greatest_common_divisor
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
 _ANY_ZERO = ("nsz",)
+_KNOWS_NUMBERS = (22, 0, 0)
 
 
 def is_float(kind: Any) -> bool:
@@ -102,14 +104,24 @@ def minimum(kind: Any, a: Value, b: Value) -> Value:
     return _extreme(kind, a, b, "min")
 
 
+def _further(a: Value, b: Value, way: str) -> Value:
+    """Return the one that lies further that ``way``, or the other if one is NaN.
+
+    LLVM folds with the older intrinsic one element at a time from the first NaN on.
+    """
+    if llvm_version_info < _KNOWS_NUMBERS:
+        return call(f"llvm.{way}num", a, b)
+    return call(f"llvm.{way}imumnum", b, a, flags=_ANY_ZERO)
+
+
 def fmax(kind: Any, a: Value, b: Value) -> Value:
     """Return the larger, or the other if one is NaN."""
-    return call("llvm.maxnum", a, b) if is_float(kind) else maximum(kind, a, b)
+    return _further(a, b, "max") if is_float(kind) else maximum(kind, a, b)
 
 
 def fmin(kind: Any, a: Value, b: Value) -> Value:
     """Return the smaller, or the other if one is NaN."""
-    return call("llvm.minnum", a, b) if is_float(kind) else minimum(kind, a, b)
+    return _further(a, b, "min") if is_float(kind) else minimum(kind, a, b)
 
 
 def bit_and(_kind: Any, a: Value, b: Value) -> Value:

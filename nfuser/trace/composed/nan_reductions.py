@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ops as ops
 from nfuser.trace.composed.masked import taken
 from nfuser.trace.composed.parts import array
-from nfuser.trace.keywords import MISSING, given, keeps
+from nfuser.trace.keywords import MISSING, given, keeps, plain
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -46,7 +47,9 @@ def _folding(name: str, fill: int) -> Any:
     return handler
 
 
-def _extreme(name: str, fill: float) -> Any:
+def _extreme(name: str) -> Any:
+    verb = getattr(ops, name)
+
     def handler(
         t: Tracer,
         a: Any,
@@ -55,14 +58,8 @@ def _extreme(name: str, fill: float) -> Any:
         keepdims: Any = MISSING,
         **options: Any,
     ) -> Any:
-        given(f"nan{name}", options | {"out": out})
-        x, kept = array(t, a), keeps(keepdims)
-        found = t.handlers[name](t, _without(x, fill), axis, keepdims=kept)
-        if not _has_nan(x):
-            return found
-        return np.where(
-            np.all(np.isnan(x), axis, keepdims=kept), x.dtype.type(np.nan), found
-        )
+        given(name, options | {"out": out})
+        return t.call_on_tensor(verb, a, plain(axis), keepdims=keeps(keepdims))
 
     return handler
 
@@ -140,8 +137,8 @@ HANDLERS = {
     "nanprod": _folding("prod", 1),
     "nanargmax": _place("argmax", -np.inf),
     "nanargmin": _place("argmin", np.inf),
-    "nanmax": _extreme("max", -np.inf),
-    "nanmin": _extreme("min", np.inf),
+    "nanmax": _extreme("nanmax"),
+    "nanmin": _extreme("nanmin"),
     "nanmean": nanmean,
     "nanvar": nanvar,
     "nanstd": nanstd,
