@@ -37,8 +37,10 @@ def in_streams(
         join = fold.joiner(reduce, state.dtype, reassociate=True)
         folded[state] = Folded(begin, join)
 
+    extents = {x for t in values.definition for x in t.shape}
+
     def pieces(whole: For) -> list[Stmt]:
-        loops, made = at_seams(whole), list[Stmt]()
+        loops, made = at_seams(whole, extents), list[Stmt]()
         # What is in several pieces gains nothing where these go side by side, too.
         plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
         for loop in loops:

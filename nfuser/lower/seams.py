@@ -21,7 +21,7 @@ from nfuser.lower.streams import changed, gathers
 from nfuser.lower.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from nfuser.ir.scalar import LoopIndex
 
@@ -31,12 +31,18 @@ _STEPS = (1, 2)  # of what one side gains on the other in a turn: 2 where it tur
 _MOST = 2  # seams; more are left to masks
 
 
-def at_seams(loop: For) -> tuple[For, ...]:
-    """Return ``loop`` in pieces in which each condition holds for all turns or none."""
+def at_seams(
+    loop: For, natural: Container[Scalar] = frozenset[Scalar]()
+) -> tuple[For, ...]:
+    """Return ``loop`` in pieces in which each condition holds for all turns or none.
+
+    ``natural`` are not negative in any call, though they look as if they might be:
+    extents of what a slice takes.
+    """
     if gathers(loop.body):
         return (loop,)
     seams = _seams(loop)
-    ordered = _ordered(list(seams))
+    ordered = _ordered(list(seams), natural)
     if not seams or len(seams) > _MOST or ordered is None:
         return (loop,)
     ends = [_within(seam, loop.stop) for seam in ordered]
@@ -102,12 +108,15 @@ def _turn(choice: Binary, index: LoopIndex) -> tuple[Scalar, bool] | None:
     return None
 
 
-def _ordered(seams: list[Scalar]) -> list[Scalar] | None:
+def _ordered(seams: list[Scalar], natural: Container[Scalar]) -> list[Scalar] | None:
     """Return ``seams`` in the order of their turns, if the sizes leave only one."""
-    if len(seams) == 2 and not sc.is_natural(seams[1] - seams[0]):
-        turned = seams[::-1]
-        return turned if sc.is_natural(turned[1] - turned[0]) else None
-    return seams
+    if len(seams) != 2:
+        return seams
+    for before, after in (seams, seams[::-1]):
+        gap = after - before
+        if sc.is_natural(gap) or gap in natural:
+            return [before, after]
+    return None
 
 
 def _within(turn: Scalar, stop: Scalar) -> Scalar:

@@ -52,6 +52,15 @@ def test_a_loop_reads_one_piece_and_compares_nothing() -> None:
     }
 
 
+def test_a_slice_between_two_others_has_no_less_than_no_elements() -> None:
+    body = _body(np.gradient, np.arange(9.0))
+    assert not re.search(r"\bif\b|\bselect\((?!i64)", body)
+    fused = nfuser.fuse(np.gradient)
+    for length in (2, 3, 8191, 8192, 8193, 20_000):
+        x = np.random.default_rng(length).standard_normal(length)
+        np.testing.assert_allclose(fused(x), np.gradient(x), rtol=1e-12)
+
+
 def test_borders_are_loops_of_their_own() -> None:
     body = _body(lambda x: np.pad(x, ((0, 0), (2, 3))) + 1, _rows(9))
     assert not re.search(r"\bif\b", body)
