@@ -49,6 +49,8 @@ class Classes:
             for result in results(expr):
                 for source in dict.fromkeys(sources(expr)):
                     self._relate(expr, source, result)
+        for real, imaginary in fusion.complex_arguments:
+            self._relate_parts(real, imaginary)
 
     def of(self, tensor: TensorView, single: bool) -> list[Keys]:
         """Return the classes of each axis, outermost first; broadcast axes have none.
@@ -99,6 +101,16 @@ class Classes:
             left = tuple((source, k) for k in old)
             right = tuple((result, k) for k in new)
             self._join(right, left)
+
+    def _relate_parts(self, real: TensorView, imaginary: TensorView) -> None:
+        """Join the axes of both parts of a complex array, unless they run crosswise."""
+        axes = range(real.ndim)
+        first = [self._found(((real, k),)) for k in axes]
+        second = [self._found(((imaginary, k),)) for k in axes]
+        if any(second[k] in first[:k] + first[k + 1 :] for k in axes):
+            return
+        for k in axes:
+            self._join(((real, k),), ((imaginary, k),))
 
 
 def _extent(key: AxisKey) -> sc.Scalar:

@@ -16,6 +16,7 @@ from nfuser.ir.expr import (
     LibraryCall,
     Matmul,
     Pad,
+    Part,
     Pointwise,
     Reduce,
     Scan,
@@ -52,6 +53,16 @@ class Fusion:
         """The inputs, in the order of their slots."""
         found = [e for e in self.exprs if isinstance(e, Argument)]
         return tuple(sorted(found, key=lambda a: (a.slot, a.part.value)))
+
+    @cached_property
+    def complex_arguments(self) -> tuple[tuple[TensorView, TensorView], ...]:
+        """Both parts of each complex array, where both are inputs."""
+        reals = {a.slot: a.result for a in self.arguments if a.part is Part.REAL}
+        return tuple(
+            (reals[a.slot], a.result)
+            for a in self.arguments
+            if a.part is Part.IMAG and a.slot in reals and not a.by_value
+        )
 
     @cached_property
     def definition(self) -> Mapping[TensorView, Expr]:

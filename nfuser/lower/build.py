@@ -14,6 +14,7 @@ from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.combine import Combiner
 from nfuser.lower.cpu_lanes import in_streams
+from nfuser.lower.interleave import from_one_base
 from nfuser.lower.join import Common, joined, side_by_side
 from nfuser.lower.keep import (
     computed_everywhere,
@@ -63,7 +64,7 @@ from nfuser.lower.values import Values, packets
 from nfuser.schedule.heuristics import ReductionHeuristic
 from nfuser.schedule.heuristics_cpu import CpuReduction
 from nfuser.schedule.heuristics_cuda import CudaReduction, TransposeHeuristic
-from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.memory import interleaved, memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import Scheduled
 
@@ -162,7 +163,7 @@ class _Builder:
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         is_cuda = self.scheduled.target.kind == "cuda"
-        body = pruned(body) if is_cuda else abreast(pruned(body))
+        body = pruned(body) if is_cuda else abreast(self._interleaved(pruned(body)))
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -187,6 +188,12 @@ class _Builder:
             launch,
             self.scheduled.is_wide,
         )
+
+    def _interleaved(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Let what lies between each other's elements be accessed from one address."""
+        buffers = {**self.values.buffers, **self.outputs}
+        pairs = interleaved(self.fusion, self.scheduled.heuristic.patterns)
+        return from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
 
     def _in_bounds(
         self, body: tuple[Stmt, ...], items: Leaf | None, *, inside: bool

@@ -94,13 +94,25 @@ def facts_of(
             if argument.part is not ArgumentPart.WHOLE:
                 item = argument.result.dtype.itemsize
                 strides = tuple(2 * s for s in layout.strides)
-                layout = Layout(strides, min(layout.alignment, item), is_part=True)
+                layout = Layout(strides, min(layout.alignment, item))
             layouts[argument.result] = layout
     given = {t: layout.strides for t, layout in layouts.items()}
     ready = {number: _layout(d) for number, d in outputs.items()}
     _lay_out_outputs(found, place, layouts, given, values, ready)
     _lay_out_between(found, place, layouts, given, values)
-    return Facts(values, layouts, place.target)
+    return Facts(values, layouts, place.target, _between(found))
+
+
+def _between(found: Concretization) -> dict[TensorView, TensorView]:
+    """Return the real part that each imaginary part lies beside, in and out."""
+    fusion = found.rewritten.fusion
+    pairs = {imaginary: real for real, imaginary in fusion.complex_arguments}
+    rewritten = iter(fusion.outputs)
+    for output in found.concrete.fusion.outputs:
+        first = next(rewritten)
+        if output.dtype.is_complex:
+            pairs[next(rewritten)] = first
+    return pairs
 
 
 def _layout(descriptor: Descriptor) -> Layout:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,6 @@ class Layout:
 
     strides: tuple[int, ...]
     alignment: int
-    is_part: bool = False  # of an array of complex numbers
 
 
 @node
@@ -96,11 +96,18 @@ class Access:
 
 @node
 class Facts:
-    """Sizes, layouts and target of one call of one segment."""
+    """Sizes, layouts and target of one call of one segment.
+
+    The elements of some tensors lie ``between`` those of another, as long as they: each
+    follows its fellow. These are the imaginary parts of complex arrays.
+    """
 
     sizes: Mapping[Scalar, int]
     layouts: Mapping[TensorView, Layout]
     target: Target
+    between: Mapping[TensorView, TensorView] = field(
+        default_factory=dict["TensorView", "TensorView"]
+    )
 
     def size(self, x: Scalar) -> int:
         """Return the value of ``x`` in this call."""

@@ -30,17 +30,25 @@ Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 class Step:
     """The stride of one axis as a pattern.
 
-    ``kind`` is zero, unit, pair (2: a part of a complex number and that of the next
-    one), free (a kernel parameter) or chain: the extent of axis ``inner`` times its
-    stride.
+    ``kind`` is zero, unit, two, free (a kernel parameter) or chain: the extent of axis
+    ``inner`` times its stride. A CPU loads every other element in whole vectors, if the
+    kernel knows that it is; two tensors between each other's elements, as the parts of
+    complex numbers, are stored so, too: ``after`` is the number of the first of them.
     """
 
     kind: str
     inner: int = -1
+    after: int = -1
 
 
-def pattern(tensor: TensorView, facts: Facts) -> tuple[Step, ...]:
-    """Return how the strides of ``tensor`` relate to its extents."""
+def pattern(
+    tensor: TensorView, facts: Facts, after: int | None = None
+) -> tuple[Step, ...]:
+    """Return how the strides of ``tensor`` relate to its extents.
+
+    ``after`` is the number of what lies between its elements, if they come second; None
+    if every other element is not to be accessed in vectors.
+    """
     strides = facts.layouts[tensor].strides
     sizes = [facts.size(x) for x in tensor.shape]
     steps: list[Step] = []
@@ -54,10 +62,10 @@ def pattern(tensor: TensorView, facts: Facts) -> tuple[Step, ...]:
             steps.append(Step("zero"))
         elif stride == 1:
             steps.append(Step("unit"))
-        elif stride == 2 and facts.layouts[tensor].is_part:
-            steps.append(Step("pair"))
         elif inner >= 0 and stride > 0 and not tensor.axes[inner].is_broadcast:
             steps.append(Step("chain", inner))
+        elif stride == 2 and after is not None:
+            steps.append(Step("two", after=after))
         else:
             steps.append(Step("free"))
     return tuple(steps)
@@ -77,7 +85,7 @@ def strides_of(
                     found[k] = sc.const(0)
                 case "unit":
                     found[k] = sc.const(1)
-                case "pair":
+                case "two":
                     found[k] = sc.const(2)
                 case "chain":
                     found[k] = tensor.shape[step.inner] * stride(step.inner)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts import Facts
+    from nfuser.schedule.layout import Patterns
 
 INT32_LIMIT = 2**31 - 1
 
@@ -27,7 +28,32 @@ def memory_tensors(fusion: Fusion) -> tuple[TensorView, ...]:
 
 def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:
     """Return the stride pattern of every memory tensor."""
-    return tuple(pattern(tensor, facts) for tensor in memory_tensors(fusion))
+    tensors = memory_tensors(fusion)
+    if facts.target.kind != "cpu":
+        return tuple(pattern(tensor, facts) for tensor in tensors)
+    number = {t: k for k, t in enumerate(tensors)}
+    firsts = {facts.between[t] for t in tensors if t in facts.between}
+    outputs = set(fusion.outputs)
+    found: list[tuple[Step, ...]] = []
+    for tensor in tensors:
+        after = number.get(facts.between.get(tensor, tensor), -1)
+        # A vector that is stored with gaps is stored element by element, and slowly.
+        alone = after in (-1, number[tensor])
+        with_gaps = alone and tensor in outputs and tensor not in firsts
+        steps = pattern(tensor, facts, None if with_gaps else -1 if alone else after)
+        found.append(steps)
+    return tuple(found)
+
+
+def interleaved(fusion: Fusion, found: Patterns) -> dict[TensorView, TensorView]:
+    """Return what lies between another's elements, each one after its fellow."""
+    tensors = memory_tensors(fusion)
+    return {
+        tensor: tensors[step.after]
+        for tensor, steps in zip(tensors, found, strict=True)
+        for step in steps
+        if step.after >= 0
+    }
 
 
 def strides(

@@ -90,6 +90,8 @@ class _Cutter:
         self.should_merge = should_merge
         self.why_apart = why_apart  # where that says no
         self.outputs = frozenset(fusion.outputs)
+        # Both parts of a complex array are one to those who read them.
+        self._whole = {imag: real for real, imag in fusion.complex_arguments}
         self.group_of: dict[Expr, _Group] = {}
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
 
@@ -164,7 +166,8 @@ class _Cutter:
         return found
 
     def _reads(self, group: _Group) -> set[TensorView]:
-        return {t for e in group.exprs for t in sources(e) if t.ndim}
+        read = (t for e in group.exprs for t in sources(e) if t.ndim)
+        return {self._whole.get(t, t) for t in read}
 
     def _try(
         self, first: _Group, second: _Group, tensor: TensorView | None = None
@@ -266,7 +269,7 @@ class _Cutter:
             or any(user not in own for user in self.fusion.users[tensor])
         ]
         body: dict[Expr, None] = {}
-        slots = 0
+        slots: dict[TensorView, int] = {}
         for expr in exprs:
             for tensor in sources(expr):
                 if tensor in defined:
@@ -276,9 +279,11 @@ class _Cutter:
                 if isinstance(definition, (Constant, FromScalar, Iota)):
                     body[definition] = None
                     continue
-                by_value = isinstance(definition, Argument) and definition.by_value
-                body[Argument(slots, tensor, by_value)] = None
-                slots += 1
+                slot = slots.setdefault(self._whole.get(tensor, tensor), len(slots))
+                if isinstance(definition, Argument):
+                    body[replace(definition, slot=slot)] = None
+                else:
+                    body[Argument(slot, tensor)] = None
             body[expr] = None
         return Fusion(self.fusion.name, tuple(body), outputs)
 

@@ -161,10 +161,11 @@ def test_queries_and_keys_are_turned_in_one_launch_without_spills() -> None:
 
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
 def test_numbers_that_no_part_reads_are_passed_all_the_same(backend: str) -> None:
-    def shifted(x: Array, n: float) -> Array:
-        return x + 2
+    def shifted(x: Array, y: Array, n: float) -> tuple[Array, Array]:
+        return x + 2, y + 2
 
     fused = nfuser.fuse(shifted, backend=backend)
-    x = np.array([1 + 2j, 3j], np.complex64)
-    assert "beside" in fused.kernels(x, 0.5)[0].schedule
-    np.testing.assert_array_equal(fused(x, 0.5), x + 2)
+    x, y = np.array([1 + 2j, 3j], np.complex64), np.array([1, 5j, 7], np.complex64)
+    assert "beside" in fused.kernels(x, y, 0.5)[0].schedule
+    for found, given in zip(fused(x, y, 0.5), (x, y), strict=True):
+        np.testing.assert_array_equal(found, given + 2)
