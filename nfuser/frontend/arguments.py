@@ -47,7 +47,7 @@ class Arguments:
     ``structure`` what a trace depends on.
     """
 
-    __slots__ = ("arrays", "flat", "key", "kinds", "numbers", "structure", "tree")
+    __slots__ = ("arrays", "flat", "key", "kinds", "numbers", "pointers", "tree")
 
     def __init__(
         self,
@@ -57,45 +57,56 @@ class Arguments:
     ) -> None:
         self.flat, self.tree = trees.flatten((args, dict(kwargs)))
         self.arrays: dict[int, Any] = {}
+        self.pointers: dict[int, int] = {}
         self.numbers: dict[int, Any] = {}
         keys: list[Hashable] = [config.number(), self.tree]
-        kinds: list[Hashable] = [self.tree]
         slot = 0
         for item in self.flat:
             cls = _class_of(item)
             if cls in _NUMBERS:
                 self.numbers[slot] = item
                 keys.append(cls)
-                kinds.append(cls)
                 slot += 1
             elif (library := library_of(cls)) is not None:
                 self.arrays[slot] = item
-                keys.append(_array_key(library, item))
-                kinds.append((library, item.dtype, len(item.shape)))
+                pointer = self.pointers[slot] = _pointer(library, item)
+                keys.append((library, key_reader(library)(item), pointer & 15))
                 slot += 1
             elif isinstance(item, _SCALARS):
                 self.numbers[slot] = item
                 keys.append(cls)
-                kinds.append(cls)
                 slot += 1
             else:
                 static = None if isinstance(item, Spec) else static_key(item)
                 if static is None:
                     raise _no_constant(self, function, item)
                 keys.append(static)
-                kinds.append(static)
         self.key = tuple(keys)
-        self.structure = tuple(kinds)
         self.kinds = slot
 
+    @property
+    def structure(self) -> tuple[Hashable, ...]:
+        """What a trace depends on: of arrays, all but sizes and how they lie."""
+        kinds: list[Hashable] = [self.tree]
+        slot = 0
+        for item, key in zip(self.flat, self.key[2:], strict=True):
+            taken = self.arrays if slot in self.arrays else self.numbers
+            if slot not in taken or taken[slot] is not item:
+                kinds.append(key)
+                continue
+            is_array = taken is self.arrays
+            library = library_of(_class_of(item))
+            kinds.append((library, item.dtype, len(item.shape)) if is_array else key)
+            slot += 1
+        return tuple(kinds)
 
-def _array_key(library: Library, array: Any) -> Hashable:
+
+def _pointer(library: Library, array: Any) -> int:
     try:
-        pointer = pointer_reader(library)(array)
+        return pointer_reader(library)(array)
     except Exception:
         describe(array, "an argument")  # says what is wrong with it, if it knows
         raise
-    return library, key_reader(library)(array), pointer & 15
 
 
 def static_key(item: Any) -> Hashable | None:

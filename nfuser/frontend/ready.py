@@ -76,7 +76,7 @@ class Ready:
                 d = describe(array, "a scalar")
                 numbers[slot] = host_number(array, d)
             else:
-                inputs[plan.inputs[slot]] = (array, _pointer(array))
+                inputs[plan.inputs[slot]] = (array, arguments.pointers[slot])
         trace = self.variant.trace
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))

@@ -189,6 +189,32 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
     return found
 
 
+def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
+    """Return a function that does what ``_values`` does, for a call after another.
+
+    Mostly nothing but addresses is new.
+    """
+    fixed: list[Any] = []
+    addresses: list[tuple[int, Slot, int]] = []
+    for number, argument in enumerate(arguments):
+        match argument:
+            case Part(slot, offset):
+                addresses.append((number, slot, offset))
+                fixed.append(0)
+            case HostScalar(_, value, is_dynamic) if not is_dynamic:
+                fixed.append(value)
+            case _:
+                return lambda frame: _values(arguments, frame)
+
+    def values(frame: Frame) -> list[Any]:
+        found, arrays = fixed.copy(), frame.arrays
+        for number, slot, offset in addresses:
+            found[number] = arrays[slot][1] + offset
+        return found
+
+    return values
+
+
 class _CpuLaunch:
     def __init__(self, launch: Launch) -> None:
         with COMPILER:
@@ -197,10 +223,10 @@ class _CpuLaunch:
         self.launch = launch
         self._kernel = cast("CpuKernel", launch.executable)
         self._run_range = run_range
+        self._values = _reader(launch.arguments)
 
     def run(self, frame: Frame) -> None:
-        launch = self.launch
-        arguments = _values(launch.arguments, frame)
+        launch, arguments = self.launch, self._values(frame)
         self._run_range(self._kernel, arguments, launch.grid[0], 1, launch.cost)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @value
@@ -27,10 +27,15 @@ class Tree:
     children: tuple[Tree, ...] = ()
     keys: tuple[Any, ...] = ()
 
+    def __hash__(self) -> int:
+        # Each call looks for its tree: leaves and what is deeper are left to ``==``.
+        return hash((self.container, self.keys, len(self.children)))
+
 
 LEAF = Tree(None)
 NOTHING = Tree(type(None))
 _DICTS = (dict, OrderedDict)
+_NESTS = frozenset({type(None), tuple, list, *_DICTS})
 
 
 def flatten(nest: object) -> tuple[list[Any], Tree]:
@@ -49,12 +54,22 @@ def _flatten(nest: Any, leaves: list[Any]) -> Tree:
     if nest is None:
         return NOTHING
     if kind in _DICTS:
-        children = tuple(_flatten(child, leaves) for child in nest.values())
-        return Tree(kind, children, tuple(nest))
+        return Tree(kind, _children(nest.values(), leaves), tuple(nest))
     if kind in (tuple, list) or is_namedtuple(nest):
-        return Tree(kind, tuple(_flatten(child, leaves) for child in nest))
+        return Tree(kind, _children(nest, leaves))
     leaves.append(nest)
     return LEAF
+
+
+def _children(nests: Iterable[Any], leaves: list[Any]) -> tuple[Tree, ...]:
+    found: list[Tree] = []
+    for nest in nests:
+        if type(nest) in _NESTS or isinstance(nest, tuple):
+            found.append(_flatten(nest, leaves))
+        else:  # most are
+            leaves.append(nest)
+            found.append(LEAF)
+    return tuple(found)
 
 
 def is_namedtuple(nest: object) -> bool:
