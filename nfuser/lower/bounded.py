@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of a CPU kernel whose angles are small get sines that take small angles.
 
-To bring any float64 within a quarter turn of zero takes more than the sine of what is
+To bring any float within a quarter turn of zero takes more than the sine of what is
 left. A loop that runs in vectors cannot choose for each element; so the angles are
 looked at first, and the whole loop takes one way or the other.
 """
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 T = TypeVar("T")
+_FLOATS = (DType.F32, DType.F64)
 
 BOUND = 2.0**24
 """Size up to which the primitives named ``sin_bounded`` and the like are right."""
 
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
-    """Return ``loop`` in two versions, and what chooses, if it has sines of f64."""
+    """Return ``loop`` in two versions, and what chooses, if it has sines."""
     if gathers(loop.body):
         return (loop,)
     angles = dict.fromkeys(x.operands[0] for x in every(loop.body) if _is_angular(x))
@@ -48,8 +49,8 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
     beyond = Var(DType.BOOL)
     test: list[Stmt] = []
     for angle in angles:
-        size = Call("absolute", (angle,), DType.F64)
-        is_far = Call("greater", (size, Number(BOUND, DType.F64)), DType.BOOL)
+        size = Call("absolute", (angle,), angle.dtype)
+        is_far = Call("greater", (size, Number(BOUND, angle.dtype)), DType.BOOL)
         test.append(Let(beyond, Call("bit_or", (beyond, is_far), DType.BOOL)))
     within = Call("invert", (beyond,), DType.BOOL)
     return (
@@ -60,8 +61,13 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
     )
 
 
+def has_angles(loop: For) -> bool:
+    """Tell whether ``loop`` has sines and the like."""
+    return any(map(_is_angular, every(loop.body)))
+
+
 def _is_angular(item: object) -> TypeGuard[Call]:
-    return isinstance(item, Call) and item.op in ANGULAR and item.dtype is DType.F64
+    return isinstance(item, Call) and item.op in ANGULAR and item.dtype in _FLOATS
 
 
 def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.lower import fold
-from nfuser.lower.bounded import bounded
+from nfuser.lower.bounded import bounded, has_angles
 from nfuser.lower.kernel_ir import For, Stmt, Var
 from nfuser.lower.periods import in_periods
 from nfuser.lower.seams import at_seams
@@ -44,8 +44,12 @@ def in_streams(
         # What is in several pieces gains nothing where these go side by side, too.
         plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
         for loop in loops:
-            parts = in_pieces(loop, plain, folded, values)
-            made += bounded(loop) if parts == (loop,) else parts
+            # Nor does what computes sines; and loops of one place can look at angles.
+            ways = (
+                replace(plain, streams=1, bypass=False) if has_angles(loop) else plain
+            )
+            for part in in_pieces(loop, ways, folded, values):
+                made += bounded(part) if isinstance(part, For) else (part,)
         return made
 
     made: list[Stmt] = []

@@ -13,7 +13,6 @@ import pytest
 import nfuser
 from nfuser.lower.bounded import BOUND
 
-_ONES: Any = np.ones(9, "f4")
 FUNCTIONS = (np.sin, np.cos, np.tan)
 
 
@@ -45,6 +44,22 @@ def test_sums_of_sines_choose_too() -> None:
     np.testing.assert_allclose(f(x), np.sin(x).sum(axis=-1), rtol=1e-13)
 
 
-def test_float32_has_one_way() -> None:
-    (kernel,) = nfuser.fuse(np.sin).kernels(_ONES)
-    assert "sin_bounded" not in kernel.source
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("odd", [BOUND, BOUND * 1.5, 1e38, np.inf, -np.inf, np.nan])
+def test_float32_has_two_ways_as_well(function: Any, odd: float) -> None:
+    x = np.random.default_rng(0).uniform(-100, 100, 20000).astype("f4")
+    x[9001] = odd
+    f = nfuser.fuse(function)
+    with np.errstate(invalid="ignore"):
+        wanted = function(x.astype("f8"))
+    np.testing.assert_allclose(f(x), wanted, rtol=1.2e-7, atol=0)
+    assert "_bounded" in f.kernels(x)[0].source
+
+
+def test_sums_of_narrow_sines_choose_in_each_piece() -> None:
+    f = nfuser.fuse(lambda x: np.cos(x).sum(axis=-1))
+    x = np.random.default_rng(0).uniform(0, 3, (4, 30_000)).astype("f4")
+    for odd in (1.0, 1e20):
+        x[1, 5] = x[2, 29_999] = x[3, 15_000] = odd
+        wanted = np.cos(x.astype("f8")).sum(axis=-1)
+        np.testing.assert_allclose(f(x), wanted, rtol=1e-5)

@@ -84,11 +84,28 @@ def _reduce_single(x: Value) -> _Angle:
     rest = pieces[0] - quarters
     for piece in pieces[1:]:
         rest = rest + piece
-    radians = rest * TWO_PI[0]
+    return _narrowed(quadrant, rest * TWO_PI[0])
+
+
+def _narrowed(quadrant: Value, radians: Value) -> _Angle:
+    """Return an angle that is known in float64 as a sum of float32."""
     near = to_single(radians)
     tail = to_single(radians - to_double(near))
     low = quadrant.make(quadrant.builder.trunc(quadrant.ir, ir.IntType(32)))
     return _Angle(low, near, tail)
+
+
+def _reduce_bounded_single(x: Value) -> _Angle:
+    """Reduce a non-negative float32 up to `BOUND`, in float64 (Cody and Waite).
+
+    No such float32 comes nearer to a quarter turn than 2^-28, and two words of pi / 2
+    leave out less than 2^-62 of any.
+    """
+    wide = to_double(x)
+    shifted = fma(wide, PER_HALF_PI, DOUBLE.round_shift)
+    count = shifted - DOUBLE.round_shift
+    rest = fma(count, -HALF_PI[1], fma(count, -HALF_PI[0], wide))
+    return _narrowed(bits(shifted), rest)
 
 
 def _turn_table(module: Any) -> Any:
@@ -159,7 +176,7 @@ def _reduce_bounded(x: Value) -> _Angle:
 def _reduce(x: Value, *, bounded: bool = False) -> _Angle:
     size = absolute(x)
     if x.type == FLOAT:
-        return _reduce_single(size)
+        return _reduce_bounded_single(size) if bounded else _reduce_single(size)
     return _reduce_bounded(size) if bounded else _reduce_double(size)
 
 
@@ -188,7 +205,7 @@ def _negate_where(x: Value, quadrant: Value) -> Value:
 
 
 def sin(x: Value, *, bounded: bool = False) -> Value:
-    """Return the sine; a `bounded` float64 is at most `BOUND` in size."""
+    """Return the sine; a `bounded` angle is at most `BOUND` in size."""
     angle = _reduce(x, bounded=bounded)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
@@ -200,7 +217,7 @@ def sin(x: Value, *, bounded: bool = False) -> Value:
 
 
 def cos(x: Value, *, bounded: bool = False) -> Value:
-    """Return the cosine; a `bounded` float64 is at most `BOUND` in size."""
+    """Return the cosine; a `bounded` angle is at most `BOUND` in size."""
     angle = _reduce(x, bounded=bounded)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
@@ -220,7 +237,7 @@ def _wide_sides(angle: _Angle) -> _Sides:
 
 
 def tan(x: Value, *, bounded: bool = False) -> Value:
-    """Return the tangent; a `bounded` float64 is at most `BOUND` in size."""
+    """Return the tangent; a `bounded` angle is at most `BOUND` in size."""
     angle = _reduce(x, bounded=bounded)
     sides = _wide_sides(angle)
     odd = (angle.quadrant & 1).differs(0)
