@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CHUNK = 16384  # elements that vector lanes add up before their sum is added
 CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
+CHUNK_PLACES = 2048  # gone through again if the best is in it: as one of each part is
 CHUNK_ALONE = 128  # the same without lanes, as many as NumPy's pairwise sum
 ROOM = 16384  # elements of one row that stay on the stack of a thread
 SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
@@ -98,7 +99,7 @@ def _columns(fusion: Fusion, shape: RowShape) -> int:
 def _chunk(fusion: Fusion, shape: RowShape) -> int:
     """Return how many elements are added up before their sum is added to the row's."""
     if not sums_in_f64(fusion):
-        return CHUNK
+        return CHUNK_PLACES if shape.inner and finds_places(fusion) else CHUNK
     in_lanes = shape.inner and shape.has_lanes() and not _divides_integers(fusion)
     return CHUNK_F64 if in_lanes else CHUNK_ALONE
 

@@ -12,7 +12,7 @@ import pytest
 
 import nfuser
 
-STEP = 16384  # elements that are folded before the best of them is looked for
+STEP = 2048  # elements that are folded before the best of them is looked for
 LONG = 33 * STEP + 5  # of a row in parts, some of more than one step
 DTYPES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 BOTH = (np.argmax, np.argmin)
