@@ -27,7 +27,7 @@ from nfuser.frontend.definition_types import (
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
-    FOLDS,
+    FOLDING,
     Argument,
     Pointwise,
     results,
@@ -254,7 +254,7 @@ class Draft:
         definition = self._definition(found)
         if written is not None and self._is_copy_of(definition, written):
             return  # it lies there already
-        computed = isinstance(definition, (Pointwise, *FOLDS))
+        computed = isinstance(definition, (Pointwise, *FOLDING))
         if found in self.outputs or not computed:
             found = self.builder.point("copy", found)
         if written is not None:

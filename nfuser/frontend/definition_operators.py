@@ -50,6 +50,14 @@ def _straight(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _power(self: Any, other: Any, modulus: Any = None) -> Any:
+    """Return ``fd.ops.pow(self, other)``."""
+    if modulus is not None:
+        message = "pow with a modulus has no fused form; take remainder of the power"
+        self.draft.refuse(message)
+    return _called("pow", self, other, owner=self.draft)
+
+
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         return _called(name, other, self, owner=self.draft)
@@ -75,7 +83,7 @@ class Operators:
     __floordiv__, __rfloordiv__ = _straight("floor_divide"), _reflected("floor_divide")
     __mod__, __rmod__ = _straight("remainder"), _reflected("remainder")
     __divmod__, __rdivmod__ = _straight("divmod"), _reflected("divmod")
-    __pow__, __rpow__ = _straight("pow"), _reflected("pow")
+    __pow__, __rpow__ = _power, _reflected("pow")
     __matmul__, __rmatmul__ = _straight("matmul"), _reflected("matmul")
     __and__, __rand__ = _straight("bitwise_and"), _reflected("bitwise_and")
     __or__, __ror__ = _straight("bitwise_or"), _reflected("bitwise_or")
@@ -109,10 +117,14 @@ class Operators:
     def __iter__(self) -> NoReturn:
         """Refuse: elements are taken by operations."""
         message = (
-            f"{self!r} is not iterated over; fd.ops.select, fd.ops.slice and "
-            "fd.ops.split take parts of a tensor"
+            f"{self!r} is not indexed or iterated over; fd.ops.select, fd.ops.slice "
+            "and fd.ops.split take parts of a tensor"
         )
         self._refuse(message)
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        """Refuse: a definition names what takes parts of a tensor."""
+        self.__iter__()
 
     def __contains__(self, item: object) -> NoReturn:
         """Refuse: Python would say that this is not iterable, and name no line."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.frontend.traffic as traffic
 from nfuser.frontend.explanation import Cut, Explanation, Operation, Piece, Reason
+from nfuser.host.library_calls import caller
 from nfuser.ir.expr import (
     VIEWS,
     Argument,
@@ -105,7 +106,8 @@ class _Explainer:
         for segment in self.segmented.segments:
             if segment.is_library_call:
                 (call,) = segment.fusion.library_calls
-                name = f"{call.name} by {self.place.library.value}"
+                whose = caller(call.name, self.place.library, self.place.device)
+                name = f"{call.name} by {whose.value}"
                 schedule = "no kernel of ours"
             else:
                 source, heuristic = next(made)

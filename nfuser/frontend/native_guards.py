@@ -12,7 +12,7 @@ place, Python is asked.
 from __future__ import annotations
 
 import sys
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nfuser.trace.origins import Origin
 
 
-_KEPT = (*PLAIN, np.ufunc, ModuleType, BuiltinFunctionType)
+_KEPT = (*PLAIN, np.ufunc, CodeType, ModuleType, BuiltinFunctionType)
 
 
 def quick_guard(
@@ -70,7 +70,7 @@ def _constant(
 
 
 def _is_static(value: Any) -> bool:
-    """Tell whether ``value`` is a function that keeps nothing else alive."""
+    """Tell whether ``value`` is a function without a closure, as modules keep them."""
     return isinstance(value, FunctionType) and value.__closure__ is None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import (
-    FOLDS,
+    FOLDING,
     VIEWS,
     Argument,
     Constant,
@@ -73,7 +73,7 @@ def fused(fusion: Fusion, facts: Facts) -> Traffic:
     needed |= {t: elements(t, facts) for t in fusion.outputs}
     for expr in reversed(fusion.exprs):
         asked = max(needed[t] for t in results(expr))
-        takes_all = isinstance(expr, FOLDS)
+        takes_all = isinstance(expr, FOLDING)
         for source in sources(expr) if asked else ():
             whole = elements(source, facts)
             some = whole if takes_all else needed[source] + asked
@@ -145,7 +145,7 @@ class _Counter:
         """Return what ``expr`` alone moves."""
         read = dict.fromkeys(t for t in sources(expr) if self.is_array[t])
         most = sum(size_of(t, self.facts) for t in results(expr))
-        gathers = not isinstance(expr, (Pointwise, *FOLDS))
+        gathers = not isinstance(expr, (Pointwise, *FOLDING))
         reads = 0
         for tensor in read:
             n, itemsize = self._held(tensor)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host program asks of an array library: operations, views, streams.
 
-Each operation takes ``out``, which may be None. Index expressions make views in all
-libraries, so what they have in common is a base class.
+Each operation takes ``out``, which may be None but for those that sort. Index
+expressions make views in all libraries, so what they have in common is a base class.
 """
 
 # Arrays of several libraries have no common static type.

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -30,7 +30,8 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     Libraries that cannot are refused here, before anything runs.
     """
     _check(stmt, library, device)
-    arrays = _arrays(stmt, library, device)
+    library = caller(stmt.name, library, device)
+    arrays = arrays_of(library, device)
     readers = [_reader(x, arrays) for x in stmt.operands]
     compute = _function(stmt, arrays)
     name, note = stmt.name, stmt.note
@@ -56,6 +57,8 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
             return lambda x, out: arrays.sort(x, axis, out)
         case "argsort":
             return lambda x, out: arrays.argsort(x, axis, stable, out)
+        case _:
+            assert_never(stmt.name)
 
 
 def _check(stmt: Call, library: Library, device: Device) -> None:
@@ -75,12 +78,15 @@ def _check(stmt: Call, library: Library, device: Device) -> None:
         raise UnsupportedError(message)
 
 
-def _arrays(stmt: Call, library: Library, device: Device) -> Arrays:
-    # What others have on the CPU, NumPy reads. It sorts faster than torch does.
-    sorts = stmt.name != "matmul" and not device.is_cuda
-    if sorts or library in (Library.NUMBA, Library.JAX):
-        return Arrays(Library.NUMPY, device)
-    return arrays_of(library, device)
+def caller(name: str, library: Library, device: Device) -> Library:
+    """Return whose function ``name`` is called for arrays of ``library``.
+
+    What others have on the CPU, NumPy reads. It sorts faster than torch does.
+    """
+    sorts = name != "matmul" and not device.is_cuda
+    return (
+        Library.NUMPY if sorts or library in (Library.NUMBA, Library.JAX) else library
+    )
 
 
 def _reader(operand: Operand, arrays: Arrays) -> Callable[[Any], Any]:

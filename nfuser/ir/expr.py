@@ -292,7 +292,7 @@ Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
 LibraryCall: TypeAlias = Matmul | Sort
 LIBRARY_CALLS = (Matmul, Sort)
 Fold: TypeAlias = Reduce | Scan | LibraryCall
-FOLDS = (Reduce, Scan, *LIBRARY_CALLS)
+FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold
 
 

@@ -236,7 +236,7 @@ def datum(
     found = tuple(index)
 
     def key() -> tuple[int, ...]:
-        return (8, _digest([x.key for x in (*found, extent)]))
+        return (8, _digest([x.key for x in (*found, extent)]), int(inside))
 
     return _intern(Datum, key, tensor, found, extent, inside)
 

@@ -122,7 +122,7 @@ def accesses(
 
 
 @remembered
-def _touched(fusion: Fusion) -> list[Read]:
+def _touched(fusion: Fusion) -> tuple[Read, ...]:
     """Return the memory tensors that a kernel writes or reads, with the points."""
     space = space_of(fusion)
     found = [(t, space.points[t]) for t in dict.fromkeys(fusion.outputs)]
@@ -130,7 +130,7 @@ def _touched(fusion: Fusion) -> list[Read]:
         expr = fusion.definition[tensor]
         if isinstance(expr, Argument) and not expr.by_value:
             found.append((tensor, point))
-    return found
+    return tuple(found)
 
 
 @lru_cache(4096)
@@ -184,14 +184,14 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
 
 
 @lru_cache(4096)
-def _terms(x: Scalar) -> list[tuple[list[Atom], list[Atom], int]]:
+def _terms(x: Scalar) -> tuple[tuple[tuple[Atom, ...], tuple[Atom, ...], int], ...]:
     """Return the factors of each term that move, those that do not, and the number."""
-    found: list[tuple[list[Atom], list[Atom], int]] = []
+    found: list[tuple[tuple[Atom, ...], tuple[Atom, ...], int]] = []
     for monomial, coefficient in sc.terms_of(x).items():
-        moving = [a for a in monomial if _moves(a)]
-        fixed = [a for a in monomial if a not in moving]
+        moving = tuple(a for a in monomial if _moves(a))
+        fixed = tuple(a for a in monomial if a not in moving)
         found.append((moving, fixed, coefficient))
-    return found
+    return tuple(found)
 
 
 def _moves(x: Scalar) -> bool:

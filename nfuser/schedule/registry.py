@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nfuser.segment import Scheduler as Finder
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())
-LIBRARY_CALLS = LibraryCalls()
+LIBRARY = LibraryCalls()
 
 
 def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
@@ -28,8 +28,8 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     or no one's.
     """
     if fusion.library_calls:
-        rejection = LIBRARY_CALLS.can_schedule(fusion)
-        return LIBRARY_CALLS if rejection is None else (rejection,)
+        rejection = LIBRARY.can_schedule(fusion)
+        return LIBRARY if rejection is None else (rejection,)
     reasons: list[Rejection] = []
     for scheduler in SCHEDULERS:
         rejection = scheduler.can_schedule(fusion)

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
-    FOLDS,
+    FOLDING,
     LIBRARY_CALLS,
     VIEWS,
     Argument,
@@ -403,7 +403,7 @@ _BETWEEN = Rejection("order", "another piece reads the one and is read by the ot
 def _is_dear(expr: Expr) -> bool:
     if isinstance(expr, Pointwise):
         return expr.op.is_costly
-    return isinstance(expr, FOLDS)
+    return isinstance(expr, FOLDING)
 
 
 def _is_free(expr: Expr) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,8 +176,7 @@ class TracedArray(Methods, NumpyProtocols):
         return complex(self._tracer.consume(self._operand(), "complex(x)"))
 
     def __index__(self) -> int:
-        number = self._tracer.consume(self._operand(), "an index")
-        return number.__index__()
+        return index(self._tracer.consume(self._operand(), "an index"))
 
     def __round__(self, digits: int | None = None) -> Any:
         if not self._is_number:

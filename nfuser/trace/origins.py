@@ -289,8 +289,11 @@ class Finder:
             return
         known: dict[str, tuple[Origin, Any]] = {}
         if isinstance(found, MethodType):
-            # A method is made anew at each read: what it is made of stays.
-            self.values[origin.then(Step("__func__", True))] = plain
+            # A method is made anew at each read, and so may its function be.
+            its_code = (Step("__func__", True), Step("__code__", True))
+            self.values[
+                Origin(origin.root, origin.name, (*origin.steps, *its_code))
+            ] = code
             if code.co_argcount:
                 bound = _bound_to(origin, found, owner)
                 known[code.co_varnames[0]] = (bound, found.__self__)
@@ -334,6 +337,10 @@ class Finder:
         is_leaf = isinstance(found, PLAIN) or is_array(found)
         is_leaf = is_leaf or clocks.is_generator(found)
         is_leaf = is_leaf or any(found is whole for whole in above)
+        if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
+            self.values[origin] = found
+            self._add_bound(origin, found, None)
+            return
         if above and not is_leaf:
             self._called(origin, found, None)
         is_leaf = is_leaf or self._is_shared(found)

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,9 @@ def _of_today(name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__doc__ = f"Return ``int.{name}`` of today's value, which is guarded."
     return method
+
+
+_LOG_MAX = math.log(sys.float_info.max)
 
 
 class SymbolicInt(NumpyProtocols, Standin):
@@ -150,9 +155,20 @@ class SymbolicInt(NumpyProtocols, Standin):
         return NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
-        if isinstance(other, float):
+        if type(other) is not float:
+            return other ** int(self)
+        size = abs(other)
+        if not 0 < size < math.inf:
             return self._tracer.operate(ops.power, other, self)
-        return other ** int(self)
+        # Where Python's float overflows is where it raises; bounds are cheap guards.
+        most = math.floor(_LOG_MAX / abs(math.log(size))) - 1 if size != 1 else 0
+        beyond = sc.less(most, self._scalar if size > 1 else -self._scalar)
+        if size != 1 and self._tracer.ask(beyond):
+            return other ** int(self)
+        b = self._tracer.builder
+        found = ops.power(b, other, self._scalar)
+        b.weak[found] = float
+        return self._tracer.wrap(found)
 
     def __neg__(self) -> Any:
         return integer(self._tracer, -self._scalar)

@@ -208,5 +208,14 @@ MORE_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "wide mask": (lambda x: np.mean(x, where=x[None] > 0), "at most 2 dimensions"),
     "no identity": (lambda x: np.max(x, where=x > 0), "has to specify initial="),
     "initial": (lambda x: np.sum(x, initial=x[0]), "a number as initial"),
+    "narrow": (
+        lambda x: np.max(x.astype(np.int8), initial=300),
+        "300 out of bounds for int8",
+    ),
+    "endless": (
+        lambda x: np.min(x.astype(int), initial=np.inf),
+        "cannot convert initial=inf to int64",
+    ),
+    "imaginary": (lambda x: np.sum(x, initial=2j), "initial is complex"),
     "half a window": (lambda x: x[0, 0] * xp.hanning(2.5), "expected an integer"),
 }

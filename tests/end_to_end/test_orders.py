@@ -159,6 +159,18 @@ def test_what_surrounds_a_sort_is_fused(backend: str) -> None:
     assert "2 kernels, 1 call of the array library" in summary
 
 
+def test_what_is_no_share_has_no_quantile() -> None:
+    share = np.array([0.5, np.nan, 7, -1])
+    got = nfuser.fuse(lambda x, q: np.quantile(x, q))(np.arange(4.0), share)
+    np.testing.assert_array_equal(got, [1.5, np.nan, np.nan, np.nan])
+
+
+def test_the_library_that_sorts_is_named() -> None:
+    torch = pytest.importorskip("torch")
+    found = nfuser.fuse(lambda x: np.sort(x)).explain(torch.ones(3))
+    assert found.pieces[0].name == "sort by numpy"
+
+
 # -- searches ----------------------------------------------------------------
 
 
@@ -233,7 +245,7 @@ def test_rows_of_many_lengths_share_a_search() -> None:
     [
         (lambda x: np.sort(x, 2), ValueError, "axis 2 is out of bounds"),
         (lambda x: np.sort(x[0, 0]), ValueError, "out of bounds"),
-        (lambda x: np.sort(x, order="a"), NotImplementedError, "order="),
+        (lambda x: np.sort(x, order="a"), NotImplementedError, "fields of records"),
         (lambda x: np.sort(x, kind="slow"), ValueError, "found 'slow'"),
         (lambda x: np.partition(x, 9), ValueError, r"kth\(=9\) out of bounds \(4\)"),
         (lambda x: np.quantile(x, 1.5), ValueError, r"the range \[0, 1\]"),
@@ -242,6 +254,12 @@ def test_rows_of_many_lengths_share_a_search() -> None:
         (lambda x: np.quantile(x * 1j, 0.5), TypeError, "array of real numbers"),
         (lambda x: np.searchsorted(x, 1), ValueError, "must have one dimension"),
         (lambda x: np.searchsorted(x[0], 1, "up"), ValueError, "found 'up'"),
+        (
+            lambda x: np.searchsorted(x[0], 1, sorter=x[0, :2].astype(int)),
+            ValueError,
+            r"shape of the array, \(4,\), found \(2,\)",
+        ),
+        (lambda x: np.interp(x * 1j, x[0], x[0]), TypeError, "expected real numbers"),
         (lambda x: np.interp(x, x[0], x[0, :2]), ValueError, "not of the same length"),
         (lambda x: np.interp(x, x[0], x[0], period=1), NotImplementedError, "period="),
     ],

@@ -11,7 +11,6 @@ import collections
 import functools
 import gc
 import itertools
-import operator
 import random
 import sys
 import types
@@ -375,85 +374,6 @@ def test_a_file_that_the_function_opens_is_refused(tmp_path: Path) -> None:
 def test_libraries_are_taken_to_stay_as_they_are() -> None:
     found = trace(lambda x: nnp.softmax(np.exp(x) + np.pi + nnp.pi))
     assert {str(c.origin) for c in found.captured.constants} == {"np", "nnp"}
-
-
-class Scale:
-    def __init__(self, factor: float) -> None:
-        self.factor = factor
-
-    def times(self, x: Any) -> Any:
-        return x * self.factor
-
-    def over(self, x: Any) -> Any:
-        return x / self.factor
-
-
-KEEPER = types.SimpleNamespace()
-CHANGES: dict[str, tuple[Any, Any]] = {
-    "ufuncs": (np.tanh, np.sin),
-    "a ufunc and a function": (np.tanh, lambda x: x * x),
-    "functions of the standard library": (operator.neg, operator.pos),
-    "methods of two objects": (Scale(2.0).times, Scale(3.0).times),
-    "two methods of an object": ((scale := Scale(2.0)).times, scale.over),
-    "partials": (functools.partial(np.add, 1.0), functools.partial(np.add, 2.0)),
-}
-ACT: Any = None
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_function_that_is_replaced_traces_again(
-    name: str, fresh: pytest.MonkeyPatch
-) -> None:
-    before, after = CHANGES[name]
-    cell, held = before, [before]
-
-    def function(x: Any) -> Any:
-        return cell(x) + ACT(x) + held[0](x) + KEEPER.act(x)
-
-    fresh.setitem(globals(), "ACT", before)
-    fresh.setattr(KEEPER, "act", before, raising=False)
-    for change in range(4):
-        found = trace(function, X)
-        assert found.captured.read((X,)) == ()
-        if change == 0:
-            cell = after
-        elif change == 1:
-            fresh.setitem(globals(), "ACT", after)
-        elif change == 2:
-            held[0] = after
-        else:
-            fresh.setattr(KEEPER, "act", after)
-        assert found.captured.read((X,)) is None
-
-
-def test_a_method_that_its_class_replaces_traces_again(
-    fresh: pytest.MonkeyPatch,
-) -> None:
-    one = Scale(2.0)
-    found = trace(lambda x: one.times(x))
-    assert found.captured.read() == ()
-    fresh.setattr(Scale, "times", Scale.over)
-    assert found.captured.read() is None
-
-
-def test_a_module_by_another_name_traces_again(fresh: pytest.MonkeyPatch) -> None:
-    found = trace(lambda x: operator.neg(x))
-    assert found.captured.read() == ()
-    fresh.setitem(globals(), "operator", types.SimpleNamespace(neg=operator.pos))
-    assert found.captured.read() is None
-
-
-def test_a_class_that_is_an_argument_is_followed() -> None:
-    class Config:
-        rate = 2.0
-
-    for held in (Config, (Config,), {0: Config}):
-        Config.rate = 2.0
-        kind = (lambda c: c) if held is Config else (lambda c: c[0])
-        found = trace(lambda x, c, kind=kind: x * kind(c).rate, X, held)
-        assert found.captured.read((X, held)) is not None
-        Config.rate = 3.0
-        assert found.captured.read((X, held)) is None
 
 
 def test_functions_in_containers_are_followed() -> None:

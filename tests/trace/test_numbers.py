@@ -75,6 +75,12 @@ def test_a_float_to_the_power_of_an_integer_stays_open() -> None:
     assert fused.cache_info().traces == 1
     with pytest.raises(ZeroDivisionError, match="negative power"):
         nfuser.fuse(lambda x, t: x * 0.0**t)(X, -1)
+    for base, most in ((10.0, 308), (0.5, -1023), (-1.0, 10**15)):
+        powers = nfuser.fuse(lambda x, t, base=base: (x, base**t))
+        assert powers(X, 2)[1] == base**2
+        np.testing.assert_allclose(powers(X, most)[1], base**most, 1e-12)
+    with pytest.raises(OverflowError):
+        nfuser.fuse(lambda x, t: x * 10.0**t)(X, 309)
 
 
 def test_a_number_has_the_class_that_it_has_outside() -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import ArgumentError, ShapeError
+from nfuser.dtypes import as_dtype
+from nfuser.errors import ArgumentError, DTypeError, RangeError, ShapeError
 from nfuser.ops.views import normal_axes
 from nfuser.trace.composed.parts import array
 from nfuser.trace.keywords import MISSING, plain
@@ -56,7 +57,7 @@ def fold(
 ) -> Any:
     """Return the fold that ``whole`` does, of some elements or from a number on."""
     x = array(t, a)
-    begin = None if initial is None else _begin(t, name, initial)
+    begin = None if initial is None else _begin(t, name, initial, x.dtype)
     if where is not True:
         fill = _IDENTITY.get(name, begin)
         if fill is None:
@@ -79,8 +80,16 @@ def fold(
     return _COMBINE[name](found, begin)
 
 
-def _begin(t: Tracer, name: str, initial: Any) -> Any:
+def _begin(t: Tracer, name: str, initial: Any, dtype: Any) -> Any:
     begin = array(t, initial)
+    if begin.dtype.kind == "c" and dtype.kind != "c":
+        message = f"{name}: initial is complex, what is folded is {dtype}"
+        raise DTypeError(message)
+    if name not in _IDENTITY and dtype.kind in "iu" and initial.__class__ is int:
+        t.builder.convert(t.operand(initial), as_dtype(dtype))  # it has to fit
+    elif dtype.kind in "iu" and type(initial) is float and not np.isfinite(initial):
+        message = f"{name}: cannot convert initial={initial} to {dtype}"
+        raise RangeError(message)
     if begin.ndim:
         message = f"{name}: expected a number as initial, found {begin.ndim} dimensions"
         raise ShapeError(message)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
-from nfuser.errors import DTypeError, OptionError, ShapeError
+from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from nfuser.ops import normal_axes
 from nfuser.trace.composed.parts import array
 from nfuser.trace.keywords import MISSING, given, keeps, plain
@@ -27,7 +27,9 @@ _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 
 def _is_stable(name: str, kind: Any, order: Any, stable: Any) -> bool:
-    given(name, {"order": order})
+    if order is not None:
+        message = f"{name}: order= names fields of records; sort by lexsort instead"
+        raise UnsupportedError(message)
     if kind is not None and (not isinstance(kind, str) or kind.lower() not in _KINDS):
         message = f"{name}: expected kind to be one of {_KINDS}, found {kind!r}"
         raise OptionError(message)
@@ -245,6 +247,10 @@ def _quantile(name: str, scale: int, *, skips: bool) -> Callable[..., Any]:
         if share.dtype.kind == "f":  # the number of elements counts for no dtype
             count = count.astype(share.dtype)
         found = _found(rows, count, share, method)
+        if found.dtype.kind == "f":  # where none is, as NumPy says of numbers it knows
+            found = np.where(
+                (share >= 0) & (share <= 1), found, found.dtype.type(np.nan)
+            )
         is_weak = q.__class__ in (int, float) and x.dtype.kind in "fV"
         if is_weak and method not in _DISCRETE:
             found = found.astype(x.dtype)  # a Python number counts for no dtype

@@ -18,7 +18,6 @@ from nfuser.trace.keywords import given, plain
 from nfuser.trace.listed import holds_standins
 from nfuser.trace.sizes import is_sequence
 from nfuser.trace.standin import Standin
-from nfuser.trace.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -135,9 +134,8 @@ def choose(
 
 def _kind(item: Any, held: Any) -> Any:
     """Return what promotes as ``item`` does: a number of Python's is no array."""
-    if isinstance(item, Standin):
-        return 0 if isinstance(item, SymbolicInt) else held.dtype
-    return item if isinstance(item, (bool, int, float, complex)) else held.dtype
+    kind = item.__class__
+    return kind(0) if kind in (bool, int, float, complex) else held.dtype
 
 
 def isin(

@@ -86,7 +86,15 @@ def searchsorted(
         raise OptionError(message)
     ordered, values = _pair(t, "searchsorted", a, v)
     if sorter is not None:
-        ordered = np.take(ordered, array(t, sorter))
+        order = array(t, sorter)
+        if order.ndim != 1 or order.shape[0] != ordered.shape[0]:
+            shapes = [tuple(map(int, x.shape)) for x in (ordered, order)]
+            message = (
+                "searchsorted: expected a sorter of the shape of the array, "
+                f"{shapes[0]}, found {shapes[1]}"
+            )
+            raise ShapeError(message)
+        ordered = np.take(ordered, order)
     return _place(
         values,
         ordered.shape[0],
@@ -124,6 +132,10 @@ def interp(
     given("interp", {"period": period})
     known, heights = array(t, xp).astype(np.float64), array(t, fp)
     heights = heights.astype(np.complex128 if heights.dtype.kind == "c" else np.float64)
+    parts = (known, *(v for v in (x, left, right) if v is not None))
+    if any(array(t, v).dtype.kind == "c" for v in parts) and heights.dtype != complex:
+        message = "interp: expected real numbers beside real heights"
+        raise DTypeError(message)
     x = array(t, x).astype(np.float64)
     if known.ndim != 1 or heights.ndim != 1:
         message = "interp: xp and fp must have one dimension"
