@@ -81,7 +81,7 @@ def geomspace(
     axis: Any = 0,
 ) -> Any:
     """Return ``numpy.geomspace`` between two numbers of one sign."""
-    if any(x == 0 for x in (start, stop) if isinstance(x, (int, float))):
+    if any(type(x) in (int, float) and x == 0 for x in (start, stop)):
         message = "geomspace: Geometric sequence cannot include zero"
         raise ShapeError(message)
     first, last = (array(t, x) + np.float64(0) for x in (start, stop))

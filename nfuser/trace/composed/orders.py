@@ -39,32 +39,24 @@ def _is_stable(name: str, kind: Any, order: Any, stable: Any) -> bool:
     return bool(stable) or str(kind).lower() in ("stable", "mergesort")
 
 
-def sort(
-    t: Tracer,
-    a: Any,
-    axis: Any = -1,
-    kind: Any = None,
-    order: Any = None,
-    *,
-    stable: Any = None,
-) -> Any:
-    """Return ``numpy.sort``; what is equal is the same, so any order will do."""
-    _is_stable("sort", kind, order, stable)
-    return t.call_on_tensor(ops.sort, array(t, a), plain(axis))
+def _sorting(name: str) -> Callable[..., Any]:
+    """Return ``numpy.sort`` or ``argsort``; what is equal is the same to a sort."""
 
+    def handler(
+        t: Tracer,
+        a: Any,
+        axis: Any = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: Any = None,
+    ) -> Any:
+        keeps_equal = _is_stable(name, kind, order, stable)
+        options = {"stable": keeps_equal} if name == "argsort" else {}
+        verb = getattr(ops, name)
+        return t.call_on_tensor(verb, array(t, a), plain(axis), **options)
 
-def argsort(
-    t: Tracer,
-    a: Any,
-    axis: Any = -1,
-    kind: Any = None,
-    order: Any = None,
-    *,
-    stable: Any = None,
-) -> Any:
-    """Return ``numpy.argsort``."""
-    keeps_equal = _is_stable("argsort", kind, order, stable)
-    return t.call_on_tensor(ops.argsort, array(t, a), plain(axis), stable=keeps_equal)
+    return handler
 
 
 def lexsort(t: Tracer, keys: Any, axis: Any = -1) -> Any:
@@ -87,32 +79,22 @@ def _checked(x: Any, kth: Any, axis: Any, name: str) -> Any:
     return plain(axis)
 
 
-def partition(
-    t: Tracer,
-    a: Any,
-    kth: Any,
-    axis: Any = -1,
-    kind: Any = "introselect",
-    order: Any = None,
-) -> Any:
-    """Return ``numpy.partition``: what is sorted is parted anywhere."""
-    given("partition", {"order": order})
-    x = array(t, a)
-    return sort(t, x, _checked(x, kth, axis, "partition"))
+def _parting(name: str, whole: str) -> Callable[..., Any]:
+    """Return ``numpy.partition`` or ``argpartition``: what is sorted is parted."""
 
+    def handler(
+        t: Tracer,
+        a: Any,
+        kth: Any,
+        axis: Any = -1,
+        kind: Any = "introselect",
+        order: Any = None,
+    ) -> Any:
+        given(name, {"order": order})
+        x = array(t, a)
+        return t.handlers[whole](t, x, _checked(x, kth, axis, name))
 
-def argpartition(
-    t: Tracer,
-    a: Any,
-    kth: Any,
-    axis: Any = -1,
-    kind: Any = "introselect",
-    order: Any = None,
-) -> Any:
-    """Return ``numpy.argpartition``, all in order."""
-    given("argpartition", {"order": order})
-    x = array(t, a)
-    return argsort(t, x, _checked(x, kth, axis, "argpartition"))
+    return handler
 
 
 # -- medians and quantiles ---------------------------------------------------
@@ -288,11 +270,11 @@ def _found(rows: _Rows, count: Any, share: Any, method: str) -> Any:
 
 
 HANDLERS = {
-    "sort": sort,
-    "argsort": argsort,
+    "sort": _sorting("sort"),
+    "argsort": _sorting("argsort"),
     "lexsort": lexsort,
-    "partition": partition,
-    "argpartition": argpartition,
+    "partition": _parting("partition", "sort"),
+    "argpartition": _parting("argpartition", "argsort"),
     "median": _median("median", skips=False),
     "nanmedian": _median("nanmedian", skips=True),
     "quantile": _quantile("quantile", 1, skips=False),
