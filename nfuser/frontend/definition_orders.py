@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.frontend.definition_draft import Draft
-    from nfuser.ir.tensor import TensorView
-    from nfuser.ops.builder import Builder
 
 
 def _sort(d: Draft, arg: Any, dim: int = -1, descending: bool = False) -> Any:
     """Put the elements along ``dim`` in order."""
     x = d.tensor(arg)
     place = ops.normal_axis(dim, x.ndim)
-    found = ops.sort(d.builder, x, place)
-    return ops.flip(d.builder, found, place) if descending else found
+    return ops.sort(d.builder, x, place, descending=descending)
 
 
 def _argsort(
@@ -35,16 +32,7 @@ def _argsort(
     """Find where each element along ``dim`` was before they were put in order."""
     x = d.tensor(arg)
     place = ops.normal_axis(dim, x.ndim)
-    if descending:
-        return _falling(d.builder, x, place, stable=stable)
-    return ops.argsort(d.builder, x, place, stable=stable)
-
-
-def _falling(b: Builder, x: TensorView, place: int, *, stable: bool) -> TensorView:
-    # From behind, so that equal ones come out in the order they have.
-    behind = ops.argsort(b, ops.flip(b, x, place), place, stable=stable)
-    last = b.from_scalar(x.shape[place] - 1, behind.dtype)
-    return ops.subtract(b, last, ops.flip(b, behind, place))
+    return ops.argsort(d.builder, x, place, stable=stable, descending=descending)
 
 
 def _topk(
@@ -63,8 +51,7 @@ def _topk(
     text = f"k is {k}, more than axis {place} of shape {d.shape_text(x)} has, by {{}}"
     d.require_natural(count, "k is {}, below 0")
     d.require_natural(extent - count, text)
-    find = _falling if largest else ops.argsort
-    order = find(d.builder, x, place, stable=True)
+    order = ops.argsort(d.builder, x, place, stable=True, descending=largest)
     extents = [*order.shape]
     extents[place] = count
     first = sliced(d, order, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)

@@ -21,19 +21,33 @@ if TYPE_CHECKING:
     from nfuser.ops.builder import Builder
 
 
-def sort(b: Builder, x: TensorView, axis: int | None = -1) -> TensorView:
-    """Return ``numpy.sort``; NaN comes last."""
+def sort(
+    b: Builder, x: TensorView, axis: int | None = -1, *, descending: bool = False
+) -> TensorView:
+    """Return ``numpy.sort``; NaN is larger than all else."""
     x, place = _along(b, x, axis, "sort")
     if x.dtype.is_complex:
-        return take_along_axis(b, x, argsort(b, x, place), place)
-    return b.cast(_sorted(b, x, place, places=False, stable=False), x.dtype)
+        found = take_along_axis(b, x, argsort(b, x, place), place)
+    else:
+        found = b.cast(_sorted(b, x, place, places=False, stable=False), x.dtype)
+    return views.flip(b, found, place) if descending else found
 
 
 def argsort(
-    b: Builder, x: TensorView, axis: int | None = -1, *, stable: bool = False
+    b: Builder,
+    x: TensorView,
+    axis: int | None = -1,
+    *,
+    stable: bool = False,
+    descending: bool = False,
 ) -> TensorView:
     """Return ``numpy.argsort``: where each element was, in order."""
     x, place = _along(b, x, axis, "argsort", own=1)
+    if descending:
+        # From behind, so that equal ones come out in the order they have.
+        behind = argsort(b, views.flip(b, x, place), place, stable=stable)
+        last = b.from_scalar(x.shape[place] - 1, behind.dtype)
+        return b.point("subtract", last, views.flip(b, behind, place))
     if x.dtype.is_complex:
         return _by_keys(b, _complex_keys(b, x), place)
     return _sorted(b, x, place, places=True, stable=stable)

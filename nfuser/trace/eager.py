@@ -165,6 +165,21 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     return np.pad(array, grown, mode, **options)[tuple(kept)]
 
 
+def sort(x: Any, axis: int = -1, *, descending: bool = False, **options: Any) -> Any:
+    """Return ``numpy.sort``, from the largest on if asked."""
+    found: Any = np.sort(x, axis, **options)
+    return np.flip(found, axis) if descending else found
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, **options: Any) -> Any:
+    """Return ``numpy.argsort``; equal ones keep their order from the largest on."""
+    if not descending:
+        return np.argsort(x, axis, **options)
+    flags: Any = {"stable": True, **options}
+    behind = np.argsort(np.flip(x, axis), axis, **flags)
+    return np.shape(x)[axis] - 1 - np.flip(behind, axis)
+
+
 FUNCTIONS = {
     verb.__name__: verb
     for verb in (
@@ -184,5 +199,7 @@ FUNCTIONS = {
         var_mean,
         astype,
         pad,
+        sort,
+        argsort,
     )
 }

@@ -293,8 +293,9 @@ def values_wanted(library_function: str | None) -> TraceError:
         "np.asarray, np.array, or a function that NumPy does not hand over, asks for "
         "the values of a traced array, which are not known while tracing; it is an "
         "array already, so leave np.asarray out, or write x.astype(dtype); of several "
-        "np.stack([x, y]) makes one, and array([[x, y], [z, 1]]) of nfuser.numpy; call "
-        "other functions outside the fused function"
+        "np.stack([x, y]) makes one, and array([[x, y], [z, 1]]) of nfuser.numpy; a "
+        "table from outside is indexed as nfuser.numpy.asarray(TABLE)[i]; call other "
+        "functions outside the fused function"
     )
     return TraceError(message)
 
@@ -316,7 +317,7 @@ def unknown_array(shape: tuple[int, ...]) -> TraceError:
         "attribute, so a later change would go unseen; if it is written out here, "
         "write the plain list, or xp.array([0.3, 0.6]), where xp is nfuser.numpy; if "
         "it is computed from a captured array, begin with xp.asarray(TABLE), as in "
-        "xp.asarray(TABLE) * 255; of NumPy's functions xp.linspace, xp.eye, xp.zeros "
+        "xp.asarray(TABLE) * 255; of NumPy's functions xp.arange, xp.linspace, xp.eye "
         "and the like are traced; else compute it outside and pass it as an argument"
     )
     return TraceError(message)

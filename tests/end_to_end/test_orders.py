@@ -229,6 +229,34 @@ def test_interpolation_is_numpys() -> None:
     _check(lambda x, xp, y: np.interp(x, xp, y), [x], [places[:1]], [y[:1]])
 
 
+def test_rows_of_many_lengths_share_a_trace() -> None:
+    def function(x: Any, k: int) -> Any:
+        found = np.median(x, -1), np.quantile(x, Q, -1), np.nanmedian(x, 0)
+        return *found, np.partition(x, k)[:, k]
+
+    fused = nfuser.fuse(function)
+    for n, k in ((5, 0), (6, 3), (9, -2), (31, 30)):
+        x = np.random.default_rng(n).standard_normal((4, n))
+        for found, wanted in zip(fused(x, k), function(x, k), strict=True):
+            np.testing.assert_allclose(found, wanted)
+    assert fused.cache_info().traces == 2  # k counts from either end
+
+
+def test_from_the_largest_on() -> None:
+    x = np.array([[3, np.nan, 1, 3, 2], [0, 5, 5, 2, 5.0]])
+    down, places = (
+        [[np.nan, 3, 3, 2, 1], [5, 5, 5, 2, 0]],
+        [[1, 0, 3, 4, 2], [1, 2, 4, 3, 0]],
+    )
+
+    def function(x: Any) -> Any:
+        return xp.sort(x, descending=True), xp.argsort(x, descending=True)
+
+    for found in (function(x), nfuser.fuse(function)(x)):
+        np.testing.assert_array_equal(found[0], down)
+        np.testing.assert_array_equal(found[1], places)
+
+
 def test_rows_of_many_lengths_share_a_search() -> None:
     fused = nfuser.fuse(lambda a, v: np.searchsorted(a, v))
     for n in (260, 300, 1000, 4096):

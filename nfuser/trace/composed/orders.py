@@ -50,9 +50,12 @@ def _sorting(name: str) -> Callable[..., Any]:
         order: Any = None,
         *,
         stable: Any = None,
+        descending: Any = False,
     ) -> Any:
+        options = {"descending": bool(descending)}
         keeps_equal = _is_stable(name, kind, order, stable)
-        options = {"stable": keeps_equal} if name == "argsort" else {}
+        if name == "argsort":  # as the array API has it, stable where nothing is said
+            options["stable"] = keeps_equal or bool(descending and stable is None)
         verb = getattr(ops, name)
         return t.call_on_tensor(verb, array(t, a), plain(axis), **options)
 
@@ -69,14 +72,13 @@ def lexsort(t: Tracer, keys: Any, axis: Any = -1) -> Any:
     return t.apply(ops.lexsort, tensors, plain(axis))
 
 
-def _checked(x: Any, kth: Any, axis: Any, name: str) -> Any:
-    """Return ``axis`` where each place of ``kth`` lies along it."""
+def _check_places(x: Any, kth: Any, axis: Any, name: str) -> None:
+    """Refuse places that do not lie along ``axis``; those inside are one guard."""
     size = x.size if axis is None or not x.ndim else x.shape[plain(axis)]
-    for place in np.ravel(plain(kth)):
-        if not -size <= int(place) < size:
+    for place in kth if isinstance(kth, (tuple, list)) else (kth,):
+        if not -size <= place < size:
             message = f"{name}: kth(={int(place)}) out of bounds ({int(size)})"
             raise OptionError(message)
-    return plain(axis)
 
 
 def _parting(name: str, whole: str) -> Callable[..., Any]:
@@ -92,7 +94,8 @@ def _parting(name: str, whole: str) -> Callable[..., Any]:
     ) -> Any:
         given(name, {"order": order})
         x = array(t, a)
-        return t.handlers[whole](t, x, _checked(x, kth, axis, name))
+        _check_places(x, kth, axis, name)
+        return t.handlers[whole](t, x, axis)
 
     return handler
 
@@ -121,7 +124,7 @@ class _Rows:
         self.sorted = np.sort(rows, -1)
         self.has_nan = rows.dtype.kind in "fcV"
         self.is_nan: Any = None
-        self.count: Any = np.asarray(length)
+        self.count: Any = length
         if self.has_nan and skips:
             self.count = np.sum(~np.isnan(rows), -1, keepdims=True)
         elif self.has_nan:
