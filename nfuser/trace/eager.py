@@ -165,19 +165,24 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     return np.pad(array, grown, mode, **options)[tuple(kept)]
 
 
-def sort(x: Any, axis: int = -1, *, descending: bool = False, **options: Any) -> Any:
+def sort(
+    a: Any, axis: Any = -1, *given: Any, descending: bool = False, **options: Any
+) -> Any:
     """Return ``numpy.sort``, from the largest on if asked."""
-    found: Any = np.sort(x, axis, **options)
+    found: Any = np.sort(a, axis, *given, **options)
     return np.flip(found, axis) if descending else found
 
 
-def argsort(x: Any, axis: int = -1, *, descending: bool = False, **options: Any) -> Any:
+def argsort(
+    a: Any, axis: Any = -1, *given: Any, descending: bool = False, **options: Any
+) -> Any:
     """Return ``numpy.argsort``; equal ones keep their order from the largest on."""
     if not descending:
-        return np.argsort(x, axis, **options)
-    flags: Any = {"stable": True, **options}
-    behind = np.argsort(np.flip(x, axis), axis, **flags)
-    return np.shape(x)[axis] - 1 - np.flip(behind, axis)
+        return np.argsort(a, axis, *given, **options)
+    a, axis = (np.ravel(a), 0) if axis is None else (np.asarray(a), axis)
+    options = options if given or "kind" in options else {"stable": True, **options}
+    behind: Any = np.argsort(np.flip(a, axis), axis, *given, **options)
+    return a.shape[axis] - 1 - np.flip(behind, axis)
 
 
 FUNCTIONS = {

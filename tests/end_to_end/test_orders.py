@@ -123,6 +123,7 @@ def test_parts_and_keys() -> None:
     a, b = rng.integers(0, 3, (2, 3, 8))
     _check(lambda a, b: np.lexsort((a, b)), [a, a[:, 1:]], [b, b[:, 1:]])
     _check(lambda a: np.partition(a, 2)[..., :3].max(-1), [a, b])
+    _check(lambda a: np.partition(a, np.array([1, 2]))[..., 1:3], [a, b])
     _check(lambda a: np.sort(np.take_along_axis(a, a.argpartition(3), -1)), [a, b])
 
 
@@ -256,6 +257,18 @@ def test_from_the_largest_on() -> None:
         np.testing.assert_array_equal(found[0], down)
         np.testing.assert_array_equal(found[1], places)
 
+    def flat(x: Any) -> Any:
+        return (
+            xp.sort(x, None, "stable"),
+            xp.sort(x, None, descending=True),
+            xp.argsort(x, axis=None, kind="stable", descending=True),
+        )
+
+    for found, same in zip(flat(x), nfuser.fuse(flat)(x), strict=True):
+        np.testing.assert_array_equal(found, same)
+    np.testing.assert_array_equal(flat(x)[0], np.sort(x, None))
+    np.testing.assert_array_equal(x.ravel()[flat(x)[2]], flat(x)[1])
+
 
 def test_rows_of_many_lengths_share_a_search() -> None:
     fused = nfuser.fuse(lambda a, v: np.searchsorted(a, v))
@@ -276,6 +289,7 @@ def test_rows_of_many_lengths_share_a_search() -> None:
         (lambda x: np.sort(x, order="a"), NotImplementedError, "fields of records"),
         (lambda x: np.sort(x, kind="slow"), ValueError, "found 'slow'"),
         (lambda x: np.partition(x, 9), ValueError, r"kth\(=9\) out of bounds \(4\)"),
+        (lambda x: np.partition(x, 1, order="a"), NotImplementedError, "fields of"),
         (lambda x: np.quantile(x, 1.5), ValueError, r"the range \[0, 1\]"),
         (lambda x: np.percentile(x, -2), ValueError, r"the range \[0, 100\]"),
         (lambda x: np.quantile(x, 0.5, method="best"), ValueError, "'best' is none"),

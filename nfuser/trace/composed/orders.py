@@ -17,6 +17,7 @@ from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from nfuser.ops import normal_axes
 from nfuser.trace.composed.parts import array
 from nfuser.trace.keywords import MISSING, given, keeps, plain
+from nfuser.trace.sizes import is_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 
-def _is_stable(name: str, kind: Any, order: Any, stable: Any) -> bool:
+def _refuse_fields(name: str, order: Any) -> None:
     if order is not None:
         message = f"{name}: order= names fields of records; sort by lexsort instead"
         raise UnsupportedError(message)
+
+
+def _is_stable(name: str, kind: Any, order: Any, stable: Any) -> bool:
+    _refuse_fields(name, order)
     if kind is not None and (not isinstance(kind, str) or kind.lower() not in _KINDS):
         message = f"{name}: expected kind to be one of {_KINDS}, found {kind!r}"
         raise OptionError(message)
@@ -75,7 +80,8 @@ def lexsort(t: Tracer, keys: Any, axis: Any = -1) -> Any:
 def _check_places(x: Any, kth: Any, axis: Any, name: str) -> None:
     """Refuse places that do not lie along ``axis``; those inside are one guard."""
     size = x.size if axis is None or not x.ndim else x.shape[plain(axis)]
-    for place in kth if isinstance(kth, (tuple, list)) else (kth,):
+    listed = kth.ravel() if isinstance(kth, np.ndarray) else kth
+    for place in listed if is_sequence(listed) else (kth,):
         if not -size <= place < size:
             message = f"{name}: kth(={int(place)}) out of bounds ({int(size)})"
             raise OptionError(message)
@@ -92,7 +98,7 @@ def _parting(name: str, whole: str) -> Callable[..., Any]:
         kind: Any = "introselect",
         order: Any = None,
     ) -> Any:
-        given(name, {"order": order})
+        _refuse_fields(name, order)
         x = array(t, a)
         _check_places(x, kth, axis, name)
         return t.handlers[whole](t, x, axis)
