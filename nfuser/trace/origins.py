@@ -290,10 +290,8 @@ class Finder:
         known: dict[str, tuple[Origin, Any]] = {}
         if isinstance(found, MethodType):
             # A method is made anew at each read, and so may its function be.
-            its_code = (Step("__func__", True), Step("__code__", True))
-            self.values[
-                Origin(origin.root, origin.name, (*origin.steps, *its_code))
-            ] = code
+            its_function = origin.then(Step("__func__", True))
+            self.values[its_function.then(Step("__code__", True))] = code
             if code.co_argcount:
                 bound = _bound_to(origin, found, owner)
                 known[code.co_varnames[0]] = (bound, found.__self__)

@@ -160,11 +160,12 @@ class SymbolicInt(NumpyProtocols, Standin):
         size = abs(other)
         if not 0 < size < math.inf:
             return self._tracer.operate(ops.power, other, self)
-        # Where Python's float overflows is where it raises; bounds are cheap guards.
-        most = math.floor(_LOG_MAX / abs(math.log(size))) - 1 if size != 1 else 0
-        beyond = sc.less(most, self._scalar if size > 1 else -self._scalar)
-        if size != 1 and self._tracer.ask(beyond):
-            return other ** int(self)
+        if size != 1:
+            # Python raises where a float overflows; a bound is a cheap guard.
+            most = math.floor(_LOG_MAX / abs(math.log(size))) - 1
+            growing = self._scalar if size > 1 else -self._scalar
+            if self._tracer.ask(sc.less(most, growing)):
+                return other ** int(self)
         b = self._tracer.builder
         found = ops.power(b, other, self._scalar)
         b.weak[found] = float
