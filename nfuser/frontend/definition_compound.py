@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.errors import DTypeError
+from nfuser.errors import DTypeError, ShapeError
 from nfuser.frontend.definition_draft import INTEGERS
-from nfuser.frontend.definition_types import DataType, dtype_or_none, required_dtype
+from nfuser.frontend.definition_types import (
+    DataType,
+    data_type,
+    dtype_or_none,
+    required_dtype,
+)
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import is_natural
+from nfuser.ir.tensor import TensorView
 from nfuser.ops import rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.frontend.definition_draft import Draft
-    from nfuser.ir.tensor import TensorView
 
 
 def _difference(a: sc.Scalar, b: sc.Scalar) -> sc.Scalar:
@@ -132,12 +137,28 @@ def _isreal(d: Draft, x: Any) -> Any:
     return d.same_kind(ops.equal(d.builder, part, 0), [taken])
 
 
+def _reciprocal(d: Draft, x: Any) -> Any:
+    """Return ``1 / x``; of an integer a float, as ``truediv`` gives it."""
+    taken = d.operand(x)
+    kind = d.builder.promote(taken)
+    if kind.is_float or kind.is_complex:
+        return d.same_kind(ops.reciprocal(d.builder, taken), [taken])
+    return d.same_kind(ops.divide(d.builder, 1, taken), [taken])
+
+
 # -- three operands ----------------------------------------------------------
 
 
 def _where(d: Draft, condition: Any, x: Any, y: Any) -> Any:
-    """Return ``x`` where the condition holds, else ``y``."""
+    """Return ``x`` where the condition, of type Bool, holds, else ``y``."""
     taken = [d.operand(a) for a in (condition, x, y)]
+    kind = d.builder.promote(taken[0])
+    if not kind.is_bool:
+        message = (
+            "write fd.ops.ne(condition, 0): expected a condition of DataType.Bool, "
+            f"found {data_type(kind)}"
+        )
+        raise DTypeError(message)
     return d.same_kind(ops.where(d.builder, *taken), taken)
 
 
@@ -243,8 +264,9 @@ def _var_mean(
 
 
 def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
-    """Convert, as ``astype`` does."""
-    return ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
+    """Convert, as ``astype`` does; a scalar stays weak."""
+    made = ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
+    return d.same_kind(made, [d.operand(arg)])
 
 
 def _matmul(d: Draft, a: Any, b: Any) -> Any:
@@ -253,12 +275,30 @@ def _matmul(d: Draft, a: Any, b: Any) -> Any:
 
 
 def _linear(d: Draft, inp: Any, weight: Any, bias: Any = None) -> Any:
-    """Multiply by the rows of ``weight``, and add ``bias``."""
+    """Multiply by the rows of ``weight``, and add ``bias``, stretched if need be."""
     b = d.builder
     taken = d.tensor(weight)
     turned = taken if taken.ndim < 2 else ops.swapaxes(b, taken, -1, -2)
     made = ops.matmul(b, d.operand(inp), turned)
-    return made if bias is None else ops.add(b, made, d.operand(bias))
+    if bias is None:
+        return made
+    added = d.operand(bias)
+    if isinstance(added, TensorView) and added.ndim:
+        added = _as_bias(d, added, made)
+    return ops.add(b, made, added)
+
+
+def _as_bias(d: Draft, bias: TensorView, made: TensorView) -> TensorView:
+    """Return ``bias`` in the shape of what it is added to, which it never stretches."""
+    message = (
+        "pass a bias with one element for each row of the weight, or one in all: "
+        f"found shape {d.shape_text(bias)} for a product of shape {d.shape_text(made)}"
+    )
+    if bias.ndim > made.ndim:
+        raise ShapeError(message)
+    for a, b in zip(reversed(bias.shape), reversed(made.shape), strict=False):
+        d.require_natural(sc.equal(a, b) + sc.equal(a, 1) - 1, message)
+    return ops.broadcast_to(d.builder, bias, made.shape)
 
 
 COMPOUND: dict[str, Callable[..., Any]] = {
@@ -277,6 +317,7 @@ COMPOUND: dict[str, Callable[..., Any]] = {
     "min": _folded(ops.min, takes_dtype=False),
     "pow": _pow,
     "prod": _folded(ops.prod, takes_dtype=True),
+    "reciprocal": _reciprocal,
     "sum": _folded(ops.sum, takes_dtype=True),
     "threshold": _threshold,
     "var": _var,

@@ -50,7 +50,8 @@ def _iota(
 ) -> Any:
     """Return ``start + step * i`` for i below ``length``."""
     wanted = dtype_or_none(dtype) or DType.I64
-    first, stride = d.operand(start), d.operand(step)
+    first = d.held_by(wanted, start, "the start of iota")
+    stride = d.held_by(wanted, step, "the step of iota")
     return ops.arange(d.builder, d.extent(length), first, stride, wanted)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, NfuserError, ShapeError
+from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
 from nfuser.frontend.definition_trie import handed, record_key
 from nfuser.frontend.definition_types import (
     DataType,
@@ -23,6 +23,7 @@ from nfuser.frontend.definition_types import (
     Record,
     Scalar,
     Tensor,
+    data_type,
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
 _NUMBERS = (bool, int, float, complex, np.generic)
 _KINDS: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 @value
@@ -199,6 +201,19 @@ class Draft:
     def tensor(self, item: Any) -> TensorView:
         """Return ``item`` as a tensor."""
         return self.builder.tensor(self.operand(item))
+
+    def held_by(self, dtype: DType, item: Any, what: str) -> Any:
+        """Return ``item`` as an operand; refuse one that ``dtype`` cannot hold."""
+        number = self.operand(item)
+        kind = self.builder.promote(number)
+        if _RANKS[kind.kind] > _RANKS[dtype.kind]:
+            message = (
+                f"write fd.ops.cast(..., {data_type(kind)}) for the tensor, or pass "
+                f"another number: {what} is a number that {data_type(dtype)} holds, "
+                f"found one of {data_type(kind)}"
+            )
+            raise DTypeError(message)
+        return number
 
     def _check_own(self, item: Handle) -> None:
         if item.draft is not self:

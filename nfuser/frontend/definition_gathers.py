@@ -71,7 +71,7 @@ def _select(d: Draft, arg: Any, index: Any, dim: int) -> Any:
 
 
 def _index_select(d: Draft, arg: Any, index: Any, dim: int) -> Any:
-    """Take the elements along ``dim`` that a tensor with one axis names."""
+    """Take the elements along ``dim`` that a tensor names, of one axis or of none."""
     x, chosen = d.tensor(arg), _index(d, index)
     if chosen.ndim > 1:
         message = (
@@ -79,7 +79,8 @@ def _index_select(d: Draft, arg: Any, index: Any, dim: int) -> Any:
             f"{d.shape_text(chosen)}; take has no such limit"
         )
         raise ShapeError(message)
-    return ops.take(d.builder, x, chosen, ops.normal_axis(dim, x.ndim))
+    line = ops.at_least(d.builder, chosen, 1)
+    return ops.take(d.builder, x, line, ops.normal_axis(dim, x.ndim))
 
 
 def _take(

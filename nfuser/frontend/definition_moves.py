@@ -84,7 +84,7 @@ def _pad(d: Draft, arg: Any, pad_widths: Any, value: Any = None) -> Any:
     Negative widths drop elements; axes without widths stay.
     """
     x = d.tensor(arg)
-    fill = 0 if value is None else d.operand(value)
+    fill = 0 if value is None else d.held_by(x.dtype, value, "the value of pad")
     return ops.pad(d.builder, x, _widths(d, x, pad_widths), fill)
 
 
