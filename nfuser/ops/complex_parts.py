@@ -7,11 +7,14 @@ operations that take numbers apart and together appear in the IR with a complex 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from nfuser.errors import DTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
@@ -181,6 +184,22 @@ def power(b: Builder, x: TensorView, y: TensorView) -> TensorView:
     return b.point("select", b.point("equal", y, zero), one, result)
 
 
+def _scaled_log(base: float) -> Callable[[Builder, TensorView], TensorView]:
+    def verb(b: Builder, z: TensorView) -> TensorView:
+        found, scale = log(b, z), b.constant(1 / math.log(base), z.dtype.real)
+        re = b.point("multiply", real(b, found), scale)
+        return join(b, re, b.point("multiply", imag(b, found), scale))
+
+    verb.__doc__ = f"Return the principal logarithm to base {base}."
+    return verb
+
+
+def rsqrt(b: Builder, z: TensorView) -> TensorView:
+    """Return one over the principal square root."""
+    one = b.constant(1.0 + 0j, z.dtype)
+    return divide(b, one, sqrt(b, z))
+
+
 def refuse(name: str) -> DTypeError:
     """Return the error for a function that has no complex form here."""
     message = (
@@ -193,6 +212,9 @@ def refuse(name: str) -> DTypeError:
 FUNCTIONS = {
     "exp": exp,
     "log": log,
+    "log2": _scaled_log(2),
+    "log10": _scaled_log(10),
+    "rsqrt": rsqrt,
     "sqrt": sqrt,
     "sin": sin,
     "cos": cos,

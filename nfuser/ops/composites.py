@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import nfuser.ops.arithmetic as arithmetic
 import nfuser.ops.complex_parts as parts
 import nfuser.ops.float_functions as ff
 import nfuser.ops.reduction as reduction
@@ -28,8 +29,15 @@ def _float(b: Builder, name: str, x: Operand) -> TensorView:
     return b.convert(x, rules.float_type(b, name, x))
 
 
+def _decay(b: Builder, z: Operand) -> TensorView:
+    """Return ``1 + exp(-z)`` of complex numbers."""
+    return arithmetic.add(b, 1, ff.exp(b, arithmetic.negative(b, z)))
+
+
 def sigmoid(b: Builder, x: Operand) -> TensorView:
     """Return ``1 / (1 + exp(-x))``."""
+    if b.promote(x).is_complex:
+        return arithmetic.reciprocal(b, _decay(b, x))
     operand = _float(b, "sigmoid", x)
     below = b.point("exp", b.point("negative", operand))
     below = b.point("add", below, b.constant(1.0, operand.dtype))
@@ -38,6 +46,8 @@ def sigmoid(b: Builder, x: Operand) -> TensorView:
 
 def silu(b: Builder, x: Operand) -> TensorView:
     """Return ``x * sigmoid(x)``, 0 at -inf."""
+    if b.promote(x).is_complex:
+        return arithmetic.divide(b, x, _decay(b, x))
     operand = _float(b, "silu", x)
     below = b.point("exp", b.point("negative", operand))
     below = b.point("add", below, b.constant(1.0, operand.dtype))

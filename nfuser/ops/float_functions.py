@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
+import nfuser.ops.complex_inverses as inverses
 import nfuser.ops.complex_parts as parts
 import nfuser.ops.rules as rules
 from nfuser.dtypes import DType, float_of
@@ -36,9 +37,10 @@ def _unary(name: str) -> Unary:
     def verb(b: Builder, x: Operand) -> TensorView:
         operand = b.tensor(x)
         if operand.dtype.is_complex:
-            if name not in parts.FUNCTIONS:
+            found = parts.FUNCTIONS.get(name) or getattr(inverses, name, None)
+            if found is None:
                 raise parts.refuse(name)
-            return parts.FUNCTIONS[name](b, operand)
+            return found(b, operand)
         return b.point(name, b.cast(operand, _float_of(b, x)))
 
     verb.__name__ = name

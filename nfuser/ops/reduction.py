@@ -265,9 +265,19 @@ def var_mean(
     correction: float = 0,
     keepdims: bool = False,
 ) -> tuple[TensorView, TensorView]:
-    """Return variance and mean; ``correction`` is taken from the divisor."""
+    """Return variance and mean; ``correction`` is taken from the divisor.
+
+    The variance of complex numbers is real: that of the one part and of the other.
+    """
     if dtype is None:
         dtype = x.dtype if x.dtype.is_float or x.dtype.is_complex else DType.F64
+    if dtype.is_complex:
+        sides = parts.real(b, z := b.cast(x, dtype)), parts.imag(b, z)
+        (wide, re), (high, im) = (
+            var_mean(b, t, axis, correction=correction, keepdims=keepdims)
+            for t in sides
+        )
+        return b.point("add", wide, high), parts.join(b, re, im)
     if not dtype.is_float or x.dtype.is_complex:
         raise parts.refuse("var")
     axes = views.normal_axes(axis, x.ndim)

@@ -27,6 +27,14 @@ COMPLEX_UNARY = [
     "sinh",
     "cosh",
     "tanh",
+    "log2",
+    "log10",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
     "square",
     "reciprocal",
     "negative",
@@ -43,15 +51,7 @@ UNARY = [
     *COMPLEX_UNARY,
     "exp2",
     "expm1",
-    "log2",
-    "log10",
     "log1p",
-    "asin",
-    "acos",
-    "atan",
-    "asinh",
-    "acosh",
-    "atanh",
     "rint",
     "floor",
     "ceil",
@@ -172,7 +172,7 @@ def test_a_python_number_takes_part_as_numpys_does(name: str) -> None:
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "std", "argmax"])
 def test_a_reduction_gives_numpys_dtype(name: str) -> None:
     for dtype in DTYPES:
-        if dtype.is_complex and name not in ("sum", "mean"):
+        if dtype.is_complex and name not in ("sum", "mean", "std"):
             continue
         b = ops.Builder()
         found = getattr(ops, name)(b, b.argument(0, 1, dtype), None).dtype
