@@ -27,10 +27,13 @@ from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.call_shape import by_position, with_names
 from nfuser.frontend.native_guards import captured_words, quick_guard
-from nfuser.host.native_program import NativeProgram, NotNativeError
+from nfuser.frontend.native_outcomes import require_outcome
+from nfuser.host.native_numbers import GREATEST, LEAST, NotNativeError, NumberWriter
+from nfuser.host.native_program import NativeProgram
 from nfuser.host.native_record import READ, RecordWriter
-from nfuser.ir.scalar import ScalarInput
-from nfuser.ir.scalar_walk import symbols
+from nfuser.ir.scalar import ScalarInput, const
+from nfuser.ir.scalar_walk import substitute, symbols
+from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
 
-_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _NESTS = (tuple, list, dict)
 
 
@@ -112,7 +114,8 @@ class _Maker:
         self._numbers: dict[int, tuple[int, type]] = {}
         self._slots: dict[int, int] = {}
         self._name_slots()
-        self._fits = self._ranges()
+        shapes = {slot: x.shape for slot, x in ready.plan.inputs.items()}
+        self._sizes = symbols_of(shapes, {})
 
     def _name_slots(self) -> None:
         """Say which argument is the caller's array or number of each slot."""
@@ -124,7 +127,7 @@ class _Maker:
                 if slot not in self._ready.plan.inputs:
                     raise NotNativeError  # a scalar on the CPU beside CUDA arrays
                 self._positions[self._ready.plan.inputs[slot]] = position
-            elif cls is int or cls is float:
+            elif cls is int or cls is float or cls in self._shared.scalars:
                 self._numbers[slot] = position, cls
             elif isinstance(item, (*_NESTS, np.generic)):
                 raise NotNativeError
@@ -145,8 +148,9 @@ class _Maker:
         """Return the record."""
         ready = self._ready
         plan, place = ready.plan, ready.place
-        if ready.lifted or ready.outcomes or len(self._items) > at.MOST_ARGUMENTS:
+        if ready.lifted or len(self._items) > at.MOST_ARGUMENTS:
             raise NotNativeError
+        steps = self._steps()
         program = NativeProgram(
             plan.program,
             place.library,
@@ -154,6 +158,7 @@ class _Maker:
             self._positions,
             self._numbers,
             len(self._items),
+            steps,
         )
         frame = self._shared.read(self._items)
         if frame is None:
@@ -176,20 +181,23 @@ class _Maker:
         addresses = [int(row[at.F_DATA // 8]) for row in frame[:count]]
         return Record(header, self._writer.keep, addresses)
 
-    def _ranges(self) -> dict[int, list[tuple[int, int]]]:
-        """Return the ranges, by slot, of integers that met narrow dtypes."""
-        found: dict[int, list[tuple[int, int]]] = {}
+    def _steps(self) -> NumberWriter:
+        """Return what has to be required of the numbers of a call."""
+        integers = {
+            slot: position
+            for slot, (position, cls) in self._numbers.items()
+            if issubclass(cls, (int, np.integer))
+        }
+        steps = NumberWriter(integers)
+        for guard in self._ready.outcomes:
+            require_outcome(guard, steps, self._numbers)
         for check in self._ready.variant.trace.checks:
-            match check.scalar:
-                case ScalarInput(slot=slot):
-                    found.setdefault(slot, []).append(_limits(check.dtype))
-                case scalar if not any(
-                    isinstance(s, ScalarInput) for s in symbols([scalar])
-                ):
-                    pass  # sizes, which such calls have in common
-                case _:
-                    raise NotNativeError
-        return found
+            found = symbols([check.scalar])
+            if any(isinstance(s, ScalarInput) for s in found):  # others are sizes
+                known = {s: const(self._sizes[s]) for s in found if s in self._sizes}
+                (open_scalar,) = substitute([check.scalar], known)
+                steps.require(steps.scalar(open_scalar), *_limits(check.dtype))
+        return steps
 
     # -- what must be alike --------------------------------------------------
 
@@ -205,7 +213,7 @@ class _Maker:
         cls = type(item)
         if library_of(cls) is not None:
             return self._writer.array_pattern(item, row)
-        if cls is int or cls is float:
+        if cls is int or cls is float or cls in self._shared.scalars:
             low, high = self._range(position, cls, program)
             return [at.IS_NUMBER, 40, id(cls), low, high]
         if item is None:
@@ -226,9 +234,7 @@ class _Maker:
         ]
         if slot in ready.integers:
             wanted.append(ready.integers[slot])
-        low, high = program.ranges.get(position, (_LEAST, _GREATEST))
-        for least, greatest in self._fits.get(slot, ()):
-            low, high = max(low, least), min(high, greatest)
+        low, high = program.ranges.get(position, (LEAST, GREATEST))
         if not wanted:
             return low, high
         if any(type(value) is not cls for value in wanted):
@@ -316,12 +322,16 @@ class _Maker:
 def _limits(dtype: DType) -> tuple[int, int]:
     """Return the least and the greatest integer that ``dtype`` and a word hold."""
     if not dtype.is_integer:
-        return _LEAST, _GREATEST
+        return LEAST, GREATEST
     limits = np.iinfo(dtype.numpy.name)
-    return int(limits.min), min(int(limits.max), _GREATEST)
+    return int(limits.min), min(int(limits.max), GREATEST)
 
 
-def _bits(value: float) -> int:
+def _bits(value: Any) -> int:
+    """Return what native code reads of a number."""
     if isinstance(value, int):
         return value
+    if isinstance(value, np.generic):
+        signed = value.dtype.kind == "i" or value.nbytes == 8
+        return int.from_bytes(value.tobytes(), "little", signed=signed)
     return struct.unpack("<q", struct.pack("<d", value))[0]

@@ -33,6 +33,7 @@ from nfuser.device.threads import (
 )
 from nfuser.host import footprint
 from nfuser.host.library_calls import library_call
+from nfuser.host.native_numbers import NotNativeError, NumberWriter
 from nfuser.host.program import (
     Allocate,
     ByValue,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.errors import NfuserError
     from nfuser.host.program import Argument, CallProgram, HostStmt, Slot
+    from nfuser.ir.scalar import Scalar
 
 RELEASE_COST = SERIAL_COST >> 2
 """Cost from which on other threads may run Python meanwhile (10 us)."""
@@ -71,15 +73,11 @@ _RANGES = {
 }
 
 
-class NotNativeError(Exception):
-    """Native code cannot run this; Python can."""
-
-
 class NativeProgram:
     """The words of a program, and what they need.
 
     ``ranges`` are the integers, by position, that the kernels can take; ``objects``
-    says which of the things allocated each slot is.
+    says which of the things allocated each slot is; ``steps`` work numbers out.
     """
 
     def __init__(
@@ -90,6 +88,7 @@ class NativeProgram:
         positions: Mapping[Slot, int],
         numbers: Mapping[int, tuple[int, type]],
         count: int,
+        steps: NumberWriter | None = None,
     ) -> None:
         self.keep: list[Any] = []
         self.objects: dict[Slot, int] = {}
@@ -97,6 +96,7 @@ class NativeProgram:
         self.words: list[int] = []
         self._slots = dict(positions)
         self._numbers = numbers
+        self.steps = steps or NumberWriter({})
         self._library = library
         self._device = device
         self._first = count
@@ -228,6 +228,8 @@ class NativeProgram:
                 return self._given(slot, dtype, kind)
             case HostScalar(_, value, False, _):
                 return at.CONSTANT, _bits(kind, value), 0
+            case HostScalar(scalar, _, True, dtype):
+                return at.COMPUTED, self._worked_out(scalar, dtype, kind), 0
             case _:
                 raise NotNativeError
 
@@ -237,6 +239,10 @@ class NativeProgram:
         if cls is float and kind in ("f32", "f64"):
             code = at.GIVEN if kind == "f64" else at.GIVEN_SINGLE
             return code, position, 0
+        if issubclass(cls, np.generic):
+            if kind != str(dtype):  # a half becomes a single first
+                raise NotNativeError
+            return at.GIVEN, position, 0
         if cls is int and dtype.is_float and kind in ("f32", "f64"):
             code = at.AS_DOUBLE if kind == "f64" else at.AS_SINGLE
             return code, position, 0
@@ -246,6 +252,17 @@ class NativeProgram:
         least, greatest = _RANGES[kind]
         self.ranges[position] = max(low, least), min(high, greatest)
         return at.GIVEN, position, 0
+
+    def _worked_out(self, x: Scalar, dtype: DType, kind: str) -> int:
+        """Return the place of an integer that the host makes of others."""
+        place = self.steps.scalar(x)
+        if kind == "f64" and dtype.is_float:
+            return self.steps.step(at.N_TO_FLOAT, place)
+        if kind not in _RANGES or not dtype.is_integer:
+            raise NotNativeError
+        if kind != "i64":
+            self.steps.require(place, *_RANGES[kind])
+        return place
 
     def _array(self, numbers: Any) -> int:
         made = np.array([*numbers, 0], np.int64)

@@ -16,7 +16,8 @@ import nfuser.config as config
 from nfuser.device.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.streams import stream_reader
-from nfuser.host.native_program import NotNativeError, failed
+from nfuser.host.native_numbers import NotNativeError
+from nfuser.host.native_program import failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,7 @@ class RecordWriter:
             (at.R_PATTERNS, self.words(patterns)),
             (at.R_OBJECTS, len(program.objects)),
             (at.R_BODY, self.words(program.words)),
+            (at.R_NUMBERS, self.words(steps) if (steps := program.steps.words) else 0),
             (at.R_FAILED, self.object(_raiser(self._device, fail))),
         ):
             header[where // 8] = number

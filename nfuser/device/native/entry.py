@@ -33,6 +33,7 @@ from nfuser.device.native.layout import (
     BOUND_SLOT,
     BOUND_SLOW,
     BUCKETS,
+    CALL_WORDS,
     CONFIG,
     CONTEXT,
     F_DATA,
@@ -44,7 +45,6 @@ from nfuser.device.native.layout import (
     F_OBJECT,
     F_STRIDES,
     FRAME_BYTES,
-    FRAME_WORDS,
     FROM_CELL,
     FROM_DICT,
     IS_ARRAY,
@@ -54,6 +54,7 @@ from nfuser.device.native.layout import (
     MOST_ARGUMENTS,
     MOST_OBJECTS,
     NONE,
+    NUMBERS,
     NUMPY_DATA,
     ONE,
     P_ALIGNMENT,
@@ -82,6 +83,7 @@ from nfuser.device.native.layout import (
     R_NAMED,
     R_NAMES,
     R_NEXT,
+    R_NUMBERS,
     R_OBJECTS,
     R_OWNER,
     R_PATTERNS,
@@ -100,6 +102,7 @@ from nfuser.device.native.layout import (
     TRACER,
     TRUE,
 )
+from nfuser.device.native.numbers import compute
 from nfuser.device.native.perform import perform
 from nfuser.device.native.read import read, read_again
 from nfuser.device.native.words import space, store, table, word
@@ -115,7 +118,7 @@ def call(own: int, arguments: int, count: int, names: int) -> int:
         return _slow(own, arguments, count, names)
     if _is_tracing():
         return _slow(own, arguments, count, names)
-    frame = space(FRAME_WORDS * MOST_ARGUMENTS)
+    frame = space(CALL_WORDS)
     state = word(state + NUMPY_DATA)
     record = _find(state, arguments, every, names, every - count, frame)
     if record == 0:
@@ -139,7 +142,7 @@ def call_bound(own: int, arguments: int, count: int, names: int) -> int:
     state = word(own + word(shared + BOUND_SLOT))
     if state == word(shared + NONE) or state == 0 or names or _is_tracing():
         return _slow_bound(own, arguments, count, names)
-    frame = space(FRAME_WORDS * MOST_ARGUMENTS)
+    frame = space(CALL_WORDS)
     items = space(MOST_ARGUMENTS)
     state = word(state + NUMPY_DATA)
     record = word(state + B_RECORD)
@@ -332,6 +335,9 @@ def _fits(record: int, frame: int, count: int, names: int, named: int) -> int:
             return 0
         pattern += word(pattern + P_SIZE)
         k += 1
+    steps = word(record + R_NUMBERS)
+    if steps:
+        return compute(steps, frame, frame + NUMBERS)
     return 1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 # -- objects -----------------------------------------------------------------
 
 OBJECT_TYPE = 8
-NUMBER = 16  # the value of a float
+NUMBER = 16  # the value of a float, and of a NumPy scalar
 REFERENT = 16  # of a weak reference
 NUMPY_DATA, NUMPY_NDIM, NUMPY_DIMS, NUMPY_STRIDES = 16, 24, 32, 40
 NUMPY_DTYPE, NUMPY_FLAGS = 56, 64
@@ -51,8 +51,11 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     SHAPE,
     STRIDES,
     CONTEXT,
-    POOL_STATE,
+    SCALARS,
 ) = range(0, 8 * 32, 8)
+MOST_SCALARS = 16  # of NumPy's types: the type, its bits, and whether it has a sign
+SCALAR_BYTES = 24
+POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
 
 # -- threads that help with CPU kernels: the end of the table ------------------
 
@@ -96,7 +99,11 @@ MOST_AXES = 16
 FRAME_BYTES = F_ROOM + 8 * 2 * MOST_AXES
 FRAME_WORDS = FRAME_BYTES // 8
 MOST_ARGUMENTS = 32
+NUMBERS = FRAME_BYTES * MOST_ARGUMENTS  # behind the arguments: what is worked out
+MOST_NUMBERS = 240
+CALL_WORDS = FRAME_WORDS * MOST_ARGUMENTS + MOST_NUMBERS
 ALIGNMENT = 15
+GREATEST = (1 << 63) - 1
 
 # -- the state of a fused function -------------------------------------------
 
@@ -137,8 +144,9 @@ B_RECORD, B_GIVEN, B_ITEMS = 0, 8, 16
     R_RESULT_CALL,
     R_RESULT_COUNT,
     R_RESULTS,
+    R_NUMBERS,
     RECORD_BYTES,
-) = range(0, 8 * 27, 8)
+) = range(0, 8 * 28, 8)
 MOST_OBJECTS = 48
 MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
 MOST_PARAMETERS = 128
@@ -166,8 +174,37 @@ K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 
 K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
 
 # Parameters: a kind and two numbers.
-ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE = range(6)
+ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE, COMPUTED = range(7)
 PARAMETER_BYTES = 24
+
+# Steps that work numbers out: a code, two places of earlier numbers, two constants.
+# What reads the call comes first, then what takes integers, then what takes floats.
+(
+    N_STOP,
+    N_GIVEN,
+    N_SIZE,
+    N_STRIDE,
+    N_CONSTANT,
+    N_ADD,
+    N_MULTIPLY,
+    N_FLOOR_DIVIDE,
+    N_MODULO,
+    N_MINIMUM,
+    N_MAXIMUM,
+    N_LESS,
+    N_EQUAL,
+    N_SELECT,
+    N_BETWEEN,
+    N_ADD_FLOATS,
+    N_SUBTRACT_FLOATS,
+    N_MULTIPLY_FLOATS,
+    N_DIVIDE_FLOATS,
+    N_POWER,
+    N_TO_FLOAT,
+    N_NONZERO,
+    N_FINITE,
+) = range(23)
+N_FIRST, N_SECOND, N_THIRD, N_FOURTH, N_STEP_BYTES = range(8, 48, 8)
 
 # Results.
 ONE, MANY, CALLED = range(3)

@@ -76,10 +76,18 @@ def _only() -> Library:
 
 
 def _compiled_source() -> MachineCode:
-    from nfuser.device.native import c_functions, entry, layout, perform, pool, read
+    from nfuser.device.native import (
+        c_functions,
+        entry,
+        layout,
+        numbers,
+        perform,
+        pool,
+        read,
+    )
     from nfuser.device.native.translate import translate
 
-    parts = (entry, perform, pool, read)
+    parts = (entry, numbers, perform, pool, read)
     functions = [f for part in parts for f in part.FUNCTIONS]
     known = vars(c_functions).items()
     named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}

@@ -40,6 +40,7 @@ from nfuser.device.native.layout import (
     CALL,
     CALLED_STREAM,
     CLEAR,
+    COMPUTED,
     CONSTANT,
     DL_CUDA,
     DL_DATA,
@@ -82,6 +83,7 @@ from nfuser.device.native.layout import (
     NEW,
     NEW_ARRAY,
     NEW_NUMPY,
+    NUMBERS,
     NUMPY_DATA,
     OBJECT_TYPE,
     PARAMETER_BYTES,
@@ -271,6 +273,8 @@ def _fill(at: int, frame: int, slots: int, values: int) -> int:
         given = word(parameter + 8)
         if kind == ADDRESS:
             value = word(slots + 8 * given) + word(parameter + 16)
+        elif kind == COMPUTED:
+            value = word(frame + NUMBERS + 8 * given)
         else:
             value = given
             if kind != CONSTANT:

@@ -43,6 +43,7 @@ from nfuser.device.native.layout import (
     F_STRIDES,
     FLOAT,
     GRAD_MODE,
+    GREATEST,
     INT,
     IS_CONJ,
     IS_NEG,
@@ -61,6 +62,8 @@ from nfuser.device.native.layout import (
     PARAMETER,
     READ_TENSOR,
     REQUIRES_GRAD,
+    SCALAR_BYTES,
+    SCALARS,
     SHAPE,
     STRIDES,
     TENSOR,
@@ -88,6 +91,25 @@ def read(item: int, frame: int) -> int:
     if kind == word(shared + CUPY):
         return _read_cupy(item, frame)
     store(frame + F_DATA, 0)
+    scalar = shared + SCALARS
+    while word(scalar) and word(scalar) != kind:
+        scalar += SCALAR_BYTES
+    if word(scalar):
+        return _read_scalar(item, frame, scalar)
+    return 0
+
+
+def _read_scalar(item: int, frame: int, scalar: int) -> int:
+    """Read the value of a NumPy scalar, an integer as one of 64 bits."""
+    unused = 64 - word(scalar + 8)
+    value = word(item + NUMBER) << unused
+    if word(scalar + 16):
+        store(frame + F_DATA, value >> unused)
+        return 0
+    if unused == 0:
+        store(frame + F_DATA, value)
+        return value < 0  # more than what counts as an integer here
+    store(frame + F_DATA, ((value >> 1) & GREATEST) >> (unused - 1))
     return 0
 
 
@@ -236,6 +258,7 @@ def _read_sizes(item: int, name: int, room: int) -> int:
 FUNCTIONS = (
     read,
     read_again,
+    _read_scalar,
     _read_numpy,
     _read_int,
     _read_torch,

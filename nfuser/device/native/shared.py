@@ -82,6 +82,14 @@ class Shared:
             (at.STRIDES, "strides"),
         ):
             self._set_object(place, item)
+        self.scalars = _scalars_as_expected()
+        self._keep.append(self.scalars)
+        for k, kind in enumerate(self.scalars):
+            place = at.SCALARS + at.SCALAR_BYTES * k
+            bits = 8 * kind(0).nbytes
+            self._set(place, id(kind))
+            self._set(place + 8, bits)
+            self._set(place + 16, _has_sign(kind))
         self._set(at.NEW_ARRAY, _word(numpy_functions + 8 * _NEW_FROM_DESCRIPTION))
         self._set(at.RETURN_ARRAY, _word(numpy_functions + 8 * _RETURN))
         self._set(at.CONFIG, config.address())
@@ -178,6 +186,22 @@ def shared() -> Shared | None:
         return None
     with COMPILER:
         return Shared()
+
+
+def _has_sign(kind: type[Any]) -> bool:
+    """Tell whether a value is read as an integer with a sign; doubles are as bits."""
+    return issubclass(kind, np.signedinteger) or kind is np.float64
+
+
+def _scalars_as_expected() -> tuple[type[Any], ...]:
+    """Return the types of scalars whose values lie where they are looked for."""
+    kinds = dict.fromkeys(np.dtype(code).type for code in "?bBhHiIlLqQfd")
+    return tuple(kind for kind in kinds if _is_value(kind(1)) and _is_value(kind(0)))
+
+
+def _is_value(scalar: Any) -> bool:
+    found = ctypes.string_at(id(scalar) + layout.NUMBER, scalar.nbytes)
+    return found == scalar.tobytes()
 
 
 def is_as_expected() -> bool:

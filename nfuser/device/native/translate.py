@@ -240,7 +240,9 @@ class _Function:
         result, parameters = signature
         given: list[str] = []
         for kind, value in zip(parameters, values, strict=True):
-            if kind != "i64":
+            if kind == "double":
+                value = self._new(f"bitcast i64 {value} to double")
+            elif kind != "i64":
                 value = self._new(f"trunc i64 {value} to {kind}")
             given.append(f"{kind} {value}")
         call = f"call {result} {target}({', '.join(given)})"
@@ -248,7 +250,10 @@ class _Function:
             self._put(call)
             return "0"
         found = self._new(call)
-        return found if result == "i64" else self._new(f"sext {result} {found} to i64")
+        if result == "i64":
+            return found
+        change = "bitcast" if result == "double" else "sext"
+        return self._new(f"{change} {result} {found} to i64")
 
     def _space(self, arguments: Sequence[ast.expr]) -> str:
         (size,) = arguments
@@ -284,6 +289,32 @@ class _Function:
     def _word_double(self, number: str) -> str:
         value = self._new(f"sitofp i64 {number} to double")
         return self._new(f"bitcast double {value} to i64")
+
+    def _word_quotient(self, left: str, right: str) -> str:
+        return self._new(f"sdiv i64 {left}, {right}")
+
+    def _word_high_product(self, left: str, right: str) -> str:
+        wide = [self._new(f"sext i64 {x} to i128") for x in (left, right)]
+        whole = self._new(f"mul i128 {wide[0]}, {wide[1]}")
+        high = self._new(f"ashr i128 {whole}, 64")
+        return self._new(f"trunc i128 {high} to i64")
+
+    def _word_add_floats(self, left: str, right: str) -> str:
+        return self._of_floats("fadd", left, right)
+
+    def _word_subtract_floats(self, left: str, right: str) -> str:
+        return self._of_floats("fsub", left, right)
+
+    def _word_multiply_floats(self, left: str, right: str) -> str:
+        return self._of_floats("fmul", left, right)
+
+    def _word_divide_floats(self, left: str, right: str) -> str:
+        return self._of_floats("fdiv", left, right)
+
+    def _of_floats(self, name: str, left: str, right: str) -> str:
+        given = [self._new(f"bitcast i64 {x} to double") for x in (left, right)]
+        found = self._new(f"{name} double {given[0]}, {given[1]}")
+        return self._new(f"bitcast double {found} to i64")
 
     # -- text ----------------------------------------------------------------
 

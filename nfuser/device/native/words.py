@@ -60,6 +60,45 @@ def double(number: int) -> int:
     return bits
 
 
+def quotient(left: int, right: int) -> int:
+    """Divide and drop the fraction.
+
+    >>> quotient(-7, 2)
+    -3
+    """
+    found = abs(left) // abs(right)
+    return found if (left < 0) == (right < 0) else -found
+
+
+def high_product(left: int, right: int) -> int:
+    """Return what a product has above its low 64 bits.
+
+    >>> high_product(1 << 40, 1 << 30), high_product(-1, 5)
+    (64, -1)
+    """
+    return (left * right) >> 64
+
+
+def add_floats(left: int, right: int) -> int:
+    """Add doubles, given and returned as bits."""
+    raise NotImplementedError(left, right)
+
+
+def subtract_floats(left: int, right: int) -> int:
+    """Subtract doubles, given and returned as bits."""
+    raise NotImplementedError(left, right)
+
+
+def multiply_floats(left: int, right: int) -> int:
+    """Multiply doubles, given and returned as bits."""
+    raise NotImplementedError(left, right)
+
+
+def divide_floats(left: int, right: int) -> int:
+    """Divide doubles, given and returned as bits."""
+    raise NotImplementedError(left, right)
+
+
 def space(count: int) -> int:
     """Return the address of memory of ``count`` words in the frame."""
     raise NotImplementedError(count)
