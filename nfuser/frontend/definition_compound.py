@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Operations of ``fd.ops`` that are more than one verb, and reductions."""
+"""Operations of ``fd.ops`` that are more than one verb."""
 
 # The operands of an operation are handles and numbers of many types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -15,9 +15,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.frontend.definition_draft import INTEGERS
 from nfuser.frontend.definition_types import (
-    DataType,
     data_type,
-    dtype_or_none,
     required_dtype,
 )
 from nfuser.ir import scalar as sc
@@ -103,7 +101,24 @@ def _pow(d: Draft, x: Any, y: Any) -> Any:
     if isinstance(taken[1], INTEGERS) and dtype.is_integer and dtype.is_signed:
         message = "Integers to negative integer powers are not allowed: {}"
         d.require_natural(taken[1], message)
+    exponent = taken[1]
+    if isinstance(exponent, TensorView) and dtype.is_integer and dtype.is_signed:
+        return d.same_kind(_integer_power(d.builder, taken[0], exponent), taken)
     return d.same_kind(ops.power(d.builder, *taken), taken)
+
+
+def _integer_power(b: ops.Builder, x: Any, y: TensorView) -> TensorView:
+    """Return ``x ** y``; below zero what is left of the fraction toward zero, as C."""
+    dtype = b.promote(x, y)
+    base, exponent = b.convert(x, dtype), b.convert(y, dtype)
+    zero, one, minus = (b.constant(n, dtype) for n in (0, 1, -1))
+    natural = b.point("maximum", exponent, zero)
+    odd = b.point("not_equal", b.point("bit_and", exponent, one), zero)
+    sign = b.point("select", odd, minus, one)
+    left = b.point("select", b.point("equal", base, minus), sign, zero)
+    left = b.point("select", b.point("equal", base, one), one, left)
+    below = b.point("less", exponent, zero)
+    return b.point("select", below, left, b.point("power", base, natural))
 
 
 def _logical_right_shift(d: Draft, x: Any, y: Any) -> Any:
@@ -198,69 +213,7 @@ def _addcmul(d: Draft, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
     return d.same_kind(ops.add(d.builder, taken[0], product), taken)
 
 
-# -- reductions --------------------------------------------------------------
-
-
-def _axes(dim: Any, dims: Any) -> Any:
-    found = dims if dim is None else dim
-    return tuple(found) if isinstance(found, list) else found
-
-
-def _folded(verb: Callable[..., TensorView], *, takes_dtype: bool) -> Any:
-    def operation(
-        d: Draft,
-        arg: Any,
-        dims: Any = None,
-        keepdim: bool = False,
-        dtype: Any = DataType.Null,
-        *,
-        dim: Any = None,
-    ) -> Any:
-        if isinstance(dims, DataType | DType):  # nvFuser's form (arg, dtype)
-            dims, dtype = None, dims
-        x, axes, wanted = d.tensor(arg), _axes(dim, dims), dtype_or_none(dtype)
-        if takes_dtype:
-            return verb(d.builder, x, axes, dtype=wanted, keepdims=keepdim)
-        found = verb(d.builder, x, axes, keepdims=keepdim)
-        return found if wanted is None else ops.astype(d.builder, found, wanted)
-
-    operation.__doc__ = verb.__doc__
-    return operation
-
-
-def _var(
-    d: Draft,
-    arg: Any,
-    dims: Any = None,
-    correction: object = 1,
-    keepdim: bool = False,
-    *,
-    dim: Any = None,
-) -> Any:
-    """Return the variance."""
-    return _var_mean(d, arg, dims, correction, keepdim, dim=dim)[0]
-
-
-def _var_mean(
-    d: Draft,
-    arg: Any,
-    dims: Any = None,
-    correction: object = 1,
-    keepdim: bool = False,
-    *,
-    dim: Any = None,
-) -> Any:
-    """Return the variance and the mean."""
-    if isinstance(correction, bool) or not isinstance(correction, int | float):
-        message = f"correction is a number, not {type(correction).__name__}"
-        raise DTypeError(message)
-    return ops.var_mean(
-        d.builder,
-        d.tensor(arg),
-        _axes(dim, dims),
-        correction=correction,
-        keepdims=keepdim,
-    )
+# -- dtypes and products -----------------------------------------------------
 
 
 def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
@@ -313,14 +266,8 @@ COMPOUND: dict[str, Callable[..., Any]] = {
     "linear": _linear,
     "logical_right_shift": _logical_right_shift,
     "matmul": _matmul,
-    "max": _folded(ops.max, takes_dtype=False),
-    "min": _folded(ops.min, takes_dtype=False),
     "pow": _pow,
-    "prod": _folded(ops.prod, takes_dtype=True),
     "reciprocal": _reciprocal,
-    "sum": _folded(ops.sum, takes_dtype=True),
     "threshold": _threshold,
-    "var": _var,
-    "var_mean": _var_mean,
     "where": _where,
 }

@@ -266,7 +266,7 @@ class Draft:
     def add_output(self, item: Any, written: int | None = None) -> None:
         """Make ``item`` the next output, which the input in slot ``written`` takes."""
         found = self.tensor(item)
-        definition = self._definition(found)
+        definition = self.definition(found)
         if written is not None and self._is_copy_of(definition, written):
             return  # it lies there already
         computed = isinstance(definition, (Pointwise, *FOLDING))
@@ -276,13 +276,14 @@ class Draft:
             self.aliases[len(self.outputs)] = written
         self.outputs.append(found)
 
-    def _definition(self, x: TensorView) -> Expr:
+    def definition(self, x: TensorView) -> Expr:
+        """Return the expression that gives ``x``."""
         return next(e for e in reversed(self.builder.exprs) if x in results(e))
 
     def _is_copy_of(self, expr: Expr, slot: int) -> bool:
         """Tell whether ``expr`` gives the input in ``slot``, or copies of it."""
         while isinstance(expr, Pointwise) and expr.op.name == "copy":
-            expr = self._definition(expr.operands[0])
+            expr = self.definition(expr.operands[0])
         return isinstance(expr, Argument) and expr.slot == slot and not expr.part.value
 
     def close(self) -> Fusion:

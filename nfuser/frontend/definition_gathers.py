@@ -11,11 +11,12 @@ refused; elements of an index tensor that name none read the nearest one.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.errors import AxisError, DTypeError, ShapeError, UnsupportedError
+from nfuser.errors import AxisError, DTypeError, ShapeError
 from nfuser.frontend.definition_draft import INTEGERS
 from nfuser.frontend.definition_shapes import sliced
 from nfuser.ir import scalar as sc
@@ -143,16 +144,39 @@ def _embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Any:
-    """Take rows of ``weight``. The other arguments matter to gradients only."""
-    del padding_idx, norm_type, scale_grad_by_freq, sparse
-    if max_norm is not None:
-        message = "max_norm is not supported: it writes into the weight"
-        raise UnsupportedError(message)
+    """Take rows of ``weight``; those of a norm above ``max_norm`` are scaled to it.
+
+    ``norm_type`` is the power of that norm. The other arguments matter to gradients.
+    """
+    del padding_idx, scale_grad_by_freq, sparse
     table = d.tensor(weight)
     if table.ndim != 2:
         message = f"the weight has two axes, found shape {d.shape_text(table)}"
         raise ShapeError(message)
-    return ops.take(d.builder, table, _index(d, input), 0)
+    rows = ops.take(d.builder, table, _index(d, input), 0)
+    if max_norm is None:
+        return rows
+    power = 2.0 if norm_type is None else norm_type
+    return _renormed(d, rows, d.operand(max_norm), power)
+
+
+def _renormed(d: Draft, rows: TensorView, limit: Any, power: Any) -> TensorView:
+    """Return rows none of which has a norm above ``limit``, as PyTorch scales them."""
+    if isinstance(power, bool) or not isinstance(power, int | float):
+        message = f"pass a number as norm_type: found {type(power).__name__}"
+        raise DTypeError(message)
+    b = d.builder
+    size = ops.absolute(b, rows)
+    if power == math.inf:
+        norm = ops.max(b, size, -1, keepdims=True)
+    elif power == 2:
+        norm = ops.sqrt(b, ops.sum(b, ops.square(b, size), -1, keepdims=True))
+    else:
+        total = ops.sum(b, ops.power(b, size, float(power)), -1, keepdims=True)
+        norm = ops.power(b, total, 1 / power)
+    scale = ops.divide(b, limit, ops.add(b, norm, 1e-7))
+    scale = ops.where(b, ops.greater(b, norm, limit), scale, 1.0)
+    return ops.multiply(b, rows, scale)
 
 
 GATHERS: dict[str, Callable[..., Any]] = {

@@ -17,6 +17,7 @@ import nfuser.ops as ops
 from nfuser.errors import UnsupportedError
 from nfuser.frontend.definition_compound import COMPOUND, integer_of
 from nfuser.frontend.definition_creation import CREATION
+from nfuser.frontend.definition_folds import FOLDS
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
 from nfuser.frontend.definition_orders import ORDERS
@@ -37,7 +38,7 @@ UNARY = {
         *("sign", "signbit", "isfinite", "isinf", "isnan", "isneginf", "isposinf"),
         *("logical_not", "relu", "sigmoid", "silu", "real", "imag", "conj", "angle"),
         *("cbrt", "deg2rad", "fabs", "positive", "rad2deg", "rint", "sinc", "softplus"),
-        *("square", "truth", "erfinv", "erfcinv"),
+        *("square", "truth", "erfinv", "erfcinv", "lgamma"),
     )
 } | {
     "abs": ops.absolute,
@@ -82,7 +83,6 @@ _LATER = (
     *("grouped_mm", "scaled_mm"),
     *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
     *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
-    "lgamma",
 )
 _RANDOM = "a definition has no random numbers; draw them outside and pass the array"
 REFUSED = dict.fromkeys(_LATER, "it has no fused form yet; apply it outside") | {
@@ -91,7 +91,6 @@ REFUSED = dict.fromkeys(_LATER, "it has no fused form yet; apply it outside") | 
     "randn_like": _RANDOM,
     "uniform": _RANDOM,
     "stride_order": "outputs have NumPy's K order; permute the axes instead",
-    "welford": "use var_mean: the mean is its second result",
 }
 
 
@@ -135,6 +134,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     **{name: _elementwise(name, verb, 2) for name, verb in BINARY.items()},
     **{name: _general(name) for name in GENERAL},
     **COMPOUND,
+    **FOLDS,
     **SHAPES,
     **MOVES,
     **GATHERS,

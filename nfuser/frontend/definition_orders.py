@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.frontend.definition_shapes import sliced
+from nfuser.frontend.definition_shapes import along, sliced
 from nfuser.ir import scalar as sc
 
 if TYPE_CHECKING:
@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 
 def _sort(d: Draft, arg: Any, dim: int = -1, descending: bool = False) -> Any:
     """Put the elements along ``dim`` in order."""
-    x = d.tensor(arg)
-    place = ops.normal_axis(dim, x.ndim)
-    return ops.sort(d.builder, x, place, descending=descending)
+
+    def order(x: Any, place: int) -> Any:
+        return ops.sort(d.builder, x, place, descending=descending)
+
+    return along(d, arg, dim, order)
 
 
 def _argsort(
     d: Draft, arg: Any, dim: int, descending: bool = False, stable: bool = False
 ) -> Any:
     """Find where each element along ``dim`` was before they were put in order."""
-    x = d.tensor(arg)
-    place = ops.normal_axis(dim, x.ndim)
-    return ops.argsort(d.builder, x, place, stable=stable, descending=descending)
+
+    def order(x: Any, place: int) -> Any:
+        return ops.argsort(d.builder, x, place, stable=stable, descending=descending)
+
+    return along(d, arg, dim, order)
 
 
 def _topk(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
+from nfuser.frontend.definition_shapes import along
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def _scanned(verb: Callable[..., Any], join: Callable[..., Any]) -> Any:
     def operation(d: Draft, arg: Any, dim: Any, init: Any = None) -> Any:
-        found = verb(d.builder, d.tensor(arg), ops.normal_axis(dim, d.tensor(arg).ndim))
+        found = along(d, arg, dim, lambda x, place: verb(d.builder, x, place))
         if init is None:
             return found
         taken = [found, d.operand(init)]

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.errors import ArgumentError, ShapeError
+from nfuser.frontend.definition_stretched import is_stretched
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Slice
 from nfuser.ops.mismatch import shape_text
@@ -32,6 +33,14 @@ def _size(d: Draft, arg: Any, dim: int) -> sc.Scalar:
 def _shape(d: Draft, arg: Any) -> list[sc.Scalar]:
     """Return all extents."""
     return list(d.tensor(arg).shape)
+
+
+def along(d: Draft, arg: Any, dim: int, work: Callable[[Any, int], Any]) -> Any:
+    """Do ``work`` along an axis; a tensor without axes is a line of one for it."""
+    x = d.tensor(arg)
+    place = ops.normal_axis(dim, max(x.ndim, 1))
+    found = work(ops.at_least(d.builder, x, 1), place)
+    return found if x.ndim else ops.squeeze(d.builder, found, 0)
 
 
 def extents_of(d: Draft, shape: Any) -> list[sc.Scalar]:
@@ -60,12 +69,23 @@ def _permute(d: Draft, arg: Any, dims: Sequence[int]) -> Any:
 def _squeeze(
     d: Draft, arg: Any, dims: int | Sequence[int], squeeze_expanded: bool = False
 ) -> Any:
-    """Drop axes of size 1."""
-    if squeeze_expanded:
-        message = "squeeze_expanded=True is not supported; index the array outside"
-        raise UnsupportedError(message)
+    """Drop axes of size 1; with ``squeeze_expanded`` also those that were stretched."""
+    x = d.tensor(arg)
     axes = tuple(dims) if isinstance(dims, list) else dims
-    return ops.squeeze(d.builder, d.tensor(arg), axes)
+    if squeeze_expanded:
+        for k in ops.normal_axes(axes, x.ndim):
+            if is_stretched(d, x, k):
+                x = _first(d, x, k)
+    return ops.squeeze(d.builder, x, axes)
+
+
+def _first(d: Draft, x: TensorView, axis: int) -> TensorView:
+    """Return the first element along an axis that is stretched, as one of size 1."""
+    message = f"axis {axis} of shape {d.shape_text(x)} has no element to keep: {{}}"
+    d.require_natural(x.shape[axis] - 1, message)
+    starts, extents = [sc.const(0)] * x.ndim, list(x.shape)
+    extents[axis] = sc.const(1)
+    return sliced(d, x, starts, extents, (1,) * x.ndim)
 
 
 def _broadcast(d: Draft, arg: Any, is_broadcast_dim: Sequence[bool]) -> Any:

@@ -123,6 +123,7 @@ from nfuser.ops.float_functions import (
     tanh,
     trunc,
 )
+from nfuser.ops.gamma import lgamma
 from nfuser.ops.gather import (
     clipped_index,
     index_by,
@@ -172,9 +173,11 @@ from nfuser.ops.reduction import (
     argmax,
     argmin,
     count_nonzero,
+    count_of,
     max,
     mean,
     min,
+    moments,
     nanmax,
     nanmin,
     prod,
@@ -252,6 +255,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "count_of",
     "cummax",
     "cummin",
     "cumprod",
@@ -305,6 +309,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "lgamma",
     "linspace",
     "log",
     "log1p",
@@ -326,6 +331,7 @@ __all__ = [
     "merge_axes",
     "min",
     "minimum",
+    "moments",
     "moveaxis",
     "multiply",
     "nan_to_num",

@@ -45,6 +45,7 @@ SMOOTH: dict[str, tuple[Callable[..., Any], tuple[float, float], float]] = {
     "expm1": (np.expm1, (-4, 4), 55),
     "fabs": (np.fabs, ALL, 1),
     "gelu": (lambda x: x * special.ndtr(x), ALL, 1.2),
+    "lgamma": (special.gammaln, POSITIVE, 5.4),
     "log": (np.log, POSITIVE, 5),
     "log10": (np.log10, POSITIVE, 2.2),
     "log1p": (np.log1p, (-0.8, 50), 5),

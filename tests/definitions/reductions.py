@@ -154,6 +154,20 @@ def spread(name: str) -> Callable[[Writer], None]:
     return step
 
 
+def welford(w: Writer) -> None:
+    """Keep a mean, squares and a count of small inputs."""
+    term = w.make("f", [w.dice.choice((3, 5, 7)) for _ in range(2)])
+    axis = w.dice.choice((0, 1))
+    wide = term.array.astype(float)
+    mean, squares, count = w.fd.ops.welford(term.handle, [axis])
+    dtype, n = term.array.dtype, wide.shape[axis]
+    total = wide.var(axis) * n
+    slack = 40 * epsilon(dtype) * (1 + largest(total))
+    w.keep(mean, wide.mean(axis).astype(dtype), slack)
+    w.keep(squares, total.astype(dtype), slack)
+    w.keep(count, np.full(total.shape, n), 0.0)
+
+
 def _norm(x: Any, *, centred: bool, eps: float) -> Any:
     mean = x.mean(-1, keepdims=True) if centred else 0
     power = np.square(x - mean).mean(-1, keepdims=True)
@@ -217,6 +231,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     **{name: ordering(name) for name in ("sort", "argsort", "topk")},
     **{name: choosing(name) for name in ("argmax", "argmin")},
     **{name: spread(name) for name in ("var", "var_mean", "std")},
+    "welford": welford,
     **{name: normal(name) for name in NORMAL},
     **{name: product(name) for name in ("linear", "matmul")},
 }

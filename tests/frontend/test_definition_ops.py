@@ -56,6 +56,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "erfc": special.erfc,
     "erfinv": special.erfinv,
     "erfcinv": special.erfcinv,
+    "lgamma": special.gammaln,
     "mod": np.fmod,
     "relu": lambda x: np.maximum(x, 0),
     "rsqrt": lambda x: 1 / np.sqrt(x),
