@@ -28,29 +28,31 @@ def promote(*operands: DType | Weak) -> DType:
     (f32, u8, f64)
     >>> promote(DType.BF16, DType.F16), promote(DType.BF16, DType.I16)
     (f32, f32)
+    >>> promote(DType.I16, DType.U16, DType.F32)
+    f32
     """
     strong = [x for x in operands if isinstance(x, DType)]
     weak = [x for x in operands if not isinstance(x, DType)]
     if not strong:
         return _DEFAULT[max(weak, key=_KINDS.__getitem__)]
-    meet = strong[0]
-    for dtype in strong[1:]:
-        meet = _pair(meet, dtype)
+    meet = _joint(strong)
     for kind in weak:
         meet = _with_weak(meet, kind)
     return meet
 
 
-def _pair(a: DType, b: DType) -> DType:
-    if DType.BF16 not in (a, b):
-        return as_dtype(np.result_type(a.numpy, b.numpy))
-    other = b if a is DType.BF16 else a
-    if other is DType.BF16:
-        return DType.BF16
-    if other is DType.F16:
-        return DType.F32
-    as_half = as_dtype(np.result_type(np.float16, other.numpy))
-    return DType.BF16 if as_half is DType.F16 else as_half
+def _joint(dtypes: list[DType]) -> DType:
+    """Return where dtypes meet all at once, which is not where pairs of them meet.
+
+    (int16, uint16, float32) meet in float32; the two integers alone in int32, which
+    meets float32 in float64.
+    """
+    if DType.BF16 not in dtypes:
+        return as_dtype(np.result_type(*(x.numpy for x in dtypes)))
+    both = DType.F16 in dtypes
+    half = DType.F32 if both else DType.F16
+    found = _joint([half if x is DType.BF16 else x for x in dtypes])
+    return DType.BF16 if found is DType.F16 else found
 
 
 def _with_weak(dtype: DType, kind: Weak) -> DType:

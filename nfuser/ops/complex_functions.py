@@ -51,7 +51,7 @@ def angle(b: Builder, x: Operand) -> TensorView:
     operand = b.tensor(x)
     if operand.dtype.is_complex:
         return parts.angle(b, operand)
-    dtype = operand.dtype if operand.dtype.is_float else DType.F64
+    dtype = DType.F64 if operand.dtype.is_bool else float_of(operand.dtype)
     operand = b.cast(operand, dtype)
     return b.point("atan2", b.constant(0.0, dtype), operand)
 

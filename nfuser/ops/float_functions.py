@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
+import nfuser.ops.arithmetic as arithmetic
 import nfuser.ops.complex_inverses as inverses
 import nfuser.ops.complex_parts as parts
 import nfuser.ops.rules as rules
@@ -214,9 +215,9 @@ def round_to(b: Builder, x: Operand, decimals: int = 0) -> TensorView:
 
 
 def sinc(b: Builder, x: Operand) -> TensorView:
-    """Return ``sin(pi x) / (pi x)``, 1 at 0."""
-    dtype = rules.float_type(b, "sinc", x)
+    """Return ``sin(pi x) / (pi x)``, 1 at 0; of integers in f64."""
+    dtype = b.promote(x, math.pi)
     operand = b.point("multiply", b.convert(x, dtype), b.constant(math.pi, dtype))
     at_zero = b.point("equal", operand, b.constant(0.0, dtype))
-    quotient = b.point("divide", b.point("sin", operand), operand)
+    quotient = arithmetic.divide(b, sin(b, operand), operand)
     return b.point("select", at_zero, b.constant(1.0, dtype), quotient)

@@ -226,10 +226,13 @@ def mean(
     keepdims: bool = False,
 ) -> TensorView:
     """Return the mean; that of integers is f64."""
+    is_wide = dtype is None and x.dtype in (DType.I64, DType.U64)
     if dtype is None:
         dtype = x.dtype if x.dtype.is_float or x.dtype.is_complex else DType.F64
     axes = views.normal_axes(axis, x.ndim)
-    total = sum(b, x, axes, dtype=dtype, keepdims=keepdims)
+    total = (_sum_of_wide if is_wide else sum)(
+        b, x, axes, dtype=dtype, keepdims=keepdims
+    )
     count = count_of(x, axes)
     if dtype.is_complex:
         n = b.from_scalar(count, dtype.real)
@@ -238,6 +241,24 @@ def mean(
     if not dtype.is_float:
         return b.cast(_integer_mean(b, total, count), dtype)
     return b.point("divide", total, b.from_scalar(count, dtype))
+
+
+def _sum_of_wide(
+    b: Builder,
+    x: TensorView,
+    axis: Axes = None,
+    *,
+    dtype: DType | None = None,
+    keepdims: bool = False,
+) -> TensorView:
+    """Return the sum of 64-bit integers in f64, which holds each of their halves."""
+    low = b.point("bit_and", x, b.constant(2**32 - 1, x.dtype))
+    high = b.point("right_shift", x, b.constant(32, x.dtype))
+    below, above = (
+        sum(b, half, axis, dtype=dtype, keepdims=keepdims) for half in (low, high)
+    )
+    scaled = b.point("multiply", above, b.constant(2.0**32, above.dtype))
+    return b.point("add", scaled, below)
 
 
 def _integer_mean(b: Builder, total: TensorView, count: sc.Scalar) -> TensorView:

@@ -191,11 +191,11 @@ def _mask(
 def _triangle(name: str, *, lower: bool) -> Any:
     def handler(t: Tracer, m: Any, k: Any = 0) -> Any:
         held = t.tensor(m)
-        if held.ndim < 2:
-            message = f"{name}: expected at least two axes, found {held.ndim}"
+        if not held.ndim:
+            message = f"{name}: expected at least one axis, found a number"
             raise ShapeError(message)
         k = size(t, k, name)
-        shape = held.shape[-2:]
+        shape = held.shape[-2:] if held.ndim > 1 else held.shape * 2
         offset = k if lower else sc.as_scalar(k) - 1
         below = t.apply(ops.diagonal_mask, *shape, offset, below=True)
         zero = t.builder.constant(0, held.dtype)

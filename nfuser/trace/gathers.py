@@ -21,6 +21,8 @@ from nfuser.trace.moves import ravel
 from nfuser.trace.sizes import is_sequence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
@@ -41,8 +43,18 @@ def index_tensor(t: Tracer, item: Any) -> TensorView:
     return t.builder.cast(held, DType.I64) if held.dtype is DType.U64 else held
 
 
-def check_range(t: Tracer, item: Any, extent: Scalar, axis: int, name: str) -> None:
-    """Refuse numbers known while tracing that lie outside an axis."""
+def check_range(
+    t: Tracer,
+    item: Any,
+    extent: Scalar,
+    axis: int,
+    name: str,
+    before: Sequence[Scalar] = (),
+) -> None:
+    """Refuse numbers known while tracing that lie outside an axis.
+
+    Where an axis in ``before`` is empty, NumPy's take does not look at them.
+    """
     if hasattr(item, "_operand") or holds_standins(item):
         return
     if not (is_sequence(item) or isinstance(item, (int, np.ndarray, np.integer))):
@@ -52,7 +64,9 @@ def check_range(t: Tracer, item: Any, extent: Scalar, axis: int, name: str) -> N
         return
     for number in (int(known.max()), int(known.min())):
         inside = sc.less(number if number >= 0 else -1 - number, extent)
-        if not t.ask(inside, usual=1):
+        if t.ask(inside, usual=1):
+            continue
+        if not t.ask(sc.equal(sc.product(before), 0)):
             raise refusals.out_of_range(number, axis, t.builder.today(extent), name)
 
 
@@ -79,7 +93,7 @@ def take(
     if index.dtype.is_bool:
         index = t.builder.cast(index, DType.I64)
     if mode == "raise":
-        check_range(t, indices, extent, place, "take")
+        check_range(t, indices, extent, place, "take", held.shape[:place])
     elif mode == "clip":
         index = ops.clipped_index(t.builder, index)
     else:

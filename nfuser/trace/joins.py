@@ -51,10 +51,10 @@ def concatenate(
     """Return ``numpy.concatenate``."""
     if axis is None:
         taken = [x if is_sequence(x) else t.operand(x) for x in arrays]
-        if not any(is_sequence(x) for x in taken):
+        if not any(is_sequence(x) for x in taken) and not options.get("dtype"):
             # Python numbers promote weakly here, and here only.
-            kind = t.builder.promote(*taken).numpy
-            options["dtype"] = options.get("dtype") or kind
+            kind = t.builder.promote(*taken)
+            arrays = [t.wrap(t.builder.convert(x, kind)) for x in taken]
         arrays = [t.apply(ops.reshape, array_of(t, x), [-1]) for x in arrays]
         axis = 0
     return _joined(t, ops.concatenate, arrays, axis, options | {"out": out})

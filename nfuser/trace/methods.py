@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
@@ -45,7 +47,6 @@ class Methods(Operators):
     argsort, argpartition = _method("argsort"), _method("argpartition")
     searchsorted = _method("searchsorted")
     clip, round = _method("clip"), _method("round")
-    conj = conjugate = _method("conj")
     ravel, take, repeat = _method("ravel"), _method("take"), _method("repeat")
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
     dot, diagonal, trace = _method("dot"), _method("diagonal"), _method("trace")
@@ -66,6 +67,13 @@ class Methods(Operators):
         if held is target and not copy and ops.memory_order(order) == "K":
             return self
         return self._tracer.call_on_tensor(ops.astype, self, target, order)
+
+    @unwatched
+    def conj(self) -> Any:
+        """Return the conjugate; what is real, bool too, as it is."""
+        return np.conj(self) if self._tracer.tensor(self).dtype.is_complex else self
+
+    conjugate = conj
 
     def choose(self, *choices: Any, **options: Any) -> Any:
         """Return ``numpy.choose``; the choices may come one by one."""

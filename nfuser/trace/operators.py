@@ -46,8 +46,9 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 @unwatched
 def _power(self: Any, other: Any) -> Any:
-    # Of this power alone NumPy takes the square, which makes an int8 of a bool.
-    if type(other) is int and other == 2 and self.dtype == bool:
+    # Of arrays alone NumPy takes the square, which makes an int8 of a bool.
+    squares = type(other) is int and other == 2 and not self._is_number
+    if squares and self.dtype == bool:
         return self._tracer.operate(ops.square, self)
     return self._tracer.operate(ops.power, self, other)
 

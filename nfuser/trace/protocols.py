@@ -59,8 +59,9 @@ class NumpyProtocols(Standin):
             raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
         outputs = options.pop("out", None)
         where = options.pop("where", True)
+        core = {key: options.pop(key) for key in _core_options(ufunc) & options.keys()}
         taken = _converted(tracer, name, inputs, options)
-        found = handler(tracer, *taken)
+        found = handler(tracer, *taken, **core)
         if outputs is None:
             if where is not True:
                 raise refusals.keyword(name, "where")
@@ -93,6 +94,11 @@ class NumpyProtocols(Standin):
         del types, args, kwargs
         name = getattr(func, "__name__", str(func))
         raise refusals.of_torch(name)
+
+
+def _core_options(ufunc: np.ufunc) -> frozenset[str]:
+    """Return the keywords that say along which axis vectors lie."""
+    return frozenset(("axis", "keepdims") if ufunc.signature == "(n),(n)->()" else ())
 
 
 def _converted(tracer: Any, name: str, inputs: Any, options: dict[str, Any]) -> Any:

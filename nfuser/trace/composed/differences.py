@@ -181,24 +181,40 @@ def _inner(x: Any, step: Any, steps: Any) -> Any:
         return (x[2:] - x[:-2]) / (2.0 * step)
     left, right = steps[:-1], steps[1:]
     both = left + right
-    ends = x[2:] * (left / (right * both)) - x[:-2] * (right / (left * both))
-    return ends + x[1:-1] * ((right - left) / (left * right))
+    below, here = -right / (left * both), (right - left) / (left * right)
+    return below * x[:-2] + here * x[1:-1] + left / (right * both) * x[2:]
 
 
 def _edge(x: Any, step: Any, steps: Any, order: int, *, at_end: bool) -> Any:
-    """Return the slope at the first element, or at the last."""
-    sign = -1.0 if at_end else 1.0
-    at, near, far = (-1, -2, -3) if at_end else (0, 1, 2)
-    close = step if steps is None else steps[-1 if at_end else 0]
+    """Return the slope at the first element, or at the last, in NumPy's order."""
     if order == 1:
-        return sign * (x[near] - x[at]) / close
+        after, before = (x[-1], x[-2]) if at_end else (x[1], x[0])
+        close = step if steps is None else steps[-1 if at_end else 0]
+        return (after - before) / close
+    factors = _of_three(step, steps, at_end=at_end)
+    parts = x[-3:] if at_end else x[:3]
+    first, second, third = (a * parts[k] for k, a in enumerate(factors))
+    return first + second + third
+
+
+def _of_three(step: Any, steps: Any, *, at_end: bool) -> tuple[Any, Any, Any]:
+    """Return what the outer three elements are multiplied by, in their order."""
     if steps is None:
-        return sign * (-1.5 * x[at] + 2.0 * x[near] - 0.5 * x[far]) / close
-    beyond = steps[-2 if at_end else 1]
-    both = close + beyond
-    here = x[at] * ((close + both) / (close * both))
-    there = x[near] * (both / (close * beyond)) - x[far] * (close / (beyond * both))
-    return sign * (there - here)
+        left, middle, right = (0.5, -2.0, 1.5) if at_end else (-1.5, 2.0, -0.5)
+        return left / step, middle / step, right / step
+    one, two = (steps[-2], steps[-1]) if at_end else (steps[0], steps[1])
+    both = one + two
+    if at_end:
+        return (
+            two / (one * both),
+            -both / (one * two),
+            (2.0 * two + one) / (two * both),
+        )
+    return (
+        -(2.0 * one + two) / (one * both),
+        both / (one * two),
+        -one / (two * both),
+    )
 
 
 HANDLERS = {

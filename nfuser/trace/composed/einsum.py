@@ -50,6 +50,8 @@ def einsum(t: Tracer, *operands: Any, out: Any = None, **options: Any) -> Any:
         later = set(wanted).union(*(term for term, _ in held))
         letters, x = _product(letters, x, other, y, later)
     letters, x = _summed(letters, x, set(wanted))
+    if (len(arrays) > 1 or len(letters) < arrays[0].ndim) and x.dtype != bool:
+        x = x + x.dtype.type(0)  # NumPy adds to zeros: nothing comes out as -0.0
     return np.transpose(x, [letters.index(k) for k in wanted])
 
 

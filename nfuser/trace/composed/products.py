@@ -84,7 +84,9 @@ def tensordot(t: Tracer, a: Any, b: Any, axes: Any = 2) -> Any:
     return (x @ y.transpose(*right, *columns).reshape(depth, count)).reshape(shape)
 
 
-def vecdot(t: Tracer, x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
+def vecdot(
+    t: Tracer, x1: Any, x2: Any, /, *, axis: Any = -1, keepdims: Any = False
+) -> Any:
     """Return ``numpy.vecdot``."""
     x, y = (np.moveaxis(array(t, x), plain(axis), -1) for x in (x1, x2))
     if x.shape[-1] != y.shape[-1]:
@@ -94,7 +96,8 @@ def vecdot(t: Tracer, x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
         )
         raise ShapeError(message)
     product = conjugate(x) * y
-    return np.sum(product, -1, dtype=product.dtype)
+    found = np.sum(product, -1, dtype=product.dtype)
+    return np.expand_dims(found, plain(axis)) if keepdims else found
 
 
 def matvec(t: Tracer, x1: Any, x2: Any, /) -> Any:
