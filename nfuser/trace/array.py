@@ -13,8 +13,9 @@ import nfuser.ops as ops
 import nfuser.trace.indexing as indexing
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes.promotion import safe_cast
-from nfuser.errors import MutationError, ShapeError, TraceError
+from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
+from nfuser.trace.asked import ask_to_convert
 from nfuser.trace.methods import Methods
 from nfuser.trace.protocols import NumpyProtocols
 from nfuser.trace.symbolic import SymbolicInt, integer
@@ -100,13 +101,8 @@ class TracedArray(Methods, NumpyProtocols):
         for extent, wanted in pairs:
             fits = fits and bool(b.ask(sc.equal(extent, wanted), usual=1))
         if not fits:
-            message = (
-                f"non-broadcastable output operand with shape "
-                f"{b.shape_text(before.shape)} doesn't match the broadcast shape "
-                f"{b.shape_text(after.shape)}; write y = x + 1 for a new array instead "
-                "of x += 1"
-            )
-            raise ShapeError(message)
+            was, is_now = (b.shape_text(x.shape) for x in (before, after))
+            raise refusals.does_not_fit(was, is_now)
         cast = b.cast(after, before.dtype)
         self._held = ops.broadcast_to(b, cast, before.shape)
 
@@ -114,25 +110,15 @@ class TracedArray(Methods, NumpyProtocols):
         root = self
         while root._base is not None:
             root = root._base
-        if root._is_input:
-            what = "an input" if root is self else "a view of an input"
-            message = (
-                f"a fused function cannot assign into {what}; write y = x + 1 instead "
-                "of x += 1, and return the new array"
-            )
-            raise MutationError(message)
-        if root is not self:
-            message = (
-                "assignment through a view is not supported; compute the new array "
-                "from the whole one, as y = x + 1 does"
-            )
-            raise MutationError(message)
+        if root._is_input or root is not self:
+            what = "into an input" if root is self else "into a view of an input"
+            raise refusals.assignment(what if root._is_input else "through a view")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         is_whole = isinstance(key, slice) and key == slice(None)
         if key is not Ellipsis and not is_whole:
             self._refuse_assignment()
-            raise MutationError(refusals.SET_ITEM)
+            raise refusals.assignment("into a part of an array")
         before = self._operand()
         self._assign(before, self._tracer.tensor(value))
 
@@ -209,6 +195,8 @@ class TracedArray(Methods, NumpyProtocols):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return today's value of a number, which plain NumPy asks for."""
+        if not self._tracer.converts:
+            ask_to_convert()
         number = None
         if self._is_number:
             number = self._tracer.consume_if_number(self._operand(), None)

@@ -31,6 +31,7 @@ from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
 from nfuser.trace.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.standin import Standin
+from nfuser.trace.tables import Tables, can_keep, hidden, warn_of_compared
 from nfuser.trace.windows import sharing, window_of
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Snapshot:
         self.elements = Elements(_memory, self._finder.values.values())
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
+        self._tables = Tables()
+        self._observer = Observer(self._finder, self.elements)
         self._random = clocks.state(self._generators())
 
     def _index(self) -> None:
@@ -158,31 +161,50 @@ class Snapshot:
 
     def observe(self, step: Callable[[], Any]) -> Any:
         """Run ``step`` of the trace; what it does adds to what is watched."""
-        return Observer(self._finder, self.elements).run(step)
+        return self._observer.run(step)
 
-    def meet(self, item: Any) -> CapturedArray:
-        """Return the input that the captured array ``item`` becomes."""
+    def meet(self, item: Any) -> CapturedArray | None:
+        """Return the input that a captured array, or a part of one, becomes."""
         self._index()
         origin = next(iter(self._origins.get(_memory(item), ())), None)
         whole, step = (origin, None) if origin else self._whole_of(item)
         if whole is None:
-            raise refusals.unknown_array(tuple(item.shape))
+            return None
         self._met[whole] = self._met.get(whole, 0) + 1
-        origin = whole if step is None else whole.then(step)
+        if step is None:
+            # A view may be of another class than what has a name.
+            kind = type(self._finder.values[whole])
+            return self._input(whole, item, kind)
+        return self._input(whole.then(step), item, np.ndarray, whole)
+
+    def keep(self, item: Any) -> CapturedArray:
+        """Return the input that an array becomes which the function itself made."""
+        as_dtype(item.dtype)  # says which there are
+        source = self._observer.sources.first
+        if source is None:
+            source = hidden(self._finder.values.items())
+        if source is not None or not can_keep(item):
+            raise refusals.unknown_array(tuple(item.shape), source)
+        self.elements.use_all()
+        values = self._finder.values
+        known = [origins[0] for origins in self._origins.values()]
+        warn_of_compared((origin, values[origin]) for origin in known)
+        origin, held = self._tables.keep(item)
+        return self._input(origin, held, type(held))
+
+    def _input(
+        self, origin: Origin, item: Any, kind: type, whole: Origin | None = None
+    ) -> CapturedArray:
         if origin not in self._slots:
-            slot = self._first_slot + len(self._slots)
-            # A view may be of another class than what has a name; a part is plain.
-            held = self._finder.values[whole]
-            kind = type(held) if step is None else np.ndarray
             self._slots[origin] = CapturedArray(
-                slot,
+                self._first_slot + len(self._slots),
                 origin,
                 as_dtype(item.dtype),
                 len(item.shape),
                 kind,
                 item.dtype,
                 origin.reader(),
-                None if step is None else whole,
+                whole,
             )
         return self._slots[origin]
 

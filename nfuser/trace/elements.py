@@ -47,10 +47,16 @@ class Elements:
         self._numbers = {id(x): x for x in numbers}
         self._seen: set[Any] = set()
         self._dtypes: set[np.dtype[Any]] = set()
+        self._all = False
 
     def was_seen(self, array: Any) -> bool:
         """Tell whether there is a sign that elements of ``array`` were read."""
-        return self._key(array) in self._seen or array.dtype in self._dtypes
+        is_seen = self._key(array) in self._seen or array.dtype in self._dtypes
+        return self._all or is_seen
+
+    def use_all(self) -> None:
+        """Note an array that may have been computed from any of them."""
+        self._all = True
 
     def meet(self, item: Any) -> None:
         """Note a number that is in use; one that nobody captured was computed."""

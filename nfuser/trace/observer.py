@@ -26,6 +26,7 @@ from nfuser.errors import NfuserError, TraceError
 from nfuser.trace.bytecode import Step
 from nfuser.trace.origins import Finder, Origin, Root, imported
 from nfuser.trace.parts import is_users_file, is_users_name
+from nfuser.trace.sources import Sources
 from nfuser.trace.standin import Standin
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Observer:
     def __init__(self, finder: Finder, elements: Elements) -> None:
         self._finder = finder
         self._elements = elements
+        self.sources = Sources()
         self._settled: set[Any] = set()
         self._error: NfuserError | None = None
 
@@ -106,6 +108,7 @@ class Observer:
                 )
                 raise TraceError(message)
             self._elements.use(getattr(function, "__self__", None))
+            self.sources.call(function)
             clocks.refuse(getattr(function, "__name__", ""), function)
 
     def _enter(self, frame: FrameType, code: CodeType) -> None:
@@ -117,7 +120,9 @@ class Observer:
         elif code.co_filename.startswith(_NUMPY):
             if frame.f_back is not None and _is_users(frame.f_back):
                 self._enter_numpy(list(frame.f_locals.values()))
+                self.sources.enter(frame)
         else:
+            self.sources.enter(frame)
             self._settled.add(code)
 
     def _enter_numpy(self, arguments: list[Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import TraceError
-from nfuser.trace.source_line import library_function
+from nfuser.trace.asked import wanted
 from nfuser.trace.standin import Standin
 from nfuser.trace.unwatched import unwatched
 
@@ -85,7 +85,7 @@ class NumpyProtocols(Standin):
         return self._tracer.namespace
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise refusals.values_wanted(library_function())
+        raise wanted()
 
     @classmethod
     def __torch_function__(

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Coroutine
 
 import numpy as np
 
-from nfuser.errors import AxisError, MutationError, TraceError, UnsupportedError
+from nfuser.errors import (
+    AxisError,
+    MutationError,
+    ShapeError,
+    TraceError,
+    UnsupportedError,
+)
+from nfuser.trace.source_line import running
 
 MASK = (
     "indexing by a boolean array gives a shape that depends on values; use "
@@ -18,10 +26,6 @@ GATHERS = (
     "of each row, x[np.arange(n), j], np.take_along_axis(x, j[:, None], 1)[:, 0]; "
     "for all pairs, x[i][:, j]; for pairs one by one, take from the flattened array, "
     "x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]"
-)
-SET_ITEM = (
-    "assignment to a part of an array is not supported; build the whole array with "
-    "where(condition, new, x)"
 )
 _TORCH_METHODS = {
     "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
@@ -254,6 +258,43 @@ def keyword(function_name: str, name: str) -> UnsupportedError:
     return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")
 
 
+def assignment(what: str) -> MutationError:
+    """Return the error for a write of the user's line, ``what`` being where."""
+    return MutationError(f"{_written()}: a fused function cannot assign {what}")
+
+
+def _written() -> str:
+    """Say what to write in place of the assignment on the user's line."""
+    found = running()
+    if found is None:
+        return "write y = x + 1 in place of x += 1, and return the new array"
+    if (update := found.update) is not None:
+        target, line = ast.unparse(update.target), found.text
+        if isinstance(update.target, ast.Name):
+            whole = ast.BinOp(ast.Name(target), update.op, update.value)
+            return f"write {target} = {ast.unparse(whole)} in place of {line}"
+    elif (target := found.assigned) is not None:
+        line = f"{target} = ..."
+    else:
+        return "write y = x + 1 in place of x += 1, and return the new array"
+    name, _, key = target.partition("[")
+    if key.rstrip("] ") in (":", "..."):
+        return f"write {name} = ..., a new array, in place of {line}, and return it"
+    return (
+        f"write {name} = np.where(condition, new, {name}), or join parts by "
+        f"np.concatenate, in place of {line}"
+    )
+
+
+def does_not_fit(before: str, after: str) -> ShapeError:
+    """Return the error for an array of shape ``after`` written into a smaller one."""
+    message = (
+        f"{_written()}: non-broadcastable output operand with shape {before} doesn't "
+        f"match the broadcast shape {after}"
+    )
+    return ShapeError(message)
+
+
 def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationError:
     """Return the error for a write into an array of plain NumPy's."""
     what = "the array that it updates in place" if is_in_place else "out="
@@ -281,25 +322,6 @@ def formatted(spec: str) -> TraceError:
     return TraceError(message)
 
 
-def values_wanted(library_function: str | None) -> TraceError:
-    """Return the error for a call that asks for the elements of a traced array."""
-    if library_function in ("softmax", "log_softmax", "logsumexp"):
-        message = (
-            f"scipy.special.{library_function} takes no traced array; write "
-            f"nfuser.numpy.{library_function}"
-        )
-        return TraceError(message)
-    message = (
-        "np.asarray, np.array, or a function that NumPy does not hand over, asks for "
-        "the values of a traced array, which are not known while tracing; it is an "
-        "array already, so leave np.asarray out, or write x.astype(dtype); of several "
-        "np.stack([x, y]) makes one, and array([[x, y], [z, 1]]) of nfuser.numpy; a "
-        "table from outside is indexed as nfuser.numpy.asarray(TABLE)[i]; call other "
-        "functions outside the fused function"
-    )
-    return TraceError(message)
-
-
 def of_torch(name: str) -> TraceError:
     """Return the error for a function of torch that was given a traced array."""
     advice = "use array operations, or call it outside the fused function"
@@ -310,15 +332,13 @@ def of_torch(name: str) -> TraceError:
     return TraceError(f"torch.{name} does not take a traced array; {advice}")
 
 
-def unknown_array(shape: tuple[int, ...]) -> TraceError:
-    """Return the error for an array that no name stands for."""
+def unknown_array(shape: tuple[int, ...], source: object = None) -> TraceError:
+    """Return the error for an array that may change unseen; ``source`` gave it."""
+    given = "" if source is None else f", and {source} may have given it"
     message = (
-        f"an array of shape {shape} cannot be traced back to a global, a closure or an "
-        "attribute, so a later change would go unseen; if it is written out here, "
-        "write the plain list, or xp.array([0.3, 0.6]), where xp is nfuser.numpy; if "
-        "it is computed from a captured array, begin with xp.asarray(TABLE), as in "
-        "xp.asarray(TABLE) * 255; of NumPy's functions xp.arange, xp.linspace, xp.eye "
-        "and the like are traced; else compute it outside and pass it as an argument"
+        f"pass the array of shape {shape} as an argument: expected one that plain "
+        "NumPy made here of numbers and of captured arrays, which are watched; found "
+        f"one whose later changes would go unseen{given}"
     )
     return TraceError(message)
 

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
+from dis import opname
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.ir.base import value
 from nfuser.ir.tensor import SourceLine
 
 if TYPE_CHECKING:
@@ -41,14 +45,23 @@ def _line(file: str, number: int) -> SourceLine:
     return SourceLine(file, number, linecache.getline(file, number).strip())
 
 
+def users_frame(frame: FrameType | None = None) -> FrameType | None:
+    """Return the innermost frame of the user's, from ``frame`` outwards."""
+    frame = frame or sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def line_at(frame: FrameType, number: int | None = None) -> SourceLine:
+    """Return the line that ``frame`` runs, or another one of its file."""
+    return _line(frame.f_code.co_filename, number or frame.f_lineno)
+
+
 def current_line() -> SourceLine | None:
     """Return the line of the user's that is running."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            return _line(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back
-    return None
+    frame = users_frame()
+    return None if frame is None else line_at(frame)
 
 
 def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None:
@@ -68,12 +81,62 @@ def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None
     return found
 
 
+@value
+class Running:
+    """What the user's line is doing: its instruction, and the text of that."""
+
+    instruction: str
+    text: str
+
+    @property
+    def called(self) -> str | None:
+        """The function that is called, as it is written."""
+        try:
+            found = ast.parse(self.text, mode="eval").body
+        except SyntaxError:
+            return None
+        return ast.unparse(found.func) if isinstance(found, ast.Call) else None
+
+    @property
+    def update(self) -> ast.AugAssign | None:
+        """The statement, if it is one like ``y += x``."""
+        try:
+            found = ast.parse(self.text).body
+        except SyntaxError:
+            return None
+        update = found[0] if len(found) == 1 else None
+        return update if isinstance(update, ast.AugAssign) else None
+
+    @property
+    def assigned(self) -> str | None:
+        """The part of an array that is assigned to, as it is written."""
+        return self.text if self.instruction.startswith("STORE_S") else None
+
+
+def running() -> Running | None:
+    """Return what the user's line is doing."""
+    frame = users_frame()
+    if frame is None:
+        return None
+    code, at = frame.f_code, frame.f_lasti
+    place = next(islice(code.co_positions(), at // 2, None), (None,) * 4)
+    line, last, start, end = place
+    text = ""
+    if line is not None and line == last:
+        # Positions count bytes.
+        written = linecache.getline(code.co_filename, line).encode()
+        text = written[start:end].decode(errors="replace")
+    return Running(opname[code.co_code[at]], text)
+
+
 def library_function() -> str | None:
-    """Return the name of the scipy function that the user's line called, if any."""
+    """Return the name of the library function that the user's line called, if any."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     name = None
     while frame is not None and not is_users(frame.f_code.co_filename):
-        if "/scipy/" in frame.f_code.co_filename:
-            name = frame.f_code.co_name
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] in _LIBRARIES:
+            public = [part for part in module.split(".") if not part.startswith("_")]
+            name = ".".join((*public, frame.f_code.co_name))
         frame = frame.f_back
     return name

@@ -18,6 +18,7 @@ import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
+from nfuser.trace.asked import ask_to_convert
 from nfuser.trace.protocols import NumpyProtocols
 from nfuser.trace.standin import Standin
 
@@ -269,6 +270,8 @@ class SymbolicInt(NumpyProtocols, Standin):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return today's value: plain NumPy asks for it, as ``np.arange(n)`` does."""
         del copy
+        if not self._tracer.converts:
+            ask_to_convert()
         return np.asarray(int(self), dtype)
 
     def __round__(self, digits: int | None = None) -> Any:

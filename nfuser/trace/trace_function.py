@@ -18,12 +18,13 @@ import nfuser.trace.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, NfuserError, TraceError
+from nfuser.errors import ArgumentError, NfuserError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.trace.array import TracedArray, wrap
+from nfuser.trace.asked import ConversionError
 from nfuser.trace.call import (
     ArrayLeaf,
     Leaf,
@@ -33,6 +34,7 @@ from nfuser.trace.call import (
     TracedCall,
 )
 from nfuser.trace.captured import Snapshot
+from nfuser.trace.conversions import converting
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.leaks import warn_of_kept
 from nfuser.trace.listed import array_of, made_while_tracing, warn_of_sizes
@@ -50,12 +52,23 @@ if TYPE_CHECKING:
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
-    tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
-    tracer.namespace = namespace
-    trace = _traced(tracer, function, call)
+    tracer = _tracer(function, call)
+    try:
+        trace = _traced(tracer, function, call)
+    except ConversionError:
+        tracer = _tracer(function, call)
+        tracer.converts = True
+        with converting():
+            trace = _traced(tracer, function, call)
     # All that the trace itself held is gone now.
     warn_of_kept(tracer.made, tracer.builder.name, line_of(None, function))
     return trace
+
+
+def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
+    tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
+    tracer.namespace = namespace
+    return tracer
 
 
 def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:
@@ -94,6 +107,12 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     name = getattr(function, "__name__", "function")
     try:
         return function(*args, **kwargs)
+    except ValueError as error:
+        # NumPy's word for any error of the item that it was to put into an array.
+        if isinstance(error.__cause__, NfuserError):
+            cause = error.__cause__.with_traceback(error.__traceback__)
+            raise cause from None
+        raise
     except RecursionError as error:
         found = refusals.endless(name)
         # The innermost frames lie in nfuser as likely as in the user's function.
@@ -186,13 +205,12 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
             "fused function"
         )
         raise ArgumentError(message)
-    try:
-        found = snapshot.meet(item)
-    except TraceError:
+    found = snapshot.meet(item)
+    if found is None:
         made = made_while_tracing(tracer, item)
-        if made is None:
-            raise
-        return made
+        if made is not None:
+            return made
+        found = snapshot.keep(item)
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
             tracer.today[sc.size(found.slot, k)] = int(extent)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.asked as asked
 import nfuser.trace.known as known
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalar import Const, Scalar
@@ -21,6 +22,7 @@ from nfuser.trace.call import Guard, ValueGuard
 from nfuser.trace.outcomes import OutcomeGuard, outcome_guard
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standin import Standin
+from nfuser.trace.unrolled import Turns
 
 if TYPE_CHECKING:
     import weakref
@@ -42,7 +44,8 @@ class Tracer:
 
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
     makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
-    ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays.
+    ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays;
+    ``converts`` says that NumPy's conversions take stand-ins.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class Tracer:
         self.captured: dict[int, TensorView] = {}
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
+        self.converts = False
+        self._turns = Turns(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []
@@ -104,7 +109,7 @@ class Tracer:
 
     def call(self, verb: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Apply ``verb`` of ``nfuser.ops`` to stand-ins and numbers."""
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         found = verb(self.builder, *(self.operand(x) for x in operands), **options)
         return self.wrap(found)
 
@@ -112,17 +117,17 @@ class Tracer:
         self, verb: Callable[..., Any], x: Any, *args: Any, **options: Any
     ) -> Any:
         """Apply ``verb``, which takes one tensor and options, to ``x``."""
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         return self.wrap(verb(self.builder, self.tensor(x), *args, **options))
 
     def apply(self, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Apply ``verb`` to what verbs take already."""
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         return self.wrap(verb(self.builder, *args, **options))
 
     def operate(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply an operator: of Python numbers alone the result is one, too."""
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
         are_python = all(isinstance(kind, type) for kind in kinds)
@@ -169,21 +174,16 @@ class Tracer:
         def again(source: TensorView) -> TensorView:
             return verb(self.builder, source, *args)
 
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         held = self.tensor(x)
         base = x if hasattr(x, "_remake") else self.wrap(held)
         return self._wrap(self, again(held), base=base, remake=again)
 
-    def consume(self, x: TensorView, wanted: str) -> Any:
+    def consume(self, x: TensorView, what: str) -> Any:
         """Return today's value of a 0-d tensor made of scalars alone; guard it."""
         found = known.host_number(self.builder, x)
         if found is None:
-            message = (
-                f"{wanted} asks for the value of an array, which is not known while "
-                "tracing; use where(condition, a, b) for a choice, or compute it "
-                "outside the fused function"
-            )
-            raise TraceError(message)
+            raise asked.wanted(what)
         return self._consumed(found)
 
     def consume_if_number(self, x: TensorView, otherwise: Any) -> Any:
@@ -208,7 +208,7 @@ class Tracer:
 
     def ask(self, condition: Scalar, usual: int = 0) -> int:
         """Return today's value of ``condition``, and guard it."""
-        self.builder.source = current_line()
+        self.builder.source = self._turns.line()
         return self.builder.ask(condition, usual)
 
     def guards(self) -> tuple[Guard, ...]:

@@ -307,6 +307,7 @@ def test_each_concretization_of_a_script_is_explained_once(
     assert command_line.main(["explain", str(tmp_path / "none.py")]) == 2
 
 
+@pytest.mark.filterwarnings("ignore:fuse the body of this loop:RuntimeWarning")
 def test_views_of_views_may_be_many() -> None:
     def turned(x: Any) -> Any:
         for _ in range(1001):

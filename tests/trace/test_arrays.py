@@ -76,6 +76,7 @@ def test_in_place_operators_act_through_every_name(name: str) -> None:
     same(function, X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:fuse the body of this loop:RuntimeWarning")
 def test_views_of_views_may_be_many() -> None:
     def function(x: Any) -> Any:
         a = x * 1

@@ -15,7 +15,6 @@ import pytest
 
 import nfuser
 from nfuser import numpy as nnp
-from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,22 +106,3 @@ def test_parts_of_parts_of_one_memory() -> None:
     np.testing.assert_array_equal(fused(X), function(X))
     held.first = held.first + 1
     np.testing.assert_array_equal(fused(X), function(X))
-
-
-def test_a_part_of_either_of_two_arrays_is_refused() -> None:
-    flat = np.arange(24.0)
-    held = SimpleNamespace(first=flat[:8], second=flat[4:])
-    with pytest.raises(TraceError, match=r"xp\.asarray\(TABLE\)"):
-        nfuser.fuse(lambda x: x + held.first[4:8] + held.second[:4])(X)
-
-
-def test_what_is_no_part_is_refused() -> None:
-    sparse = np.arange(400.0).reshape(20, 20)[:, ::2]
-    for function in (
-        lambda x: x + TABLE.view(np.int64)[:3],
-        lambda x: x + sparse[0, :4],
-        lambda x: x + (TABLE * 255)[:3],
-        lambda x: x + TABLE[[1, 2, 3]],
-    ):
-        with pytest.raises(TraceError, match="traced back"):
-            nfuser.fuse(function)(X)

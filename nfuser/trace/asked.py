@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody asks for the elements of a traced array: who, and what to write instead."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from nfuser.errors import TraceError
+from nfuser.trace.source_line import is_users, library_function, running
+
+NAMES = ("asarray", "array", "asanyarray", "ascontiguousarray", "asfortranarray")
+_FUSED = ("softmax", "log_softmax", "logsumexp")
+_NUMPY_NAMES = {
+    "fabs": "abs",
+    "pow": "power",
+    "fsum": "sum",
+    "dist": "linalg.norm",
+    **{name: f"arc{name[1:]}" for name in ("asin", "acos", "atan", "atan2")},
+    **{name: f"arc{name[1:]}" for name in ("asinh", "acosh", "atanh")},
+}
+_UNKNOWN = "the values of a traced array, which are not known while tracing"
+
+
+class ConversionError(TraceError):
+    """A stand-in met a conversion of NumPy's in a trace that does not take them."""
+
+
+def ask_to_convert() -> None:
+    """Ask for a trace with conversions, if the user's code calls one just now."""
+    code = sys._getframe(2).f_code  # pyright: ignore[reportPrivateUsage]
+    if is_users(code.co_filename) and any(n in NAMES for n in code.co_names):
+        raise ConversionError(str(wanted()))
+
+
+def wanted(what: str | None = None) -> TraceError:
+    """Return the error for a call that asks for the elements of a traced array.
+
+    ``what`` says it in Python's words where no function is called.
+    """
+    found = running()
+    if found is not None and found.assigned is not None:
+        return TraceError(_assigned(found.assigned))
+    called = None if found is None else found.called
+    library = library_function()
+    name = (called or library or "").rpartition(".")[2]
+    if library is not None:
+        return TraceError(_of_library(library, called or library, name))
+    if (called or "").startswith("math."):
+        return TraceError(_of_math(f"{called}", name))
+    if what is not None:
+        return TraceError(_of_python(what))
+    return TraceError(_of_numpy(called, name))
+
+
+def _assigned(part: str) -> str:
+    array = part.partition("[")[0].strip() or "the array"
+    return (
+        f"build {array} at once in place of {part} = ...: np.concatenate and np.stack "
+        "join parts, where(condition, new, x) chooses elements, np.pad adds borders; "
+        f"expected numbers, as {array} is an array of plain NumPy's, whose elements "
+        "are constants of the trace; found a traced array"
+    )
+
+
+def _of_library(library: str, called: str, name: str) -> str:
+    if name in _FUSED:
+        return (
+            f"write nfuser.numpy.{name} in place of {called}: scipy.special.{name} "
+            f"takes no traced array, as it asks for {_UNKNOWN}"
+        )
+    top = library.partition(".")[0]
+    return (
+        f"call {called} outside the fused function, or write what it computes with "
+        f"NumPy's functions: {top} asks for {_UNKNOWN}"
+    )
+
+
+def _of_math(called: str, name: str) -> str:
+    numpys = _NUMPY_NAMES.get(name, name)
+    place = "xp" if name in ("erf", "erfc") else "np"
+    named = ", where xp is nfuser.numpy" if place == "xp" else ""
+    if place == "np" and not hasattr(np, numpys.partition(".")[0]):
+        return (
+            f"call {called} outside the fused function: it takes one number, and asks "
+            f"for {_UNKNOWN}"
+        )
+    return (
+        f"write {place}.{numpys}(x) in place of {called}(x){named}: the function of "
+        f"math takes one number, and asks for {_UNKNOWN}"
+    )
+
+
+def _of_python(what: str) -> str:
+    return (
+        "use where(condition, a, b) for a choice, or compute the number outside the "
+        f"fused function: {what} asks for the value of an array, which is not known "
+        "while tracing"
+    )
+
+
+def _of_numpy(called: str | None, name: str) -> str:
+    if name in NAMES:
+        return (
+            f"leave {called} out, or write np.{name} by its full name: a traced array "
+            "is an array already, and only names that are looked up in numpy itself "
+            "give it back"
+        )
+    asking = called or "a function that NumPy does not hand over"
+    return (
+        f"call {asking} outside the fused function, or write it with array operations "
+        "(np.stack([x, y]) makes one array of several; a table from outside is indexed "
+        f"as nfuser.numpy.asarray(TABLE)[i]): it asks for {_UNKNOWN}"
+    )
