@@ -53,7 +53,19 @@ def _device_count() -> int:
     return found.value
 
 
+def _names_torch(item: pytest.Item) -> bool:
+    """Tell whether a test speaks of torch: in its name, parameters, code or module."""
+    if "torch" in item.nodeid:
+        return True
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    words = () if code is None else (*code.co_consts, *code.co_names)
+    return any(isinstance(word, str) and "torch" in word for word in words)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _names_torch(item):
+            item.add_marker("torch")
     needs = {"gpu": 1, "multigpu": 2}
     if not any(item.get_closest_marker(name) for item in items for name in needs):
         return

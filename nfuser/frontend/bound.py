@@ -14,6 +14,7 @@ from nfuser.device.native.layout import MOST_ARGUMENTS
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.arguments import Arguments
 from nfuser.frontend.call_shape import by_position
+from nfuser.frontend.dynamo import graph_break
 from nfuser.frontend.native_calls import make_record
 from nfuser.host.native_call import NativeCall
 from nfuser.trace import tree as trees
@@ -65,6 +66,7 @@ class Bound(NativeCall[R]):
         if native and not named and is_small and _may_write(ready, args, given):
             self._bind(ready, args, given)
 
+    @graph_break
     def _otherwise(self, *args: Any) -> R:
         """Run with the arguments that were bound, or with others of the same forms."""
         named = {} if args else self._named

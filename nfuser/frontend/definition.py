@@ -34,6 +34,7 @@ from nfuser.frontend.definition_types import (
     data_type,
     required_dtype,
 )
+from nfuser.frontend.dynamo import graph_break
 from nfuser.frontend.kernels import KernelView
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
@@ -220,6 +221,7 @@ class FusionDefinition:
 
     # -- running -------------------------------------------------------------
 
+    @graph_break
     def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
         """Return the outputs for arrays and numbers, in the order of definition.
 

@@ -17,6 +17,7 @@ from nfuser.errors import ArgumentError, NfuserError
 from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.call_line import name_call
+from nfuser.frontend.dynamo import graph_break, tell
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.ready import make_ready
@@ -90,8 +91,11 @@ class Fused(Generic[P, R]):
 
     # -- calls ---------------------------------------------------------------
 
+    @graph_break
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the fused function."""
+        if tell():
+            return self(*args, **kwargs)
         if current_tracer() is not None or config.current().disable_all:
             return self._function(*args, **kwargs)
         given: tuple[Any, ...] = args
@@ -155,6 +159,7 @@ class Fused(Generic[P, R]):
             raise ArgumentError(message) from None
         return bound.args, bound.kwargs
 
+    @graph_break
     def bind(self, *args: Any, out: Any = None, **kwargs: Any) -> Bound[R]:
         """Return a call whose arguments have the forms of these.
 
@@ -402,6 +407,7 @@ class Fused(Generic[P, R]):
     def __get__(self, instance: None, owner: type) -> Fused[P, R]: ...
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> MethodType: ...
+    @graph_break
     def __get__(
         self, instance: object, owner: type | None = None
     ) -> Fused[P, R] | MethodType:
@@ -481,6 +487,7 @@ def fuse(
     array([1., 3., 5.], dtype=float32)
     """
     check_backend(backend)
+    tell()
     if function is None:
         return functools.partial(fuse, backend=backend, resize=resize)
     if isinstance(function, _METHODS):

@@ -26,6 +26,7 @@ from nfuser.device.native.state import Record
 from nfuser.frontend.arguments import static_key
 from nfuser.frontend.call_line import name_call
 from nfuser.frontend.call_shape import by_position, with_names
+from nfuser.frontend.dynamo import graph_break
 from nfuser.frontend.native_guards import captured_words, quick_guard
 from nfuser.frontend.native_outcomes import require_outcome
 from nfuser.host.native_numbers import GREATEST, LEAST, NotNativeError, NumberWriter
@@ -250,6 +251,7 @@ class _Maker:
 
         bound = self._shape.bound
 
+        @graph_break
         def is_unchanged(*args: Any) -> bool:
             return captured.read(*bound(args)) is not None
 
@@ -311,6 +313,7 @@ class _Maker:
         trace = self._ready.variant.trace
         kinds = [leaf.python for leaf in trace.output_leaves]
 
+        @graph_break
         def assembled(*found: Any) -> Any:
             pairs = zip(found, kinds, strict=True)
             leaves = [a if cls is None else cls(a.item()) for a, cls in pairs]

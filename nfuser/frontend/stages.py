@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from nfuser.device.libraries import library_of
 from nfuser.errors import ArgumentError
+from nfuser.frontend.dynamo import graph_break
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Compiled(Generic[P, R]):
         """Return the source of all kernels, in the order in which they run."""
         return "\n\n".join(source.text for source in self._sources)
 
+    @graph_break
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function with arguments of the form that it was compiled for."""
         self._form.check(self.name, args, kwargs)
