@@ -21,6 +21,7 @@ REWRITES = (
     "split_complex",
     "widen_halves",
     "simplify_casts",
+    "insert_axes_last",
     "merge_common_subexpressions",
     "copy_leaf_outputs",
 )

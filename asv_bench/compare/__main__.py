@@ -21,7 +21,7 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("asv_bench.compare", description=__doc__)
     add = parser.add_argument
     add("--backend", choices=("cuda", "cpu"), default="cpu")
-    add("--table", choices=("workloads", "rope"), default="workloads")
+    add("--table", choices=("workloads", "rope", "spellings"), default="workloads")
     add("--only", nargs="*", default=(), metavar="PREFIX", help="of workloads' names")
     add("--peers", nargs="*", type=str.lower, metavar="NAME", help="none, or some")
     sizes = parser.add_mutually_exclusive_group()
@@ -77,8 +77,9 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     """Run the workloads that were asked for."""
     from asv_bench.compare.contest import OURS, make_row
     from asv_bench.compare.devices import Cpu, Cuda
-    from asv_bench.compare.peers import installed
+    from asv_bench.compare.peers import bind_nfuser, installed
     from asv_bench.compare.rope_table import rope_rows
+    from asv_bench.compare.spellings import spelling_rows
     from asv_bench.compare.versions import versions
     from asv_bench.compare.workloads import WORKLOADS
 
@@ -94,6 +95,9 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         rows.append(asdict(row))
         print(f"{row.name}: {row.fresh or row.notes}", file=sys.stderr, flush=True)
 
+    if options.table == "spellings":
+        spelling_rows(device, options.only, done, is_timed=is_timed)
+        return found | {"rows": rows}
     if options.table == "rope":
         rope_rows(device, peers, options.only, done)
         return found | {"rows": rows}
@@ -101,7 +105,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     for workload in WORKLOADS:
         sizes = workload.sizes(options.backend, change)
         if sizes and workload.row_name(sizes).startswith(tuple(options.only) or ""):
-            ours = {OURS: "dynamic"}
+            ours = {OURS: bind_nfuser}
             done(make_row(device, workload, sizes, peers, ours, is_timed))
     return found | {"rows": rows}
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from asv_bench.compare.devices import error_of
-from asv_bench.compare.peers import NoFormError, bind_nfuser
+from asv_bench.compare.peers import NoFormError
 from asv_bench.compare.workload import results
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def make_row(
     ours: Mapping[str, Any],
     is_timed: bool = True,
 ) -> Row:
-    """Run one workload; ``ours`` gives the resize policies of nfuser's columns."""
+    """Run one workload; ``ours`` tells how each of nfuser's columns is bound."""
     contest = _Contest(device, workload, sizes)
-    for name, resize in ours.items():
-        contest.enter_nfuser(name, resize)
+    for name, bind in ours.items():
+        contest.enter_nfuser(name, bind)
     for name, bind in peers.items():
         contest.enter(name, bind)
     if is_timed:
@@ -88,18 +88,19 @@ class _Contest:
         self.wanted = device.reference(workload, self.arguments)
         self.bound: dict[str, Bound] = {}
 
-    def enter_nfuser(self, name: str, resize: Any) -> None:
+    def enter_nfuser(self, name: str, ours: Callable[..., Any]) -> None:
         fused: list[Any] = []
 
         def bind(workload: Workload, arguments: Sequence[Any]) -> Bound:
-            bound, function = bind_nfuser(workload, arguments, resize)
+            bound, function = ours(workload, arguments)
             fused.extend((function, function.cache_info().compiled))
             return bound
 
         self.enter(name, bind)
         if name in self.bound:
             function, before = fused
-            self.row.kernels = len(function.kernels(*self.arguments))
+            kernels = len(function.kernels(*self.arguments))
+            self.row.kernels = max(self.row.kernels, kernels)
             self.row.compiled[name] = function.cache_info().compiled - before
         elif name in self.row.errors:
             self.row.is_right = False

@@ -39,10 +39,17 @@ class Bound:
 
 
 def bind_nfuser(
-    workload: Workload, arguments: Sequence[Any], resize: Any = "dynamic"
+    workload: Workload,
+    arguments: Sequence[Any],
+    *,
+    resize: Any = "dynamic",
+    function: Callable[..., Any] | None = None,
 ) -> tuple[Bound, Any]:
-    """Return nfuser's call, and the fused function to be asked about its kernels."""
-    fused = _fused(workload.function, resize)
+    """Return nfuser's call, and the fused function to be asked about its kernels.
+
+    Another ``function`` says the workload in other words.
+    """
+    fused = _fused(function or workload.function, resize)
     is_cpu = isinstance(arguments[0], np.ndarray)
     reused = _reusing(fused, arguments) if is_cpu else None
     return Bound(lambda given: partial(fused, *given), reused), fused

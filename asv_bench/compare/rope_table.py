@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from asv_bench.compare.contest import OURS, make_row
-from asv_bench.compare.peers import DYNAMIC_COMPILE
+from asv_bench.compare.peers import DYNAMIC_COMPILE, bind_nfuser
 from asv_bench.compare.workloads.rope import PAIR
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 LENGTHS = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)
 HEADS = ((32, 32), (32, 8), (28, 4))
 HEAD_SIZES = (128, 96)
-OURS_TWICE = {OURS: "dynamic", f"{OURS} static": "static"}
+OURS_TWICE = {
+    OURS: bind_nfuser,
+    f"{OURS} static": partial(bind_nfuser, resize="static"),
+}
 LEAST_BYTES = 4 * 60 * 10**6  # four times the L2 of the largest GPU of its time
 
 

@@ -3,25 +3,34 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
     Argument,
     Expr,
+    Pointwise,
     Reduce,
     results,
 )
-from nfuser.ir.fusion import Fusion, rebuild
+from nfuser.ir.fusion import Fusion, Replacement, rebuild
+from nfuser.ir.point_op import NEAR, POINT_OPS
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 
+_EXACT = {near: POINT_OPS[name] for name, near in NEAR.items()}
+
+
 def merge_common_subexpressions(fusion: Fusion) -> Fusion:
-    """Use the first of several expressions that say the same of the same tensors."""
+    """Use the first of several expressions that say the same of the same tensors.
+
+    What is wanted near at one place and exactly at another is computed exactly, once.
+    """
     first: dict[tuple[object, ...], Expr] = {}
+    sharpened: set[TensorView] = set()
     outputs = set(fusion.outputs)
 
     def change(expr: Expr) -> TensorView | None:
@@ -34,15 +43,25 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
         is_apart = results(expr)[0] in outputs and not isinstance(expr, LIBRARY_CALLS)
         if found is expr or is_apart:
             return None
+        if isinstance(expr, Pointwise) and expr.op not in _EXACT:
+            sharpened.add(results(found)[0])
         return results(found)[0]
 
-    return rebuild(fusion, change)
+    def sharpen(expr: Expr) -> Replacement | None:
+        if not (isinstance(expr, Pointwise) and expr.result in sharpened):
+            return None
+        exact = replace(expr, op=_EXACT.get(expr.op, expr.op))
+        return Replacement((exact,), (expr.result,)) if exact.op != expr.op else None
+
+    return rebuild(rebuild(fusion, change), sharpen)
 
 
 def _key(expr: Expr) -> tuple[object, ...]:
     result = results(expr)[0]
     skip = ("results",) if isinstance(expr, Reduce) else ("result",)
     own = [getattr(expr, f.name) for f in fields(expr) if f.name not in skip]
-    if own and isinstance(own[0], (bool, int, float, complex)):
+    if isinstance(expr, Pointwise):
+        own[0] = _EXACT.get(expr.op, expr.op)
+    elif own and isinstance(own[0], (bool, int, float, complex)):
         own = [type(own[0]), repr(own[0])]  # 0.0 and -0.0, 1 and True differ
     return (type(expr), result.dtype, result.shape, *own)

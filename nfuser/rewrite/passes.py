@@ -14,6 +14,7 @@ from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.rewrite.split_complex import split_complex
@@ -27,6 +28,7 @@ PASSES = (
     split_complex,
     widen_halves,
     simplify_casts,  # after widen_halves, which leaves casts behind
+    insert_axes_last,
     merge_common_subexpressions,
     drop_dead_code,
     copy_leaf_outputs,  # last: it makes what the others take out
