@@ -14,6 +14,8 @@ from nfuser.frontend.fused import Fused, fuse
 if TYPE_CHECKING:
     from nfuser.frontend.check import check
     from nfuser.frontend.definition import FusionDefinition
+    from nfuser.frontend.definition_inputs import compute_tensor_descriptor
+    from nfuser.frontend.definition_profile import get_fusion_profile
     from nfuser.frontend.definition_types import DataType
     from nfuser.frontend.explanation import Explanation
     from nfuser.frontend.graph import capture
@@ -42,7 +44,10 @@ __all__ = [
     "__version__",
     "capture",
     "check",
+    "compute_tensor_descriptor",
     "fuse",
+    "get_fusion_profile",
+    "version",
 ]
 
 # Public names that a process which only calls fused functions can do without.
@@ -60,6 +65,8 @@ _ON_FIRST_USE = {
     "Spec": "nfuser.frontend.spec",
     "capture": "nfuser.frontend.graph",
     "check": "nfuser.frontend.check",
+    "compute_tensor_descriptor": "nfuser.frontend.definition_inputs",
+    "get_fusion_profile": "nfuser.frontend.definition_profile",
 }
 
 
@@ -67,11 +74,25 @@ def __getattr__(name: str) -> Any:
     if name == "numpy":
         return import_module("nfuser.numpy")
     if name not in _ON_FIRST_USE:
+        _refuse_of_nvfuser(name)
         message = f"module 'nfuser' has no attribute {name!r}"
         raise AttributeError(message)
     with COMPILER:  # forks wait for it, and a module must not be half imported
         found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
     return found
+
+
+def version() -> str:
+    """Return the version, as ``__version__`` has it."""
+    return __version__
+
+
+def _refuse_of_nvfuser(name: str) -> None:
+    """Say what to write for a name of nvFuser's that nfuser has not."""
+    if not name.startswith("_"):
+        refused = import_module("nfuser.frontend.definition_refused")
+        if name in refused.MODULE:
+            refused.refuse(f"nfuser.{name}", refused.MODULE[name])
 
 
 def __dir__() -> list[str]:

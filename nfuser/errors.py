@@ -45,6 +45,10 @@ class UnsupportedError(NfuserError, NotImplementedError):
     """The operation has no fused form; the message names the alternative."""
 
 
+class MissingError(UnsupportedError, AttributeError):
+    """An object has no such part, though it does in a library that users know."""
+
+
 class TraceError(NfuserError, TypeError):
     """The traced function asks for something that is not known while tracing."""
 

@@ -15,7 +15,8 @@ from sphinx.util.docutils import SphinxDirective
 from nfuser.frontend.definition_creation import CREATION
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
-from nfuser.frontend.definition_ops import BINARY, GENERAL, REFUSED, TABLE, UNARY
+from nfuser.frontend.definition_ops import BINARY, GENERAL, TABLE, UNARY
+from nfuser.frontend.definition_refused import OPERATIONS
 from nfuser.frontend.definition_scans import SCANS
 from nfuser.frontend.definition_shapes import SHAPES
 from nfuser.frontend.definition_types import DataType
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _REDUCTIONS = {
     *("all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min"),
-    *("prod", "ptp", "std", "sum", "var", "var_mean"),
+    *("prod", "ptp", "std", "sum", "var", "var_mean", "welford"),
 }
 _NORMS = {"layer_norm", "log_softmax", "logsumexp", "rms_norm", "softmax"}
 _AXES = {"expand_dims", "flip", "moveaxis", "swapaxes"}
@@ -39,7 +40,7 @@ def operations_page() -> str:
     rest = [n for n in GENERAL if n not in {*_REDUCTIONS, *_NORMS, *_AXES, "full_like"}]
     listed = {*UNARY, *BINARY, *SHAPES, *MOVES, *GATHERS, *CREATION, *GENERAL, *SCANS}
     several = [n for n in TABLE if n not in listed | _REDUCTIONS]
-    refused = ", ".join(f"`{name}`" for name in sorted(REFUSED))
+    refused = ", ".join(f"`{name}`" for name in sorted(OPERATIONS))
     return "\n\n".join(
         (
             f"**Of one tensor**: {_names(UNARY)}",

@@ -54,20 +54,20 @@ def check(
     plain = fused.__wrapped__
     actual, _ = tree.flatten(fused(*args, **kwargs))
     leaves, shape = tree.flatten((args, kwargs))
-    copied_args, copied = tree.unflatten(shape, [_to_numpy(x) for x in leaves])
+    copied_args, copied = tree.unflatten(shape, [to_numpy(x) for x in leaves])
     with np.errstate(all="ignore"):
         expected, _ = tree.flatten(plain(*copied_args, **copied))
     if len(actual) != len(expected):
         message = f"{len(actual)} outputs fused, {len(expected)} unfused"
         raise AssertionError(message)
     found = [
-        _compare(k, _to_numpy(a), e, rtol)
+        compare(k, to_numpy(a), e, rtol)
         for k, (a, e) in enumerate(zip(actual, expected, strict=True))
     ]
     return Check(tuple(e for e, _ in found), tuple(x for _, x in found))
 
 
-def _to_numpy(item: Any) -> Any:
+def to_numpy(item: Any) -> Any:
     """Return a NumPy copy of an array of any library; anything else as it is."""
     if library_of(cast("type[object]", type(item))) is None:
         return item
@@ -81,14 +81,22 @@ def _to_numpy(item: Any) -> Any:
     return np.array(item)
 
 
-def _compare(
-    number: int, actual: Any, expected: Any, rtol: float | None
+def compare(
+    number: int,
+    actual: Any,
+    expected: Any,
+    rtol: float | None,
+    sides: tuple[str, str] = ("fused", "unfused"),
 ) -> tuple[float, float]:
+    """Return how far two arrays lie apart and the limit; beyond it AssertionError.
+
+    ``sides`` are the words for the one and for the other.
+    """
     a, e = np.asarray(actual), np.asarray(expected)
     if a.shape != e.shape or a.dtype != e.dtype:
         message = (
-            f"output {number} is {a.dtype}{list(a.shape)} fused, "
-            f"{e.dtype}{list(e.shape)} unfused"
+            f"output {number} is {a.dtype}{list(a.shape)} {sides[0]}, "
+            f"{e.dtype}{list(e.shape)} {sides[1]}"
         )
         raise AssertionError(message)
     dtype = as_dtype(e.dtype)
@@ -105,7 +113,7 @@ def _compare(
         at = tuple(int(k) for k in np.unravel_index(np.nanargmax(gap), gap.shape))
         message = (
             f"output {number} differs by {error:.3g} (limit {limit:.3g}) at {at}: "
-            f"{a[at]} fused, {e[at]} unfused"
+            f"{a[at]} {sides[0]}, {e[at]} {sides[1]}"
         )
         raise AssertionError(message)
     return error, limit

@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.debug import dump
 from nfuser.device.descriptor import describe
 from nfuser.errors import ArgumentError, ShapeError
+from nfuser.frontend.definition_calls import DEFINITIONS, Calls
 from nfuser.frontend.definition_define import DEFINE
 from nfuser.frontend.definition_draft import Draft
 from nfuser.frontend.definition_inputs import (
@@ -23,10 +22,9 @@ from nfuser.frontend.definition_inputs import (
     tensor_descriptor,
 )
 from nfuser.frontend.definition_ops import TABLE, Ops
-from nfuser.frontend.definition_repro import is_fault, note_fault
-from nfuser.frontend.definition_run import Runner, check_backend
+from nfuser.frontend.definition_refused import DEFINITION, missing
+from nfuser.frontend.definition_run import check_backend
 from nfuser.frontend.definition_text import definition_text
-from nfuser.frontend.definition_trie import Trie
 from nfuser.frontend.definition_types import (
     DataType,
     Scalar,
@@ -34,36 +32,27 @@ from nfuser.frontend.definition_types import (
     data_type,
     required_dtype,
 )
-from nfuser.frontend.dynamo import graph_break
-from nfuser.frontend.kernels import KernelView
 from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.locks import ForkSafeLock
-from nfuser.runtime import registry
-from nfuser.runtime.counters import Counters
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from nfuser.concretize import ResizePolicy
     from nfuser.dtypes import DType
-    from nfuser.frontend.explanation import Explanation
-    from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.counters import CacheInfo
+    from nfuser.segment import ShouldMerge
 
 _CALLS = {**{f"ops.{name}": verb for name, verb in TABLE.items()}, **DEFINE}
-DEFINITIONS: Trie[Runner] = Trie()
-registry.register_clear(DEFINITIONS.clear)
 
 
-class FusionDefinition:
+class FusionDefinition(Calls):
     """A fusion built operation by operation, then called with arrays.
 
     ``fd.ops`` holds the operations; dtypes meet by NumPy's rules. ``repr`` is Python
     that makes the definition again. ``backend="interpret"`` runs the CUDA kernels of
     NumPy arrays in the interpreter that checks them; ``resize="static"`` compiles the
-    extents of slices, pads and concatenations in.
+    extents of slices, pads and concatenations in; ``should_merge`` tells which two
+    groups of expressions may share a kernel.
 
     >>> import numpy as np
     >>> with FusionDefinition() as fd:
@@ -74,21 +63,19 @@ class FusionDefinition:
     """
 
     def __init__(
-        self, *, backend: str | None = None, resize: ResizePolicy = DEFAULT_RESIZE
+        self,
+        *,
+        backend: str | None = None,
+        resize: ResizePolicy = DEFAULT_RESIZE,
+        should_merge: ShouldMerge | None = None,
     ) -> None:
         check_backend(backend)
         check_policy(resize)
         # While something is dumped, each definition shows all its stages.
-        followed = (
-            None if config.current().dump else DEFINITIONS.root((backend, resize))
-        )
+        is_own = config.current().dump or should_merge is not None
+        followed = None if is_own else DEFINITIONS.root((backend, resize))
         self.ops = Ops(draft := Draft(_CALLS, followed))
-        self._draft = draft
-        self._kind: tuple[str | None, ResizePolicy] = backend, resize
-        self._runner: Runner | None = None
-        self._counters = Counters()
-        self._shares = False  # what it runs was built by an equal definition
-        self._lock = ForkSafeLock()
+        super().__init__(draft, backend, resize, should_merge)
 
     def __enter__(self) -> FusionDefinition:
         self._draft.check_open()
@@ -211,113 +198,11 @@ class FusionDefinition:
             args = (output,) if alias_input is None else (output, alias_input)
             self._draft.perform("add_output", args, {})
 
-    def validate_definition(self) -> tuple[bool, str]:
-        """Tell whether the definition can run, and why not."""
-        if not self._draft.records:
-            return False, "Fusion is empty!"
-        if not any(record.name == "add_output" for record in self._draft.records):
-            return False, "Fusion has no output; call fd.add_output"
-        return True, ""
-
-    # -- running -------------------------------------------------------------
-
-    @graph_break
-    def execute(self, inputs: Sequence[Any] = ()) -> list[Any]:
-        """Return the outputs for arrays and numbers, in the order of definition.
-
-        Those that were added with ``alias_input`` are left out.
-        """
-        with self._at_own_lines(inputs):
-            return self._complete().run(inputs, self._counters)
-
-    def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
-        """Return the kernels that a call with ``inputs`` runs."""
-        with self._at_own_lines(inputs):
-            plan = self._complete().plan(inputs, self._counters)
-        return [KernelView(launch) for launch in plan.program.launches]
-
-    def explain(self, inputs: Sequence[Any] = ()) -> Explanation:
-        """Say how a call is fused, as ``explain`` of a fused function does."""
-        with self._at_own_lines(inputs):
-            runner = self._complete()
-            if self._shares:
-                with self._lock:
-                    self._draft.write()
-                    runner = self._built()
-            return runner.explain(inputs, self._counters)
-
-    @contextmanager
-    def _at_own_lines(self, inputs: Sequence[Any]) -> Generator[None]:
-        """Raise errors of a call that name lines of this definition.
-
-        One that follows another shares what that built, with its lines.
-        """
-        try:
-            yield
-        except Exception as error:
-            if is_fault(error):
-                note_fault(error, repr(self), inputs)
-            elif self._shares:
-                with self._lock:
-                    self._draft.write()
-                    own = self._built()
-                own.plan(inputs, Counters())
-            raise
-
-    def cache_info(self) -> CacheInfo:
-        """Return how often each level of the caches was asked and had to work."""
-        return self._counters.info()
-
-    def why(self) -> str:
-        """Say what was new about the last call that compiled."""
-        return self._counters.reason
-
-    @property
-    def fusion(self) -> Fusion:
-        """The fusion in nfuser's IR; ``str(fd)`` prints it."""
-        return self._complete().fusion
-
-    def _complete(self) -> Runner:
-        with self._lock:
-            if self._runner is None:
-                self._runner = self._found() or self._recorded()
-            return self._runner
-
-    def _found(self) -> Runner | None:
-        """Return what an equal definition left, if there was one."""
-        self._draft.is_open = False
-        node = self._draft.node
-        found = None if node is None else DEFINITIONS.leaf(node)
-        if found is not None:
-            self._counters.reason = "an equal definition had built what it needs"
-            self._shares = True
-        return found
-
-    def _recorded(self) -> Runner:
-        is_valid, problem = self.validate_definition()
-        if not is_valid:
-            raise ArgumentError(problem)
-        self._draft.write()
-        made = self._built()
-        self._counters.add("traces")
-        if config.current().dump:
-            return made
-        found = DEFINITIONS.add(self._kind, self._draft.records, made)
-        self._shares = found is not made
-        return found
-
-    def _built(self) -> Runner:
-        draft = self._draft
-        fusion = draft.close()
-        if config.current().verify:
-            verify_fusion(fusion)
-        if dump.wants("fusion"):
-            dump.dump("fusion", text(fusion))
-        fits = tuple(draft.builder.questions.checks)
-        needed = tuple(draft.requirements)
-        return Runner(
-            fusion, draft.inputs, needed, fits, *self._kind, aliases=draft.aliases
-        )
+    def __getattr__(self, name: str) -> Any:
+        if name in DEFINITION:
+            missing(f"fd.{name}", DEFINITION[name])
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
 
     def __str__(self) -> str:
         with self._lock:

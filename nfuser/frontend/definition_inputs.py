@@ -237,3 +237,18 @@ def tensor_descriptor(
     stride_order = tuple(ndim - 1 - order.index(axis) for axis in range(ndim))
     is_plain = order == list(range(ndim))
     return tuple(reversed(contiguity)), () if is_plain else stride_order
+
+
+def compute_tensor_descriptor(
+    sizes: Sequence[int], strides: Sequence[int]
+) -> tuple[list[bool | None], list[int]]:
+    """Return contiguity and stride order of an array; strides count elements.
+
+    ``define_tensor`` takes both, with -1 for sizes.
+
+    >>> compute_tensor_descriptor((2, 3), (1, 2))
+    ([True, True], [0, 1])
+    """
+    contiguity, order = tensor_descriptor(sizes, strides)
+    ranks = order or tuple(range(len(sizes) - 1, -1, -1))
+    return list(contiguity), list(ranks)

@@ -14,13 +14,13 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.errors import UnsupportedError
 from nfuser.frontend.definition_compound import COMPOUND, integer_of
 from nfuser.frontend.definition_creation import CREATION
 from nfuser.frontend.definition_folds import FOLDS
 from nfuser.frontend.definition_gathers import GATHERS
 from nfuser.frontend.definition_moves import MOVES
 from nfuser.frontend.definition_orders import ORDERS
+from nfuser.frontend.definition_refused import OPERATIONS, refuse
 from nfuser.frontend.definition_scans import SCANS
 from nfuser.frontend.definition_shapes import SHAPES
 
@@ -78,20 +78,6 @@ GENERAL = (
     *("gelu", "layer_norm", "log_softmax", "logsumexp", "rms_norm", "softmax"),
     *("nan_to_num", "round_to"),
 )
-_LATER = (
-    *("scatter",),
-    *("grouped_mm", "scaled_mm"),
-    *("cutlass_nvfp4_grouped_mm", "preprocess_grouped_matmul_input_sf"),
-    *("sdpfa_fwd", "sdpfa_bwd", "nv_block_quantize", "nv_grouped_block_quantize"),
-)
-_RANDOM = "a definition has no random numbers; draw them outside and pass the array"
-REFUSED = dict.fromkeys(_LATER, "it has no fused form yet; apply it outside") | {
-    "normal": _RANDOM,
-    "rand_like": _RANDOM,
-    "randn_like": _RANDOM,
-    "uniform": _RANDOM,
-    "stride_order": "outputs have NumPy's K order; permute the axes instead",
-}
 
 
 def _elementwise(name: str, verb: Callable[..., Any], arity: int) -> Any:
@@ -156,7 +142,7 @@ class Ops:
         draft = self._draft
         if name in TABLE:
             return lambda *args, **options: draft.call(name, args, options)
-        if name in REFUSED:
+        if name in OPERATIONS:
             return lambda *_, **__: _refuse(draft, name)
         message = f"fd.ops has no operation {name!r}; dir(fd.ops) lists them"
         raise AttributeError(message)
@@ -167,5 +153,4 @@ class Ops:
 
 def _refuse(draft: Draft, name: str) -> None:
     with draft.at_users_line(f"fd.ops.{name}"):
-        message = f"fd.ops.{name} is not supported: {REFUSED[name]}"
-        raise UnsupportedError(message)
+        refuse(f"fd.ops.{name}", OPERATIONS[name])

@@ -68,12 +68,17 @@ def _written(folder: Path, script: str) -> Path:
 
 def _script(error: Exception, definition: str, inputs: Sequence[Any]) -> str:
     first = (str(error).splitlines() or [""])[0]
+    head = f"# Shows: {type(error).__name__}: {first}\n"
+    return head + script_for(definition, inputs)
+
+
+def script_for(definition: str, inputs: Sequence[Any]) -> str:
+    """Return a program that calls ``definition`` with arrays like ``inputs``."""
     found = {describe(x, "an input").library for x in inputs if is_array(x)}
     used = sorted(_MODULES[library] for library in found)
     imports = "".join(f"import {name}\n" for name in used)
     lines = ",\n".join(f"    {_input(item)}" for item in inputs)
     return (
-        f"# Shows: {type(error).__name__}: {first}\n"
         f"{imports}"
         "from nfuser.frontend.definition_repro import array_like\n"
         f"{definition}\n\n"

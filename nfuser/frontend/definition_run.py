@@ -18,6 +18,7 @@ from nfuser.frontend.definition_inputs import TensorInput
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.fusion import Fusion
 from nfuser.runtime.call import (
     Call,
     as_array,
@@ -27,6 +28,7 @@ from nfuser.runtime.call import (
     run_call,
     symbols_of,
 )
+from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.memo import Memo
 from nfuser.runtime.place import BACKENDS, common_place, find_place
 from nfuser.runtime.registry import shared_cache
@@ -39,11 +41,11 @@ if TYPE_CHECKING:
     from nfuser.frontend.definition_draft import Requirement
     from nfuser.frontend.definition_inputs import Input
     from nfuser.frontend.explanation import Explanation
-    from nfuser.ir.fusion import Fusion
     from nfuser.ops import ScalarFits
     from nfuser.runtime.counters import Counters
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+    from nfuser.segment import ShouldMerge
 
     Asked = tuple[Place, dict[int, Descriptor], dict[int, int]]
 
@@ -63,15 +65,21 @@ class Runner:
         backend: str | None,
         resize: ResizePolicy,
         aliases: Mapping[int, int],
+        should_merge: ShouldMerge | None = None,
     ) -> None:
         self.fusion = fusion
+        self._resize: ResizePolicy = resize
         self._aliases = dict(aliases)
         self._written = frozenset(aliases.values())
         self._inputs = tuple(inputs)
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
         self._backend = backend
-        self._cache = shared_cache(fusion, resize)
+        self._cache = (
+            shared_cache(fusion, resize)
+            if should_merge is None
+            else FusionExecutorCache(fusion, resize=resize, should_merge=should_merge)
+        )
         self._plans: Memo[tuple[Hashable, ...], Plan] = Memo()
         asked = scalar_walk.symbols(self._cache.questions.scalars)
         self._shaping = tuple(s.slot for s in asked if isinstance(s, sc.ScalarInput))
@@ -99,6 +107,28 @@ class Runner:
         """Return the plan that a call with ``inputs`` follows."""
         call = self._call(inputs)
         return self._plans.get(call.key, lambda: self._made(call, counters))[0]
+
+    def has_plan(self, inputs: Sequence[Any]) -> bool:
+        """Tell whether a call with ``inputs`` finds its plan."""
+        return self._plans.peek(self._call(inputs).key) is not None
+
+    def alone(self) -> Runner:
+        """Return what runs each operation in a kernel of its own, and writes no input.
+
+        What would be written is left out, as it is in the outputs of this one.
+        """
+        written = self._aliases.keys()
+        shown = [t for k, t in enumerate(self.fusion.outputs) if k not in written]
+        return Runner(
+            Fusion(self.fusion.name, self.fusion.exprs, shown),
+            self._inputs,
+            self._requirements,
+            self._fits,
+            self._backend,
+            self._resize,
+            aliases={},
+            should_merge=_never,
+        )
 
     def explain(self, inputs: Sequence[Any], counters: Counters) -> Explanation:
         """Explain a call with ``inputs``."""
@@ -182,6 +212,10 @@ class Runner:
                 error.args = (f"{error}{hint}",)
             raise
         return find_place(library, device, self._backend, has_arrays=bool(arrays))
+
+
+def _never(*_: object) -> bool:
+    return False
 
 
 def _type(item: object) -> str:

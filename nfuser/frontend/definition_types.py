@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.definition_operators import Operators
+from nfuser.frontend.definition_refused import TENSOR, missing
 from nfuser.ir.base import node
+from nfuser.ir.scalar import Const, const
 
 if TYPE_CHECKING:
     from nfuser.frontend.definition_operators import Owner
@@ -41,6 +43,10 @@ class DataType(Enum):
     ComplexFloat = DType.C64
     ComplexDouble = DType.C128
     Null = None
+
+    def __call__(self) -> DataType:
+        """Return this type: ``x.dtype()`` of nvFuser is ``x.dtype`` here."""
+        return self
 
     def __repr__(self) -> str:
         return f"DataType.{self.name}"
@@ -105,8 +111,51 @@ class Tensor(Operators):
         assert self.draft is not None
         return self.draft.call("shape", (self,), {})
 
+    def is_tensor(self) -> bool:
+        """Tell a tensor from a scalar."""
+        return True
+
+    def is_symbolic(self) -> bool:
+        """Tell whether its value is for calls to say, which is so."""
+        return True
+
+    def domain(self) -> list[Axis]:
+        """Return the axes, as nvFuser's ``TensorDomain`` lists them."""
+        return [Axis(self, k) for k in range(self.ndim)]
+
+    get_logical_domain = domain
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in TENSOR:
+            missing(f"{name} of a tensor", TENSOR[name])
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<{self.name}: {self.ndim} axes, {self.dtype}>"
+
+
+@node
+class Axis:
+    """One axis of a tensor of a definition."""
+
+    tensor: Tensor
+    number: int
+
+    def extent(self) -> Scalar:
+        """Return the size along it, as ``fd.ops.size`` does."""
+        return self.tensor.size(self.number)
+
+    def is_broadcast(self) -> bool:
+        """Tell whether it has size 1 in every call."""
+        return self.tensor.view.shape[self.number] is const(1)
+
+    def is_reduction(self) -> bool:
+        """Tell whether it is folded: no axis of a result is."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<axis {self.number} of {self.tensor!r}>"
 
 
 Value: TypeAlias = "Number | IntegerExpression | TensorView"
@@ -123,6 +172,14 @@ class Scalar(Operators):
     draft: Owner | None
     value: Value
     name: str
+
+    def is_tensor(self) -> bool:
+        """Tell a tensor from a scalar."""
+        return False
+
+    def is_symbolic(self) -> bool:
+        """Tell whether its value is for calls to say: it is no constant."""
+        return not isinstance(self.value, Const | bool | int | float | complex)
 
     def __repr__(self) -> str:
         return f"<{self.name}: scalar>"
