@@ -54,7 +54,8 @@ class Questions:
     def scalars(self) -> tuple[Scalar, ...]:
         """All that is evaluated to answer.
 
-        An integer of the call in one of them decides, as sizes do, what is built.
+        An integer of the call in one of them decides, as sizes do, what is built; one
+        that is in no extent may decide it for other integers as well.
         """
         widths = (x for r in self.resized for x in (r.extent, r.left, r.right))
         return tuple(dict.fromkeys((*self.extents, *widths)))
@@ -161,10 +162,12 @@ def _triples(
     for one, extent, left, right in zip(resized, flat, flat, flat, strict=True):
         # An empty part is left out; what it was beside may be all there is.
         is_part = isinstance(fusion.exprs[one.number], Concatenate)
-        if left == right == 0:
+        whole = extent + left + right
+        # What is asked first rules most out, whatever an open integer is.
+        if whole == extent and left == 0:
             found.append(TRIVIAL)
         elif static and not (is_part and extent == 0):
-            found.append((extent, left, right))
+            found.append((int(extent), int(left), int(right)))
         else:
-            found.append(BROADCAST if extent + left + right == 1 else ITERATION)
+            found.append(BROADCAST if whole == 1 else ITERATION)
     return tuple(found)

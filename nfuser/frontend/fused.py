@@ -20,12 +20,15 @@ from nfuser.frontend.call_line import name_call
 from nfuser.frontend.dynamo import graph_break, tell
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
-from nfuser.frontend.ready import make_ready
+from nfuser.frontend.ready import make_ready, shaping
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.frontend.spec import with_arrays
 from nfuser.frontend.stages import Form, Lowered
 from nfuser.frontend.variants import Variants
+from nfuser.ir.open_integer import Asked
+from nfuser.ir.scalar import scalar_input
 from nfuser.locks import ForkSafeLock
+from nfuser.runtime.call import is_integer
 from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.plan import symbol_values
@@ -240,9 +243,16 @@ class Fused(Generic[P, R]):
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
     ) -> Ready:
         """Return the plan of a call that ``variant`` serves; it captures ``arrays``."""
-        asked = self._asked(variant, arrays, described)
-        plan = variant.cache.plan(*asked, self._counters, variant.trace.fusion)
-        return make_ready(variant, plan, asked[0], described, arrays)
+        place, descriptors, given = self._asked(variant, arrays, described)
+        asked, decide = Asked(), shaping(variant)
+        integers = {
+            slot: n if slot in decide else asked.open(scalar_input(slot), n)
+            for slot, n in given.items()
+        }
+        plan = variant.cache.plan(
+            place, descriptors, integers, self._counters, variant.trace.fusion
+        )
+        return make_ready(variant, plan, place, described, arrays, asked)
 
     def _asked(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
@@ -256,7 +266,7 @@ class Fused(Generic[P, R]):
             d = describe(array, f"{name} of {self._name}")
             named[name] = descriptors[captured.slot] = d
         library, device = common_place(self._name, named)
-        integers = {s: n for s, n in described.numbers.items() if type(n) is int}
+        integers = {s: int(n) for s, n in described.numbers.items() if is_integer(n)}
         check_scalars(trace.checks, symbol_values(descriptors, integers))
         place = find_place(library, device, self._backend, has_arrays=bool(descriptors))
         return place, descriptors, integers

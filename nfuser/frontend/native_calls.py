@@ -32,7 +32,7 @@ from nfuser.frontend.native_outcomes import require_outcome
 from nfuser.host.native_numbers import GREATEST, LEAST, NotNativeError, NumberWriter
 from nfuser.host.native_program import NativeProgram
 from nfuser.host.native_record import READ, RecordWriter
-from nfuser.ir.scalar import ScalarInput, const
+from nfuser.ir.scalar import Const, const
 from nfuser.ir.scalar_walk import substitute, symbols
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.call_shape import CallShape
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
+    from nfuser.ir.scalar import Scalar
 
 _NESTS = (tuple, list, dict)
 
@@ -192,13 +193,18 @@ class _Maker:
         steps = NumberWriter(integers)
         for guard in self._ready.outcomes:
             require_outcome(guard, steps, self._numbers)
+        for condition, answer in self._ready.conditions.items():
+            self._require(steps, condition, answer, answer)
         for check in self._ready.variant.trace.checks:
-            found = symbols([check.scalar])
-            if any(isinstance(s, ScalarInput) for s in found):  # others are sizes
-                known = {s: const(self._sizes[s]) for s in found if s in self._sizes}
-                (open_scalar,) = substitute([check.scalar], known)
-                steps.require(steps.scalar(open_scalar), *_limits(check.dtype))
+            self._require(steps, check.scalar, *_limits(check.dtype))
         return steps
+
+    def _require(self, steps: NumberWriter, x: Scalar, low: int, high: int) -> None:
+        """Serve only calls in which a number, made of integers, is one of these."""
+        known = {s: const(self._sizes[s]) for s in symbols([x]) if s in self._sizes}
+        (needed,) = substitute([x], known)
+        if not isinstance(needed, Const):  # the others hold as sizes are the same
+            steps.require(steps.scalar(needed), low, high)
 
     # -- what must be alike --------------------------------------------------
 

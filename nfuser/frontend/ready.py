@@ -12,6 +12,7 @@ from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.frontend.variants import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.arguments import Arguments, Described
     from nfuser.frontend.variants import Variant
+    from nfuser.ir.open_integer import Asked
+    from nfuser.ir.scalar import Scalar
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+    from nfuser.trace.call import Guard
     from nfuser.trace.outcomes import OutcomeGuard
 
 
@@ -35,6 +39,7 @@ class Ready:
     lifted: tuple[int, ...]
     captured_keys: tuple[object, ...]
     integers: Mapping[int, int]  # values that the plan depends on
+    conditions: Mapping[Scalar, int]  # of integers, each with its answer
     outcomes: tuple[OutcomeGuard, ...]  # those that other numbers may break
     is_simple: bool  # nothing but the key needs to be looked at
 
@@ -53,7 +58,7 @@ class Ready:
         if any(not same_number(numbers.get(g.slot), g.value) for g in guards):
             return None
         # Sizes are in the key, so their guards hold; those on integers are asked again.
-        if not (trace.checks or self.outcomes):
+        if not (trace.checks or self.outcomes or self.conditions):
             return arrays
         return self._checked(numbers, arrays)
 
@@ -62,6 +67,9 @@ class Ready:
     ) -> tuple[Any, ...] | None:
         shapes = {s: slot.shape for s, slot in self.plan.inputs.items()}
         values = symbols_of(shapes, numbers)
+        found = scalar_walk.evaluate_all(self.conditions, values)
+        if found != list(self.conditions.values()):
+            return None
         if not all(g.holds(values, numbers) for g in self.outcomes):
             return None
         check_scalars(self.variant.trace.checks, values)
@@ -100,21 +108,19 @@ def make_ready(
     place: Place,
     described: Described,
     arrays: tuple[Any, ...],
+    asked: Asked,
 ) -> Ready:
-    """Return ``plan`` with what a call must be asked; ``arrays`` are captured."""
+    """Return ``plan`` with what a call must be asked; ``arrays`` are captured.
+
+    ``asked`` is what the plan asked of integers that it left open.
+    """
     trace = variant.trace
-    conditions = (g.condition for g in trace.guards)
-    asked = {
-        symbol.slot
-        for expr in (*variant.cache.questions.scalars, *conditions)
-        for symbol in scalar_walk.symbols([expr])
-        if isinstance(symbol, scalar_walk.ScalarInput)
-    }
-    integers = {s: described.numbers[s] for s in sorted(asked)}
+    integers = {s: described.numbers[s] for s in shaping(variant)}
+    guards = {g.condition: g.answer for g in trace.guards if _asks_integers(g)}
     captured = trace.captured
     outcomes = tuple(g for g in trace.outcome_guards if g.depends_on_numbers)
     asks = (
-        *(integers, outcomes, trace.checks, trace.value_guards),
+        *(integers, guards, asked.answers, outcomes, trace.checks, trace.value_guards),
         *(captured.arrays, captured.constants, captured.aliases),
     )
     return Ready(
@@ -124,9 +130,21 @@ def make_ready(
         described.lifted,
         _keys(arrays),
         integers,
+        guards | asked.answers,
         outcomes,
         is_simple=not any(asks),
     )
+
+
+def shaping(variant: Variant) -> list[int]:
+    """Return the slots of integers that reach the shape of something."""
+    found = scalar_walk.symbols(variant.cache.questions.extents)
+    return sorted({s.slot for s in found if isinstance(s, ScalarInput)})
+
+
+def _asks_integers(guard: Guard) -> bool:
+    found = scalar_walk.symbols([guard.condition])
+    return any(isinstance(s, ScalarInput) for s in found)
 
 
 def _pointer(array: object) -> int:

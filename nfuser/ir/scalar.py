@@ -190,7 +190,8 @@ def _digest(*parts: object) -> int:
 
 def const(number: int) -> Const:
     """Return the constant ``number``."""
-    return _intern(Const, lambda: (0, number), number)
+    value = operator.index(number)
+    return _intern(Const, lambda: (0, value), value)
 
 
 def size(slot: int, axis: int) -> Size:

@@ -27,6 +27,7 @@ from nfuser.host.program import (
 from nfuser.host.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
+from nfuser.ir.open_integer import OpenInteger
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.memory import memory_tensors
 
@@ -138,7 +139,7 @@ class _Program:
             case ex.Expand():
                 return ViewOf("expand", shape)
             case ex.Slice(_, _, starts, steps):
-                first = scalar_walk.evaluate_all(starts, self.facts.sizes)
+                first = map(int, scalar_walk.evaluate_all(starts, self.facts.sizes))
                 spans = zip(first, steps, shape, strict=True)
                 bounds = [(at, at + step * n, step) for at, step, n in spans]
                 return ViewOf("slice", tuple(x for span in bounds for x in span))
@@ -211,13 +212,16 @@ class _Program:
     def _scalar(
         self, x: Scalar, values: Mapping[Scalar, int], dtype: DType = DType.I64
     ) -> HostScalar:
+        today = scalar_walk.evaluate(x, values)
+        if isinstance(today, OpenInteger):
+            return HostScalar(today.scalar, today.today, True, dtype)
         symbols = scalar_walk.symbols([x])
         inputs = [s for s in symbols if isinstance(s, ScalarInput)]
         given = [s for s in inputs if s not in self.decided]
         if given:  # all else stays as it is as long as the plan serves
             known = {s: const(values[s]) for s in symbols if s not in given}
             (x,) = scalar_walk.substitute([x], known)
-        return HostScalar(x, scalar_walk.evaluate(x, values), bool(given), dtype)
+        return HostScalar(x, today, bool(given), dtype)
 
     def _cost(self, compiled: CompiledSegment) -> int:
         """Count the elements that the kernel touches, costly operations weighted."""

@@ -123,9 +123,14 @@ def symbols_of(
         for axis, extent in enumerate(shape):
             values[sc.size(slot, axis)] = int(extent)
     for slot, number in numbers.items():
-        if type(number) is int:
-            values[sc.scalar_input(slot)] = number
+        if is_integer(number):
+            values[sc.scalar_input(slot)] = int(number)
     return values
+
+
+def is_integer(number: Any) -> bool:
+    """Tell whether a number of a call is an integer of Python or of NumPy."""
+    return type(number) is int or isinstance(number, np.integer)
 
 
 class InputReader:

@@ -27,6 +27,7 @@ from nfuser.device.descriptor import Descriptor, describe
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.open_integer import closed
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
@@ -146,14 +147,15 @@ class FusionExecutorCache:
     ) -> Plan:
         """Return a plan for arrays and integers like these, by the argument's slot.
 
-        ``outputs`` are those, by number, that kernels write where they lie.
+        ``outputs`` are those, by number, that kernels write where they lie. The plan
+        serves other integers, too, where they are open.
         ``counters`` are the caller's. So is ``fusion``, which says the same as that of
         this cache: it names the caller's lines if the sizes do not fit.
         """
         found, facts, is_new_here = self._found(
             place, arrays, integers, counters, fusion, outputs
         )
-        heuristics = heuristics_for(found.segmented, facts)
+        heuristics = closed(heuristics_for(found.segmented, facts))
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
         return build_plan(
             found,
@@ -217,8 +219,8 @@ class FusionExecutorCache:
     ) -> tuple[Concretization, Facts, bool]:
         values = symbol_values(arrays, integers)
         is_static = policy_in_force(self._resize) == "static"
-        answers = answer(
-            fusion or self.fusion, self.questions, values, static=is_static
+        answers = closed(
+            answer(fusion or self.fusion, self.questions, values, static=is_static)
         )
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)

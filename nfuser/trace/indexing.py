@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.errors import ArgumentError, AxisError, UnsupportedError
 from nfuser.trace.gathers import check_range, index_tensor
-from nfuser.trace.sizes import is_sequence, size
+from nfuser.trace.sizes import is_sequence, passed_integer, size
 from nfuser.trace.standin import Standin
 from nfuser.trace.symbolic import SymbolicInt
 
@@ -131,8 +131,14 @@ def _read(t: Tracer, key: Any) -> Any:
     return _Gather(key, index)
 
 
-def _number(t: Tracer, held: TensorView) -> int | None:
-    """Return the value of an integer that the caller passed; it becomes a guard."""
+def _number(t: Tracer, held: TensorView) -> Any:
+    """Return an integer that the caller passed, which stays open.
+
+    What is computed of such ones in NumPy's arithmetic becomes a guard.
+    """
+    passed = passed_integer(t, held)
+    if passed is not None:
+        return SymbolicInt(t, passed)
     found = t.consume_if_number(held, None)
     return None if found is None else int(found)
 

@@ -164,9 +164,13 @@ def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
         if isinstance(leaf, ArrayLeaf):
             for k, extent in enumerate(leaf.shape):
                 today[sc.size(leaf.slot, k)] = extent
-        elif isinstance(leaf, ScalarLeaf) and leaf.kind is int:
-            today[sc.scalar_input(leaf.slot)] = leaf.value
+        elif isinstance(leaf, ScalarLeaf) and _is_integer(leaf.kind):
+            today[sc.scalar_input(leaf.slot)] = int(leaf.value)
     return ops.Builder(today, getattr(function, "__name__", "fusion").strip("<>"))
+
+
+def _is_integer(kind: type[int] | type[float] | DType) -> bool:
+    return kind.is_integer if isinstance(kind, DType) else kind is int
 
 
 def _values(call: TracedCall) -> dict[int, Any]:

@@ -138,8 +138,73 @@ def test_integers_past_64_bits_and_narrow_ones_are_refused_as_before() -> None:
 
 
 def test_sums_and_products_of_integers_are_native() -> None:
-    fused = nfuser.fuse(lambda x, m, n: x * (m * n - 3 * m + 1) + (m + n))
+    fused = nfuser.fuse(lambda x, m, n: x * (m * n - 3 * m + 1) + (m + n) // 7)
     for k in range(12):
         m, n = k + 1, 3 * k + 2
-        _same(fused(X, m, n), X * (m * n - 3 * m + 1) + (m + n))
+        _same(fused(X, m, n), X * (m * n - 3 * m + 1) + (m + n) // 7)
     assert fused.native_calls >= 8
+
+
+INDEXED: dict[str, Callable[..., Any]] = {
+    "a column": lambda x, k: x[:, k] * 2,
+    "a row": lambda x, k: x[k] * 2,
+    "the row before": lambda x, k: x[k - 1] + x[k],
+    "an element": lambda x, k: x[3, k] + x[k, 3],
+    "a row further on": lambda x, k: x[k + np.int8(2) * k],
+    "a window": lambda x, k: x[:, k : k + 3].sum(axis=1),
+    "rolled": lambda x, k: np.roll(x, k, axis=1) * 2,
+}
+
+
+@pytest.mark.parametrize("formula", INDEXED)
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8], ids=str)
+def test_integers_that_index_are_native_and_compile_nothing(
+    formula: str, kind: Any
+) -> None:
+    function = INDEXED[formula]
+    fused = nfuser.fuse(function)
+    x = np.arange(160.0 * 160).reshape(160, 160)
+    for k in (3, 1, 2, 5, 4):
+        np.testing.assert_array_equal(fused(x, kind(k)), function(x, k))
+    before, compiled = fused.native_calls, fused.cache_info().compiled
+    for k in range(6, 40):
+        np.testing.assert_array_equal(fused(x, kind(k)), function(x, k))
+    assert fused.native_calls - before >= 30
+    assert fused.cache_info().compiled == compiled
+    assert fused.cache_info().traces <= 3
+
+
+def test_indices_from_the_end_and_outside_are_as_in_numpy() -> None:
+    fused = nfuser.fuse(lambda x, k: x[:, k] * 2)
+    x = np.arange(30.0).reshape(3, 10)
+    for kind in (int, np.int64):
+        for k in (*range(-10, 10), *range(-10, 10), *range(-10, 10)):
+            np.testing.assert_array_equal(fused(x, kind(k)), x[:, k] * 2)
+        for k in (10, -11, 2**31, -(2**63)):
+            with pytest.raises(IndexError, match="out of bounds"):
+                fused(x, kind(k))
+        narrow = np.arange(3.0).reshape(3, 1)
+        for k in (0, -1, 0, -1, 0, -1):
+            np.testing.assert_array_equal(fused(narrow, kind(k)), narrow[:, k] * 2)
+        with pytest.raises(IndexError, match="out of bounds"):
+            fused(narrow, kind(1))
+    with pytest.raises(IndexError):
+        fused(x, 2**64)
+    assert fused.native_calls >= 40
+
+
+def test_a_bool_is_no_index_after_integers_were() -> None:
+    fused = nfuser.fuse(lambda x, k: x[:, k] * 2)
+    x = np.arange(30.0).reshape(3, 10)
+    for _ in range(4):
+        fused(x, 1)
+    for flag in (True, np.True_):
+        with pytest.raises(nfuser.errors.UnsupportedError):
+            fused(x, flag)
+
+
+def test_packets_of_a_gpu_stay_aligned_whatever_the_index() -> None:
+    fused = nfuser.fuse(lambda x, k: x[k : k + 64] * 2, backend="interpret")
+    x = np.arange(160, dtype=np.float32)
+    for k in (0, 4, 1, 8, 3, 2, 5, 64):
+        np.testing.assert_array_equal(fused(x, k), x[k : k + 64] * 2)
