@@ -63,7 +63,14 @@ class Bound(NativeCall[R]):
             _check_outputs(ready, outputs)
         given = outputs or ()
         is_small = len(args) + len(given) <= MOST_ARGUMENTS
-        if native and not named and is_small and _may_write(ready, args, given):
+        is_flat = not any(isinstance(a, (tuple, list, dict)) for a in args)
+        if (
+            native
+            and not named
+            and is_small
+            and is_flat
+            and _may_write(ready, args, given)
+        ):
             self._bind(ready, args, given)
 
     @graph_break

@@ -79,7 +79,6 @@ def make_record(
         found is None
         or place.backend == "interpret"
         or place.library not in READ
-        or len(args) + len(outputs) > at.MOST_ARGUMENTS
         or dump.wants("launch")
     ):
         return None
@@ -106,9 +105,10 @@ class _Maker:
         if arrays is None:
             raise NotNativeError
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
-        self._args = (*args, *outputs)
+        rows, self._starts = _rows(args)
+        self._args = (*rows, *outputs)
         self._items = (*self._args, *arrays)
-        self._count = len(args)
+        self._count = len(rows)
         place = ready.place
         self._writer = RecordWriter(shared, place.library, place.device)
         self._writer.keep.append(ready)
@@ -122,7 +122,8 @@ class _Maker:
     def _name_slots(self) -> None:
         """Say which argument is the caller's array or number of each slot."""
         slot = 0
-        for position in self._shape.order:
+        ordered = (k for p in self._shape.order for k in self._starts[p])
+        for position in ordered:
             item = self._args[position]
             cls = type(item)
             if library_of(cls) is not None:
@@ -131,6 +132,8 @@ class _Maker:
                 self._positions[self._ready.plan.inputs[slot]] = position
             elif cls is int or cls is float or cls in self._shared.scalars:
                 self._numbers[slot] = position, cls
+            elif cls in _NESTS:
+                continue  # what it holds comes next
             elif isinstance(item, (*_NESTS, np.generic)):
                 raise NotNativeError
             else:
@@ -223,6 +226,11 @@ class _Maker:
         if cls is int or cls is float or cls in self._shared.scalars:
             low, high = self._range(position, cls, program)
             return [at.IS_NUMBER, 40, id(cls), low, high]
+        if cls in _NESTS:
+            keys = list(item) if cls is dict else []
+            self._writer.keep.append(keys)
+            found = [len(item), *map(id, keys)]
+            return [at.IS_NEST, 24 + 8 * len(found), id(cls), *found]
         if item is None:
             return [at.IS_OBJECT, 24, id(None)]
         key: Any = static_key(item)
@@ -326,6 +334,26 @@ class _Maker:
             return trees.unflatten(trace.output_tree, leaves)
 
         return assembled
+
+
+def _rows(args: Sequence[Any]) -> tuple[list[Any], list[range]]:
+    """Return what is read of arguments, and which of it each of them is.
+
+    A nest comes before what it holds.
+    """
+    rows: list[Any] = []
+    places: list[range] = []
+    for item in args:
+        first = len(rows)
+        stack = [item]
+        while stack:
+            found = stack.pop()
+            rows.append(found)
+            if type(found) in _NESTS:
+                held = found.values() if type(found) is dict else found
+                stack.extend(reversed(list(held)))
+        places.append(range(first, len(rows)))
+    return rows, places
 
 
 def _limits(dtype: DType) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from nfuser.frontend.arguments import Arguments, Described
     from nfuser.frontend.variants import Variant
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
-    from nfuser.trace.call import Guard
     from nfuser.trace.outcomes import OutcomeGuard
 
 
@@ -39,7 +38,8 @@ class Ready:
     lifted: tuple[int, ...]
     captured_keys: tuple[object, ...]
     integers: Mapping[int, int]  # values that the plan depends on
-    conditions: Mapping[Scalar, int]  # of integers, each with its answer
+    conditions: Mapping[Scalar, int]  # of other integers, each with its answer
+    known: Mapping[int, int]  # integers for which the conditions hold
     outcomes: tuple[OutcomeGuard, ...]  # those that other numbers may break
     is_simple: bool  # nothing but the key needs to be looked at
 
@@ -58,7 +58,8 @@ class Ready:
         if any(not same_number(numbers.get(g.slot), g.value) for g in guards):
             return None
         # Sizes are in the key, so their guards hold; those on integers are asked again.
-        if not (trace.checks or self.outcomes or self.conditions):
+        is_known = all(numbers.get(slot) == n for slot, n in self.known.items())
+        if is_known and not (trace.checks or self.outcomes):
             return arrays
         return self._checked(numbers, arrays)
 
@@ -67,9 +68,10 @@ class Ready:
     ) -> tuple[Any, ...] | None:
         shapes = {s: slot.shape for s, slot in self.plan.inputs.items()}
         values = symbols_of(shapes, numbers)
-        found = scalar_walk.evaluate_all(self.conditions, values)
-        if found != list(self.conditions.values()):
-            return None
+        if self.conditions:
+            found = scalar_walk.evaluate_all(self.conditions, values)
+            if found != list(self.conditions.values()):
+                return None
         if not all(g.holds(values, numbers) for g in self.outcomes):
             return None
         check_scalars(self.variant.trace.checks, values)
@@ -116,11 +118,15 @@ def make_ready(
     """
     trace = variant.trace
     integers = {s: described.numbers[s] for s in shaping(variant)}
-    guards = {g.condition: g.answer for g in trace.guards if _asks_integers(g)}
+    conditions = {g.condition: g.answer for g in trace.guards} | asked.answers
+    conditions = {
+        c: a for c, a in conditions.items() if not integers.keys() >= set(_slots([c]))
+    }
+    known = {s: described.numbers[s] for s in _slots(conditions)}
     captured = trace.captured
     outcomes = tuple(g for g in trace.outcome_guards if g.depends_on_numbers)
     asks = (
-        *(integers, guards, asked.answers, outcomes, trace.checks, trace.value_guards),
+        *(integers, conditions, outcomes, trace.checks, trace.value_guards),
         *(captured.arrays, captured.constants, captured.aliases),
     )
     return Ready(
@@ -130,7 +136,8 @@ def make_ready(
         described.lifted,
         _keys(arrays),
         integers,
-        guards | asked.answers,
+        conditions,
+        known,
         outcomes,
         is_simple=not any(asks),
     )
@@ -138,13 +145,13 @@ def make_ready(
 
 def shaping(variant: Variant) -> list[int]:
     """Return the slots of integers that reach the shape of something."""
-    found = scalar_walk.symbols(variant.cache.questions.extents)
+    return _slots(variant.cache.questions.extents)
+
+
+def _slots(scalars: Iterable[Scalar]) -> list[int]:
+    """Return the slots of the integers in ``scalars``."""
+    found = scalar_walk.symbols(scalars)
     return sorted({s.slot for s in found if isinstance(s, ScalarInput)})
-
-
-def _asks_integers(guard: Guard) -> bool:
-    found = scalar_walk.symbols([guard.condition])
-    return any(isinstance(s, ScalarInput) for s in found)
 
 
 def _pointer(array: object) -> int:

@@ -33,6 +33,7 @@ from nfuser.device.native.layout import (
     BOUND_SLOT,
     BOUND_SLOW,
     BUCKETS,
+    C_ROWS,
     CALL_WORDS,
     CONFIG,
     CONTEXT,
@@ -48,6 +49,7 @@ from nfuser.device.native.layout import (
     FROM_CELL,
     FROM_DICT,
     IS_ARRAY,
+    IS_NEST,
     IS_NUMBER,
     IS_OBJECT,
     MANY,
@@ -102,6 +104,7 @@ from nfuser.device.native.layout import (
     TRACER,
     TRUE,
 )
+from nfuser.device.native.nests import is_such_nest, read_all, release
 from nfuser.device.native.numbers import compute
 from nfuser.device.native.perform import perform
 from nfuser.device.native.read import read, read_again
@@ -120,8 +123,11 @@ def call(own: int, arguments: int, count: int, names: int) -> int:
         return _slow(own, arguments, count, names)
     frame = space(CALL_WORDS)
     state = word(state + NUMPY_DATA)
-    record = _find(state, arguments, every, names, every - count, frame)
+    record = 0
+    if read_all(arguments, every, frame) == 0:
+        record = _find(state, names, every - count, frame)
     if record == 0:
+        release(frame)
         return _slow(own, arguments, count, names)
     owner = word(record + R_OWNER)
     Py_IncRef(owner)
@@ -131,6 +137,7 @@ def call(own: int, arguments: int, count: int, names: int) -> int:
         store(state + S_CALLS, word(state + S_CALLS) + 1)
         store(record + R_USED, 1)
     Py_DecRef(owner)
+    release(frame)
     if served:
         return word(found)
     return _slow(own, arguments, count, names)
@@ -284,15 +291,9 @@ def _read_captured(record: int, arguments: int, frame: int, held: int) -> int:
 # -- finding a record --------------------------------------------------------
 
 
-def _find(
-    state: int, arguments: int, count: int, names: int, named: int, frame: int
-) -> int:
+def _find(state: int, names: int, named: int, frame: int) -> int:
     """Return the record that serves a call, ``named`` of whose arguments have names."""
-    k = 0
-    while k < count:
-        if read(word(arguments + 8 * k), frame + k * FRAME_BYTES):
-            return 0
-        k += 1
+    count = word(frame + C_ROWS)
     key = mixed(frame, count)
     record = word(state + S_BUCKETS + 8 * (key & (BUCKETS - 1)))
     while record:
@@ -354,6 +355,8 @@ def _is_alike(pattern: int, frame: int) -> int:
             & (value >= word(pattern + P_LOW))
             & (value <= word(pattern + P_HIGH))
         )
+    if tag == IS_NEST:
+        return is_such_nest(pattern, frame)
     return word(word(pattern + P_OBJECT) + REFERENT) == word(frame + F_OBJECT)
 
 
@@ -398,7 +401,7 @@ def _serve(record: int, arguments: int, count: int, frame: int, found: int) -> i
     while k < captured:
         store(held + 8 * k, 0)
         k += 1
-    first = frame + count * FRAME_BYTES
+    first = frame + word(record + R_COUNT) * FRAME_BYTES
     serves = 1
     if captured:
         serves = _read_captured(record, arguments, first, held)

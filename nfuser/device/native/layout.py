@@ -31,6 +31,9 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     TRUE,
     FLOAT,
     INT,
+    TUPLE,
+    LIST,
+    DICT,
     NDARRAY,
     MEMMAP,
     NEW_ARRAY,
@@ -52,7 +55,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     STRIDES,
     CONTEXT,
     SCALARS,
-) = range(0, 8 * 32, 8)
+) = range(0, 8 * 35, 8)
 MOST_SCALARS = 16  # of NumPy's types: the type, its bits, and whether it has a sign
 SCALAR_BYTES = 24
 POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
@@ -101,7 +104,11 @@ FRAME_WORDS = FRAME_BYTES // 8
 MOST_ARGUMENTS = 32
 NUMBERS = FRAME_BYTES * MOST_ARGUMENTS  # behind the arguments: what is worked out
 MOST_NUMBERS = 240
-CALL_WORDS = FRAME_WORDS * MOST_ARGUMENTS + MOST_NUMBERS
+# Then how many rows arguments take, and what is held of what lists and dicts hold.
+C_ROWS = NUMBERS + 8 * MOST_NUMBERS
+C_COUNT = C_ROWS + 8
+C_HELD = C_COUNT + 8
+CALL_WORDS = C_HELD // 8 + MOST_ARGUMENTS
 ALIGNMENT = 15
 GREATEST = (1 << 63) - 1
 
@@ -152,10 +159,11 @@ MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
 MOST_PARAMETERS = 128
 
 # What must be alike; each pattern begins with its tag and its size.
-IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT = range(4)
+IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT, IS_NEST = range(5)
 P_SIZE, P_KIND, P_META, P_FLAGS, P_ALIGNMENT, P_NDIM, P_DIMS = range(8, 64, 8)
 P_LOW, P_HIGH = 24, 32  # of a number: the least and the greatest that is served
 P_OBJECT = 16
+P_ITEMS, P_KEYS = 24, 32  # of a list, tuple or dict: how many, and a dict's keys
 
 # Captured values; each begins with its size, and with what it is read from.
 FROM_DICT, FROM_CELL, FROM_ARGUMENT = range(3)

@@ -80,6 +80,7 @@ def _compiled_source() -> MachineCode:
         c_functions,
         entry,
         layout,
+        nests,
         numbers,
         perform,
         pool,
@@ -87,7 +88,7 @@ def _compiled_source() -> MachineCode:
     )
     from nfuser.device.native.translate import translate
 
-    parts = (entry, numbers, perform, pool, read)
+    parts = (entry, nests, numbers, perform, pool, read)
     functions = [f for part in parts for f in part.FUNCTIONS]
     known = vars(c_functions).items()
     named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}
