@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import nfuser.ops.complex_parts as parts
+import nfuser.ops.complex_powers as powers
 import nfuser.ops.python_integers as integers
 import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
@@ -94,7 +95,7 @@ def power(b: Builder, x: Operand, y: Operand) -> TensorView:
         return special
     left, right = b.convert(x, dtype), b.convert(y, dtype)
     if dtype.is_complex:
-        return parts.power(b, left, right)
+        return powers.power(b, left, right)
     found = b.point("power", left, right)
     if isinstance(y, TensorView) and left.ndim and not y.ndim and dtype.is_float:
         # NumPy's own short cut for a number: sqrt, and not pow, as in _fixed_power.
@@ -105,6 +106,8 @@ def power(b: Builder, x: Operand, y: Operand) -> TensorView:
 
 def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView | None:
     """Write small constant exponents as products."""
+    if dtype.is_complex and isinstance(y, (int, float, complex)):
+        return powers.fixed_power(b, b.convert(x, dtype), complex(y))
     if not isinstance(y, (int, float)):
         return None
     base = b.convert(x, dtype)
@@ -112,7 +115,7 @@ def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView 
         return b.point("multiply", base, base)
     if y == 1:
         return b.point("copy", base)
-    if y == 0.5 and dtype.is_float and not dtype.is_complex:
+    if y == 0.5 and dtype.is_float:
         # NumPy's own short cut: sqrt, and not pow, which differ at -0.0 and -inf.
         return b.point("sqrt", base)
     if y == -1 and dtype.is_float:
@@ -164,7 +167,7 @@ def reciprocal(b: Builder, x: Operand) -> TensorView:
     operand = b.convert(x, rules.number_type(b, "reciprocal", x))
     one = b.constant(1, operand.dtype)
     if operand.dtype.is_complex:
-        return parts.divide(b, one, operand)
+        return parts.reciprocal(b, operand)
     if operand.dtype.is_float:
         return b.point("reciprocal", operand)
     return _integer_reciprocal(b, operand, one)

@@ -117,7 +117,7 @@ def acos(b: Builder, z: TensorView) -> TensorView:
 
 def asinh(b: Builder, z: TensorView) -> TensorView:
     """Return the inverse hyperbolic sine."""
-    return _swapped(b, asin(b, _swapped(b, z)))
+    return parts.swapped(b, asin(b, parts.swapped(b, z)))
 
 
 def acosh(b: Builder, z: TensorView) -> TensorView:
@@ -147,9 +147,4 @@ def atanh(b: Builder, z: TensorView) -> TensorView:
 
 def atan(b: Builder, z: TensorView) -> TensorView:
     """Return the inverse tangent."""
-    return _swapped(b, atanh(b, _swapped(b, z)))
-
-
-def _swapped(b: Builder, z: TensorView) -> TensorView:
-    """Return ``y + i x``: hyperbolic functions of it are circular ones, swapped."""
-    return parts.join(b, parts.imag(b, z), parts.real(b, z))
+    return parts.swapped(b, atanh(b, parts.swapped(b, z)))

@@ -34,6 +34,11 @@ def join(b: Builder, re: TensorView, im: TensorView) -> TensorView:
     return b.point("complex", re, im, dtype=re.dtype.complex)
 
 
+def swapped(b: Builder, z: TensorView) -> TensorView:
+    """Return ``y + i x``: hyperbolic functions of it are circular ones, swapped."""
+    return join(b, imag(b, z), real(b, z))
+
+
 def conjugate(b: Builder, z: TensorView) -> TensorView:
     """Return the conjugate."""
     return join(b, real(b, z), b.point("negative", imag(b, z)))
@@ -80,20 +85,17 @@ def sign(b: Builder, z: TensorView) -> TensorView:
     return join(b, re, im)
 
 
-def exp(b: Builder, z: TensorView) -> TensorView:
-    """Return ``e ** z``; a real number stays real, also at infinity."""
-    scale = b.point("exp", real(b, z))
-    y = imag(b, z)
-    zero = b.constant(0.0, y.dtype)
-    is_real = b.point("equal", y, zero)
-    re = b.point("multiply", scale, b.point("cos", y))
-    im = b.point("multiply", scale, b.point("sin", y))
-    at_zero = b.point("equal", scale, zero)
-    unknown = b.point("invert", b.point("isfinite", y))
-    vanishes = b.point("bit_and", at_zero, unknown)
-    re = b.point("select", vanishes, zero, re)
-    im = b.point("select", vanishes, zero, im)
-    return join(b, re, b.point("select", is_real, y, im))
+def reciprocal(b: Builder, z: TensorView) -> TensorView:
+    """Return ``1 / z`` as NumPy does: neither part of 1 / 0 is a number."""
+    x, y = real(b, z), imag(b, z)
+    flat = b.point("less_equal", b.point("absolute", y), b.point("absolute", x))
+    large, small = b.point("select", flat, x, y), b.point("select", flat, y, x)
+    ratio = b.point("divide", small, large)
+    scale = b.point("add", large, b.point("multiply", small, ratio))
+    whole = b.point("reciprocal", scale)
+    part = b.point("divide", ratio, scale)
+    re, im = b.point("select", flat, whole, part), b.point("select", flat, part, whole)
+    return join(b, re, b.point("negative", im))
 
 
 def log(b: Builder, z: TensorView) -> TensorView:
@@ -117,71 +119,23 @@ def sqrt(b: Builder, z: TensorView) -> TensorView:
     return join(b, re, b.point("copysign", im, y))
 
 
-def _parts_of_angle(
-    b: Builder, angle_part: TensorView, growth: TensorView
-) -> tuple[TensorView, TensorView, TensorView, TensorView]:
-    names = (("sin", angle_part), ("cos", angle_part), ("sinh", growth))
-    s, c, sh = (b.point(name, operand) for name, operand in names)
-    return s, c, sh, b.point("cosh", growth)
-
-
-def sinh(b: Builder, z: TensorView) -> TensorView:
-    """Return the hyperbolic sine."""
-    s, c, sh, ch = _parts_of_angle(b, imag(b, z), real(b, z))
-    return join(b, b.point("multiply", sh, c), b.point("multiply", ch, s))
-
-
-def cosh(b: Builder, z: TensorView) -> TensorView:
-    """Return the hyperbolic cosine."""
-    s, c, sh, ch = _parts_of_angle(b, imag(b, z), real(b, z))
-    return join(b, b.point("multiply", ch, c), b.point("multiply", sh, s))
-
-
-def sin(b: Builder, z: TensorView) -> TensorView:
-    """Return the sine."""
-    s, c, sh, ch = _parts_of_angle(b, real(b, z), imag(b, z))
-    return join(b, b.point("multiply", s, ch), b.point("multiply", c, sh))
-
-
-def cos(b: Builder, z: TensorView) -> TensorView:
-    """Return the cosine."""
-    s, c, sh, ch = _parts_of_angle(b, real(b, z), imag(b, z))
-    im = b.point("negative", b.point("multiply", s, sh))
-    return join(b, b.point("multiply", c, ch), im)
-
-
-def tanh(b: Builder, z: TensorView) -> TensorView:
-    """Return the hyperbolic tangent; it tends to ±1 where cosh overflows."""
+def log1p(b: Builder, z: TensorView) -> TensorView:
+    """Return the logarithm of ``1 + z``, without cancellation for small ``z``."""
     x, y = real(b, z), imag(b, z)
-    t, tau = b.point("tan", y), b.point("tanh", x)
-    one, zero = b.constant(1.0, x.dtype), b.constant(0.0, x.dtype)
-    t2, tau2 = b.point("multiply", t, t), b.point("multiply", tau, tau)
-    below = b.point("add", one, b.point("multiply", t2, tau2))
-    re = b.point("divide", b.point("multiply", tau, b.point("add", one, t2)), below)
-    sech = b.point("reciprocal", b.point("cosh", x))
-    sech2 = b.point("multiply", sech, sech)
-    im = b.point("divide", b.point("multiply", t, sech2), below)
-    limit = b.constant(20.0, x.dtype)
-    far = b.point("greater", b.point("absolute", x), limit)
-    re = b.point("select", far, tau, re)
-    im = b.point("select", far, b.point("copysign", zero, t), im)
-    return join(b, re, im)
+    one, half = b.constant(1.0, x.dtype), b.constant(0.5, x.dtype)
+    moved = b.point("add", x, one)
+    modulus = b.point("log", b.point("hypot", moved, y))
+    twice = b.point("multiply", x, b.point("add", moved, one))
+    square = b.point("add", twice, b.point("multiply", y, y))
+    small = b.point("multiply", half, b.point("log1p", square))
+    near = b.point("less", b.point("hypot", x, y), half)
+    re = b.point("select", near, small, modulus)
+    return join(b, re, b.point("atan2", y, moved))
 
 
-def tan(b: Builder, z: TensorView) -> TensorView:
-    """Return the tangent, ``-i tanh(i z)``."""
-    turned = tanh(b, join(b, b.point("negative", imag(b, z)), real(b, z)))
-    return join(b, imag(b, turned), b.point("negative", real(b, turned)))
-
-
-def power(b: Builder, x: TensorView, y: TensorView) -> TensorView:
-    """Return ``exp(y log x)``; 0 to a power with positive real part is 0."""
-    result = exp(b, b.point("multiply", y, log(b, x)))
-    zero = b.constant(0j, x.dtype)
-    one = b.constant(1.0 + 0j, x.dtype)
-    at_zero = b.point("equal", x, zero)
-    result = b.point("select", at_zero, zero, result)
-    return b.point("select", b.point("equal", y, zero), one, result)
+def rint(b: Builder, z: TensorView) -> TensorView:
+    """Return both parts rounded to even."""
+    return join(b, b.point("rint", real(b, z)), b.point("rint", imag(b, z)))
 
 
 def _scaled_log(base: float) -> Callable[[Builder, TensorView], TensorView]:
@@ -210,16 +164,11 @@ def refuse(name: str) -> DTypeError:
 
 
 FUNCTIONS = {
-    "exp": exp,
     "log": log,
     "log2": _scaled_log(2),
     "log10": _scaled_log(10),
+    "log1p": log1p,
+    "rint": rint,
     "rsqrt": rsqrt,
     "sqrt": sqrt,
-    "sin": sin,
-    "cos": cos,
-    "tan": tan,
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
 }

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 import nfuser.ops.arithmetic as arithmetic
+import nfuser.ops.complex_growth as growth
 import nfuser.ops.complex_inverses as inverses
 import nfuser.ops.complex_parts as parts
 import nfuser.ops.rules as rules
@@ -16,6 +17,9 @@ from nfuser.errors import DTypeError
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
+
+
+_COMPLEX = parts.FUNCTIONS | growth.FUNCTIONS
 
 
 class Unary(Protocol):
@@ -38,7 +42,7 @@ def _unary(name: str) -> Unary:
     def verb(b: Builder, x: Operand) -> TensorView:
         operand = b.tensor(x)
         if operand.dtype.is_complex:
-            found = parts.FUNCTIONS.get(name) or getattr(inverses, name, None)
+            found = _COMPLEX.get(name) or getattr(inverses, name, None)
             if found is None:
                 raise parts.refuse(name)
             return found(b, operand)
@@ -195,11 +199,15 @@ def _scaled(name: str, factor: float) -> Unary:
 deg2rad, rad2deg = _scaled("deg2rad", math.pi / 180), _scaled("rad2deg", 180 / math.pi)
 
 
+_PARTS = (parts.real, parts.imag)
+
+
 def round_to(b: Builder, x: Operand, decimals: int = 0) -> TensorView:
     """Return ``x`` rounded to even at ``decimals`` places, by scaling as NumPy does."""
     operand = b.tensor(x)
     if operand.dtype.is_complex:
-        raise parts.refuse("round")
+        both = (round_to(b, part(b, operand), decimals) for part in _PARTS)
+        return parts.join(b, *both)
     if operand.dtype.is_bool:
         operand = b.cast(operand, DType.F16)
     if operand.dtype.is_integer:
