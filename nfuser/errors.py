@@ -8,6 +8,8 @@ the same case, so existing ``except`` clauses keep working.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 
@@ -71,6 +73,29 @@ class CompileError(NfuserError, RuntimeError):
 
 class HostError(NfuserError, RuntimeError):
     """A statement of a host program failed; the cause is the error that it raised."""
+
+
+def host_error(message: str, cause: BaseException) -> HostError:
+    """Return a HostError that is also the built-in error that ``cause`` is, if any."""
+    found = (kind for kind in _KINDS if isinstance(cause, kind))
+    kind = next(found, None)
+    return HostError(message) if kind is None else _of_kind(kind)(message)
+
+
+# What NumPy raises for what it refuses, the most special first.
+_KINDS: tuple[type[Exception], ...] = (
+    NotImplementedError,
+    OverflowError,
+    IndexError,
+    TypeError,
+    ValueError,
+    MemoryError,
+)
+
+
+@cache
+def _of_kind(kind: type[Exception]) -> type[HostError]:
+    return type("HostError", (HostError, kind), {"__module__": __name__})
 
 
 class VerifyError(NfuserError, AssertionError):

@@ -239,6 +239,19 @@ def _at_least(rank: int) -> Any:
     return operation
 
 
+def _stride_order(d: Draft, arg: Any, stride_order: Sequence[int]) -> Any:
+    """Lay the elements out in memory: axis k is the ``stride_order[k]``-th fastest."""
+    x = d.tensor(arg)
+    if sorted(stride_order) != list(range(x.ndim)):
+        message = (
+            f"pass the ranks of all axes, 0 the fastest: expected the numbers below "
+            f"{x.ndim}, each once, found {list(stride_order)}"
+        )
+        raise ShapeError(message)
+    fastest = sorted(range(x.ndim), key=lambda axis: stride_order[axis])
+    return ops.stride_order(d.builder, x, tuple(fastest))
+
+
 SHAPES: dict[str, Callable[..., Any]] = {
     "atleast_1d": _at_least(1),
     "atleast_2d": _at_least(2),
@@ -253,4 +266,5 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "size": _size,
     "slice": _slice,
     "squeeze": _squeeze,
+    "stride_order": _stride_order,
 }

@@ -107,6 +107,10 @@ class HostIrContainer:
 
     def alias(self, alias: TensorView, owner: TensorView) -> None:
         """Let ``alias`` use the memory of ``owner``, and have none of its own."""
+        for found in (alias, owner):
+            if not isinstance(found, TensorView):
+                message = f"pass tensors of this program: found {type(found).__name__}"
+                raise ArgumentError(message)
         if any(x.value is alias for x in self._inputs):
             message = "Inputs cannot be aliased: the caller gives their memory"
             raise ArgumentError(message)
@@ -411,6 +415,7 @@ class HostIrContainer:
         ``ends`` are the ranks that have all, or get it: of a broadcast, the first.
         """
         line = current_line()
+        rules.exchange(kind, source, axes, ends, None)
         made = tensor(shape, source.dtype, line)
         return self._add(
             st.Communicate(kind, source, tuple(axes), made, line, tuple(ends))

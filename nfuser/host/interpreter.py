@@ -16,7 +16,7 @@ import numpy as np
 from nfuser.device.allocate import empty
 from nfuser.device.descriptor import describe
 from nfuser.device.libraries import c_strides
-from nfuser.errors import ArgumentError, HostError, NfuserError
+from nfuser.errors import ArgumentError, HostError, NfuserError, host_error
 from nfuser.host.arrays import arrays_of
 from nfuser.host.bind import bind_inputs, bind_outputs, check_updated, common_home
 from nfuser.host.frame import Frame
@@ -152,7 +152,7 @@ class Interpreter:
         text = self.program.lines()[stmt]
         kind = "" if isinstance(error, NfuserError) else f"{type(error).__name__}: "
         message = f"{self.program.name}: `{text}` failed: {kind}{error}{line_of(stmt)}"
-        return HostError(message)
+        return host_error(message, error)
 
 
 def _allocate(frame: Frame, shape: tuple[int, ...], tensor: TensorView) -> Any:

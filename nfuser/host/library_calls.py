@@ -13,7 +13,7 @@ import numpy as np
 
 from nfuser.device.libraries import Device, Library, module
 from nfuser.dtypes import DType
-from nfuser.errors import HostError, UnsupportedError
+from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.arrays import Arrays, arrays_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
             compute(*read, out)
         except Exception as error:
             message = f"{name}: {library.value} failed: {error}{note}"
-            raise HostError(message) from error
+            raise host_error(message, error) from error
 
     return call
 

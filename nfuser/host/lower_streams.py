@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.statements as st
+from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.host_ir import HostProgram
 from nfuser.host.memory import Memory
@@ -38,6 +39,7 @@ def lower_streams(
     """
     if not bindings:
         return program
+    program = _with_copies(program, bindings)
     lowered = HostProgram(
         program.name,
         program.inputs,
@@ -47,6 +49,31 @@ def lower_streams(
     )
     verify(lowered)
     return lowered
+
+
+def _with_copies(
+    program: HostProgram, bindings: Mapping[TensorView, int]
+) -> HostProgram:
+    """Return ``program`` with copies of the reshapes whose stream axis stays as it is.
+
+    A reshape is a view, which has no slices of its own; what copies it has.
+    """
+    body: list[Statement] = []
+    for stmt in program.body:
+        axis = bindings.get(stmt.result) if isinstance(stmt, st.Reshape) else None
+        if not isinstance(stmt, st.Reshape) or axis is None or not _keeps(stmt, axis):
+            body.append(stmt)
+            continue
+        view = tensor(stmt.result.shape, stmt.result.dtype, stmt.line)
+        body += [replace(stmt, result=view), st.Set(view, stmt.result, stmt.line)]
+    return replace(program, body=tuple(body))
+
+
+def _keeps(stmt: st.Reshape, axis: int) -> bool:
+    """Tell whether a slice along ``axis`` of the result is one of the source."""
+    place = axis % max(stmt.result.ndim, 1)
+    found = reshaped_axis(stmt.result.shape, stmt.source.shape, place)
+    return found is not None
 
 
 @node

@@ -35,6 +35,16 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+class Tensors(tuple["TensorView", ...]):
+    """Tensors in order; a call gives them as a list, as nvFuser's methods do."""
+
+    __slots__ = ()
+
+    def __call__(self) -> list[TensorView]:
+        """Return the tensors."""
+        return list(self)
+
+
 class Fusion:
     """Expressions in an order that defines before it uses; frozen by convention.
 
@@ -46,13 +56,25 @@ class Fusion:
     ) -> None:
         self.name = name
         self.exprs = tuple(exprs)
-        self.outputs = tuple(outputs)
+        self.outputs = Tensors(outputs)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The inputs, in the order of their slots."""
         found = [e for e in self.exprs if isinstance(e, Argument)]
         return tuple(sorted(found, key=lambda a: (a.slot, a.part.value)))
+
+    @cached_property
+    def inputs(self) -> Tensors:
+        """What the caller passes, in the order of the slots."""
+        return Tensors(argument.result for argument in self.arguments)
+
+    def print_math(self, from_outputs_only: bool = True) -> None:
+        """Print the program; nothing but what outputs need is in it."""
+        del from_outputs_only
+        from nfuser.ir.text import text  # noqa: PLC0415 (it imports this module)
+
+        print(text(self), end="")  # noqa: T201 (it is what was asked for)
 
     @cached_property
     def complex_arguments(self) -> tuple[tuple[TensorView, TensorView], ...]:

@@ -15,7 +15,7 @@ from nfuser.ir.base import value
 
 Takes = Literal["float", "real", "number", "integer", "bits", "bool", "any"]
 Gives = Literal["same", "bool", "cast"]
-MemoryOrder = Literal["K", "A", "C", "F", "like"]
+MemoryOrder = Literal["K", "A", "C", "F", "like"] | tuple[int, ...]
 
 
 @value
@@ -26,6 +26,7 @@ class PointOp:
     bits: integers and bool); ``infix`` is its spelling between operands, if any;
     ``order`` is the memory order of its result, as NumPy names them: K that of ufuncs,
     ``like`` what K means to copies, which order stretched axes by their stride 0, too.
+    A tuple has the axes themselves, the fastest first.
     """
 
     name: str

@@ -43,6 +43,7 @@ from nfuser.ops.arithmetic import (
     remainder,
     sign,
     square,
+    stride_order,
     subtract,
 )
 from nfuser.ops.bits import (
@@ -380,6 +381,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stride_order",
     "subtract",
     "sum",
     "swapaxes",

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,46 +111,16 @@ def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView 
     if not isinstance(y, (int, float)):
         return None
     base = b.convert(x, dtype)
+    if y == 2:
+        return b.point("multiply", base, base)
     if y == 1:
         return b.point("copy", base)
-    if y in _PRODUCTS:
-        return _product(b, base, int(y))
-    if not dtype.is_float:
-        return None
-    if y == 0.5:
+    if y == 0.5 and dtype.is_float:
         # NumPy's own short cut: sqrt, and not pow, which differ at -0.0 and -inf.
         return b.point("sqrt", base)
-    if y == -1:
+    if y == -1 and dtype.is_float:
         return b.point("reciprocal", base)
-    return _half_power(b, base, y) if y in _HALVES else None
-
-
-_PRODUCTS = (2, 3, 4)  # exponents whose products round two or three times at most
-_HALVES = (-1.5, -0.5, 1.5)
-
-
-def _product(b: Builder, x: TensorView, count: int) -> TensorView:
-    square = b.point("multiply", x, x)
-    if count == 2:
-        return square
-    return b.point("multiply", square, x if count == 3 else square)
-
-
-def _half_power(b: Builder, x: TensorView, y: float) -> TensorView:
-    """Return ``x ** y`` by way of the root, which rounds as often as a product.
-
-    Of minus infinity a power is that of infinity, and of -0.0 that of 0.0.
-    """
-    below = b.point("equal", x, b.constant(-math.inf, x.dtype))
-    sized = b.point("select", below, b.constant(math.inf, x.dtype), x)
-    base = b.point("add", sized, b.constant(0.0, x.dtype))
-    root = b.point("sqrt", base)
-    if y == 1.5:
-        return b.point("multiply", base, root)
-    # Of a small base the product of both might be too small, or of a large one too
-    # large, where the quotient is not.
-    above = b.constant(1.0, x.dtype) if y == -0.5 else b.point("reciprocal", base)
-    return b.point("divide", above, root)
+    return None
 
 
 def _check_exponent(b: Builder, y: Operand) -> None:
@@ -318,6 +287,13 @@ def copy(b: Builder, x: Operand, order: str | None = "K") -> TensorView:
     wanted = memory_order(order)
     op = copy_in("like" if wanted == "K" else wanted)
     b.emit(Pointwise(op, (operand,), result))
+    return result
+
+
+def stride_order(b: Builder, x: TensorView, fastest: tuple[int, ...]) -> TensorView:
+    """Return a new array with the same elements, whose axes are dense in this order."""
+    result = b.new(x.shape, x.dtype)
+    b.emit(Pointwise(copy_in(fastest), (x,), result))
     return result
 
 

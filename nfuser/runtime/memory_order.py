@@ -167,6 +167,8 @@ def _ordered(
 ) -> Sequence[int]:
     """Return the axes, fastest first, of a result in memory order ``order``."""
     rank = len(shape)
+    if isinstance(order, tuple):
+        return order
     if order == "K":
         return axis_order(rank, operands)
     if order == "like":

@@ -76,6 +76,13 @@ def permute(w: Writer) -> None:
     _keep(w, made, term.array.transpose(order), term)
 
 
+def stride_order(w: Writer) -> None:
+    term = w.pick()
+    ranks = w.dice.sample(range(term.array.ndim), term.array.ndim)
+    made = w.fd.ops.stride_order(term.handle, ranks)
+    _keep(w, made, term.array.copy(), term)
+
+
 def moveaxis(w: Writer) -> None:
     term = w.pick(rank=(1, 4))
     pair = w.axis(term), w.axis(term)
@@ -530,6 +537,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     "size": size,
     "slice": slice_step,
     "squeeze": squeeze,
+    "stride_order": stride_order,
     "swapaxes": swapaxes,
     "take": taken("take", 2),
     "take_along_axis": take_along_axis,

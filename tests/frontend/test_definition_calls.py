@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.ir.text
 from nfuser import DataType, FusionDefinition
 from nfuser.errors import (
     ArgumentError,
@@ -165,3 +166,13 @@ def test_what_is_missing_is_refused_by_name_with_what_to_write() -> None:
         fd.nothing  # noqa: B018 (it is looked for)
     with pytest.raises(ShapeError):
         fd.ops.squeeze(x, [0])
+
+
+def test_a_fusion_lists_inputs_and_outputs_and_prints_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fusion = _softmax().fusion
+    assert [x.ndim for x in fusion.inputs()] == [2]
+    assert fusion.outputs() == [*fusion.outputs]
+    fusion.print_math()
+    assert capsys.readouterr().out == nfuser.ir.text.text(fusion)

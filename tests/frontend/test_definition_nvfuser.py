@@ -107,3 +107,21 @@ def test_elements_that_differ_are_not_squeezed() -> None:
         t = fd.define_tensor(shape=[3, 4], dtype=DataType.Float)
         with pytest.raises(ShapeError, match="size"):
             fd.ops.squeeze(t, [1], squeeze_expanded=True)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_an_output_lies_in_memory_as_it_was_asked_for(order: tuple[int, ...]) -> None:
+    x = RNG.normal(size=(3, 4, 5)).astype(np.float32)
+    build = lambda fd, t: fd.ops.stride_order(fd.ops.neg(t), list(order))  # noqa: E731
+    (found,) = _of(build, x)
+    np.testing.assert_array_equal(found, -x)
+    fastest = sorted(range(3), key=lambda axis: found.strides[axis])
+    assert [order[axis] for axis in fastest] == [0, 1, 2]
+    assert min(found.strides) == found.itemsize
+
+
+def test_an_order_that_ranks_other_axes_is_refused() -> None:
+    with FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[2, 3])
+        with pytest.raises(ShapeError, match="ranks of all axes"):
+            fd.ops.stride_order(t, [1, 1])

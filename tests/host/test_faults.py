@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import HostError
+from nfuser.errors import ArgumentError, HostError
 from nfuser.host import evaluate
 from nfuser.host.timeline import Timeline
 
@@ -234,3 +234,23 @@ def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
     assert event["name"] == "T1: f32[n0, 4] = exp(T0)"
     assert event["ph"] == "X"
     assert event["dur"] > 0
+
+
+def test_a_refusal_of_a_call_is_the_error_that_numpy_raises_too() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1])
+    hc.add_output(hc.reshape(x, (2, x.shape[0] // 2)))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    with pytest.raises(HostError, match="reshape") as caught:
+        evaluator.run([np.ones(5, np.float32)])
+    assert isinstance(caught.value, ValueError)
+    assert type(caught.value).__name__ == "HostError"
+
+
+def test_what_is_no_tensor_or_exchange_is_refused_where_it_is_written() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([4])
+    with pytest.raises(ArgumentError, match="found int"):
+        hc.alias(hc.set(x), 3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentError, match="no exchange between ranks"):
+        hc.communicate("gossip", x, (0,), (4,))

@@ -156,3 +156,19 @@ def test_the_callers_buffer_is_sliced() -> None:
     array = X.copy()
     assert nfuser.HostIrEvaluator(program).run([array])[0] is array
     np.testing.assert_array_equal(array, X * 2)
+
+
+@pytest.mark.parametrize("axis", [0, -3])
+def test_a_reshape_that_keeps_the_stream_axis_has_slices(axis: int) -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, 6])
+    split = hc.reshape(hc.unary("negative", x), (x.shape[0], 2, 3))
+    total = hc.reduce("sum", split, 2)
+    hc.add_output(split)
+    hc.add_output(total)
+    program = lower_streams(hc.program(), {split: axis, total: 0})
+    assert any(isinstance(s, st.For) for s in program.body)
+    array = np.arange(30, dtype=np.float32).reshape(5, 6)
+    found = nfuser.HostIrEvaluator(program).run([array])
+    np.testing.assert_array_equal(found[0], -array.reshape(5, 2, 3))
+    np.testing.assert_array_equal(found[1], -array.reshape(5, 2, 3).sum(2))
