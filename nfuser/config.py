@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 VERSION = "0.1.0"
-FEATURES = frozenset({"concretize_resize_extents", "disk_cache"})
+FEATURES = frozenset(
+    {"concretize_resize_extents", "disk_cache", "native_calls", "object_files"}
+)
 REWRITES = (
     "take_known_choices",
     "drop_dead_code",
@@ -154,7 +156,7 @@ def _level(environ: Mapping[str, str], name: str, default: int) -> int:
     return default if found is None else found
 
 
-_current = from_environment(os.environ)
+_current = _first = from_environment(os.environ)
 _numbers: dict[Hashable, int] = {_current.of_calls: 0}
 _number = array("q", (0,))
 
@@ -162,6 +164,11 @@ _number = array("q", (0,))
 def current() -> Config:
     """Return the configuration in force."""
     return _current
+
+
+def at_start() -> Config:
+    """Return what the environment asked for when the process began."""
+    return _first
 
 
 def number() -> int:

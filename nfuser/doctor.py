@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
+import nfuser.system as system
 from nfuser.device import driver
 from nfuser.device.affinity import available_threads, num_threads
 from nfuser.errors import BackendError
@@ -124,6 +125,7 @@ def report(facts: Facts) -> str:
         "CPU backend",
         f"  {_processor()}",
         f"  {_threads()}",
+        *(f"  no {name}: {reason}" for name, reason in system.missing().items()),
         "",
         "CUDA backend",
     ]

@@ -81,7 +81,14 @@ def _after_fork_in_child() -> None:
         lock.renew()
 
 
-os.register_at_fork(
+def at_fork(**what: Callable[[], None]) -> None:
+    """Register what forks do, by ``os.register_at_fork``; Windows has no forks."""
+    register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(**what)
+
+
+at_fork(
     before=_before_fork,
     after_in_parent=_after_fork,
     after_in_child=_after_fork_in_child,

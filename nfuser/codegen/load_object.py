@@ -15,6 +15,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import nfuser.system as system
 from nfuser.codegen import half_support
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.elf import read_object
@@ -30,6 +31,8 @@ _alive: WeakSet[Any] = WeakSet()
 
 def load_object(machine: MachineCode) -> tuple[int, Any]:
     """Return the address of the kernel, and the owner of the memory it lies in."""
+    if not system.has("object_files"):
+        return link_object(machine, None)
     read = read_object(machine.code)
     if machine.entry not in read.defined:
         raise CompileError(f"the object file has no function {machine.entry}")
@@ -43,8 +46,10 @@ def is_portable(code: bytes) -> bool:
     """Tell whether ``code`` calls only what every process of this kind has.
 
     That is the C library with its mathematics, and what this room brings along. Numba's
-    helpers exist only where Numba is.
+    helpers exist only where Numba is. Nothing is known of a file that cannot be read.
     """
+    if not system.has("object_files"):
+        return False
     try:
         _check_symbols(read_object(code), "")
     except CompileError:
@@ -59,19 +64,20 @@ def _check_symbols(read: ElfObject, entry: str) -> None:
             raise CompileError(f"kernel {entry} calls {name}, which is not there")
 
 
-def link_object(machine: MachineCode, read: ElfObject) -> tuple[int, Any]:
+def link_object(machine: MachineCode, read: ElfObject | None) -> tuple[int, Any]:
     """Load through llvmlite what asks for more than addresses.
 
-    LLVM ends the process when a symbol is missing, so all of them were looked up.
+    LLVM ends the process when a symbol is missing, so all of them were looked up, but
+    for those of a file that was not read.
     """
     with COMPILER:
         import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        if half_support.NAME in read.undefined:
+        if read is None or half_support.NAME in read.undefined:
             half_support.install()
-        for name in read.undefined:
+        for name in () if read is None else read.undefined:
             if llvm.address_of_symbol(name) is None:
                 known = getattr(ctypes.CDLL(None), name)
                 llvm.add_symbol(name, ctypes.cast(known, ctypes.c_void_p).value)

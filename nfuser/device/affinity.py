@@ -21,7 +21,8 @@ def num_threads() -> int:
 @cache
 def available_threads() -> int:
     """Return the processors of this process, less what a container's quota takes."""
-    processors = len(os.sched_getaffinity(0))
+    allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    processors = len(allowed(0)) if allowed else os.cpu_count() or 1
     quota = cgroup_quota(_ROOT, Path("/proc/self/cgroup"))
     return max(1, processors if quota is None else min(processors, quota))
 

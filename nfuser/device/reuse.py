@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nfuser.locks import at_fork
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -195,10 +197,10 @@ def _most_bytes() -> int:
     """Return a sixteenth of the memory there is, but no more than 1 GiB."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
+    except (ValueError, OSError, AttributeError):  # the last on Windows
         memory = 0
     return min(memory // 16, 1 << 30)
 
 
 POOL = ReusePool(_most_bytes())
-os.register_at_fork(after_in_child=POOL.after_fork)
+at_fork(after_in_child=POOL.after_fork)

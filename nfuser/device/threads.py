@@ -15,12 +15,12 @@ dozen cold functions, before its first chunk.
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import threading
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import nfuser.system as system
 from nfuser.device.affinity import available_threads, num_threads
 from nfuser.device.cpu_kernel import (
     EXCEPTION,
@@ -31,6 +31,7 @@ from nfuser.device.cpu_kernel import (
 )
 from nfuser.device.native import layout
 from nfuser.device.native.library import kernel_caller, library
+from nfuser.locks import at_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +65,8 @@ def run_range(
     being multiples of ``grain``.
     """
     work = total if cost is None else cost
-    if work <= SERIAL_COST or total <= grain or num_threads() == 1:
+    is_short = work <= SERIAL_COST or total <= grain
+    if is_short or num_threads() == 1 or not system.has("native_calls"):
         status = kernel.entry(RESULT, EXCEPTION, 0, total, *arguments)
         if status:
             raise kernel_failure(status)
@@ -140,11 +142,18 @@ def start_helpers(wanted: int) -> None:
             pool.size.value += 1
 
 
+@cache
+def _for_python() -> frozenset[signal.Signals]:
+    """Return the signals that threads of Python's take: all but those of a fault."""
+    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+    return frozenset(signal.valid_signals() - faults)
+
+
 def _start_one(pool: _Pool) -> None:
     thread, own = ctypes.c_ulong(), ctypes.c_void_p(pool.state)
     create = ctypes.pythonapi.pthread_create
     # A thread begins with its parent's mask: signals are for threads of Python's.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_PYTHON)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _for_python())
     try:
         if not create(ctypes.byref(thread), None, pool.help_others, own):
             ctypes.pythonapi.pthread_detach(thread)
@@ -190,11 +199,5 @@ def _after_fork() -> None:
     available_threads.cache_clear()
 
 
-_FOR_PYTHON = signal.valid_signals() - {
-    signal.SIGSEGV,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-}
 _starting = threading.Lock()
-os.register_at_fork(after_in_child=_after_fork)
+at_fork(after_in_child=_after_fork)

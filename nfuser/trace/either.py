@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.errors import UnsupportedError
 from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.standin import Standin
@@ -33,8 +34,28 @@ def _tracer_of(items: Iterable[Any]) -> Tracer | None:
 def function(name: str, handler: Any = None) -> Callable[..., Any]:
     """Return the function called ``name``, with NumPy's or our own eager form."""
     handler = handler or HANDLERS[name]
-    plain: Any = FUNCTIONS.get(name) or attrgetter(name)(np)
-    return _named(_either(plain, handler), name)
+    return _named(_either(_plain(name), handler), name)
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    """Return what computes at once; an older NumPy has not all of NumPy's names."""
+    if found := FUNCTIONS.get(name):
+        return found
+    try:
+        return attrgetter(name)(np)
+    except AttributeError:
+        return _absent(name)
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    def refuse(*_args: Any, **_options: Any) -> Any:
+        message = (
+            f"call nfuser.numpy.{name} in a fused function, or install a newer NumPy: "
+            f"NumPy {np.__version__}, which plain arrays are given to, has no {name}"
+        )
+        raise UnsupportedError(message)
+
+    return refuse
 
 
 def ufunc(name: str) -> Any:

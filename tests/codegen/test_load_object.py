@@ -22,6 +22,11 @@ from nfuser.codegen.load_object import is_portable, link_object, load_object
 from nfuser.codegen.machine_code import MachineCode
 from nfuser.codegen.map_object import can_map
 from nfuser.errors import CompileError
+from nfuser.system import missing
+
+pytestmark = pytest.mark.skipif(
+    "object_files" in missing(), reason=missing().get("object_files", "")
+)
 
 
 def _object(body: str) -> bytes:

@@ -10,12 +10,9 @@ There LLVM would call library functions that are not part of every process.
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 
-from llvmlite.binding import get_host_cpu_features
-from numba.core import config
-
+import nfuser.codegen.primitives.cpu_features as cpu_features
 from nfuser.codegen.primitives.cpu_math_value import (
     Value,
     absolute,
@@ -23,17 +20,13 @@ from nfuser.codegen.primitives.cpu_math_value import (
     from_bits,
     select,
 )
+from nfuser.system import machine
 
 
 @cache
 def converts_halves() -> bool:
     """Whether the processor that Numba compiles for converts float16 itself."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return True
-    features: str | None = getattr(config, "CPU_FEATURES", None)
-    if features is not None:
-        return "+f16c" in features
-    return bool(get_host_cpu_features().get("f16c", False))
+    return machine() not in ("x86_64", "AMD64") or cpu_features.has("f16c")
 
 
 def half_to_single(x: Value) -> Value:

@@ -7,41 +7,37 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from llvmlite.binding import get_host_cpu_features, llvm_version_info
+from llvmlite.binding import llvm_version_info
 from numba.core import types
 from numba.core.typing.templates import signature
 
+import nfuser.codegen.primitives.cpu_features as cpu_features
 from nfuser.codegen.loop_lanes import mark_loop
 from nfuser.codegen.primitives.cpu_define import register
 
 _WIDE = '"prefer-vector-width"="512"'
 
 
-@cache
 def _keeps_its_clock() -> bool:
     """Whether 512-bit vectors leave the clock as it is: since Ice Lake and Zen 4.
 
     LLVM takes halves of them on all processors of Intel's, for the sake of older ones.
     """
-    return bool(get_host_cpu_features().get("avx512vbmi2", False))
+    return cpu_features.has("avx512vbmi2")
 
 
-@cache
 def _vector_bits() -> int:
     """Return the bits of the vectors that LLVM fills; 0: leave it to LLVM."""
     if _keeps_its_clock():
         return 512
-    return 256 if get_host_cpu_features().get("avx2", False) else 0
+    return 256 if cpu_features.has("avx2") else 0
 
 
-@cache
 def has_ldexp() -> bool:
     """Whether one instruction multiplies by a power of two, in vectors as well."""
-    is_used = llvm_version_info >= (22, 0, 0)
-    return is_used and bool(get_host_cpu_features().get("avx512vl", False))
+    return llvm_version_info >= (22, 0, 0) and cpu_features.has("avx512vl")
 
 
 def _wide_vectors_rule(_typing: Any) -> Any:

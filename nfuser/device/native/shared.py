@@ -13,8 +13,6 @@ builds and on other Pythons, there are no native calls, and Python does the same
 from __future__ import annotations
 
 import ctypes
-import sys
-import sysconfig
 import weakref
 from functools import cache
 from importlib import import_module
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
+import nfuser.system as system
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.device import ordering
 from nfuser.device.libraries import Library, module
@@ -185,7 +184,7 @@ _TEACH: dict[Library, Callable[[Shared], None]] = {
 @cache
 def shared() -> Shared | None:
     """Return what native calls share, or None where there can be none."""
-    if not is_as_expected():
+    if not system.has("native_calls") or not is_as_expected():
         return None
     with COMPILER:
         return Shared()
@@ -210,11 +209,7 @@ def _is_value(scalar: Any) -> bool:
 def is_as_expected() -> bool:
     """Tell whether objects of this process are laid out as native code takes them."""
     return (
-        sys.implementation.name == "cpython"
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and ctypes.sizeof(ctypes.c_void_p) == 8
-        and sys.byteorder == "little"
-        and object.__basicsize__ == 16
+        object.__basicsize__ == 16
         and _objects_are_as_expected()
         and _arrays_are_as_expected()
     )

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the processor has that Numba compiles for: this one, or the one it is told."""
+
+# Numba and llvmlite carry few types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from functools import cache
+
+from llvmlite.binding import get_host_cpu_features
+from numba.core import config
+
+
+@cache
+def has(feature: str) -> bool:
+    """Tell whether it has ``feature``, by LLVM's name for it."""
+    told: str | None = getattr(config, "CPU_FEATURES", None)
+    if told is not None:
+        return f"+{feature}" in told.split(",")
+    return bool(get_host_cpu_features().get(feature, False))
