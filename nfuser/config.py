@@ -176,9 +176,9 @@ def number() -> int:
     return _number[0]
 
 
-def address() -> int:
-    """Return where that number lies in memory, for native code."""
-    return _number.buffer_info()[0]
+def words() -> array[int]:
+    """Return the memory that this number lies in, for native code."""
+    return _number
 
 
 def _enter(chosen: Config) -> None:

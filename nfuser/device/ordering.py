@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from nfuser.device import driver
+from nfuser.device.native.owned import for_ever
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
@@ -160,18 +161,14 @@ class Order:
 # -- streams that record -----------------------------------------------------
 
 _orders: dict[int, Order] = {}
-_hook = array("q", (0,))
+HOOK = array("q", (0,))
+"""The address of a function for native code, or 0.
+
+The function takes a footprint and where three words lie: the address of the launch's
+parameters, the stream, and whether the launch comes yet or was made.
+"""
 _lock = Lock()
 _NOTHING = nullcontext()
-
-
-def address() -> int:
-    """Return where the address of a function for native code lies, or 0.
-
-    The function takes a footprint and where three words lie: the address of the
-    launch's parameters, the stream, and whether the launch comes yet or was made.
-    """
-    return _hook.buffer_info()[0]
 
 
 @contextmanager
@@ -179,13 +176,13 @@ def by_data(stream: int) -> Generator[None]:
     """Order what is launched on ``stream``, which records, by what it touches."""
     with _lock:
         _orders[stream] = Order(stream)
-        _hook[0] = id(_tell)
+        HOOK[0] = _TELL
     try:
         yield
     finally:
         with _lock:
             del _orders[stream]
-            _hook[0] = id(_tell) if _orders else 0
+            HOOK[0] = _TELL if _orders else 0
 
 
 def placed(
@@ -206,3 +203,6 @@ def _tell(footprint: Footprint, words: int) -> None:
         order.begin(footprint, [*(ctypes.c_int64 * count).from_address(values)])
     else:
         order.end()
+
+
+_TELL = for_ever(_tell)

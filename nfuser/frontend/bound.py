@@ -35,13 +35,7 @@ class Bound(NativeCall[R]):
     read anew, and where they lie. With others it runs if they have the same forms.
     """
 
-    __slots__ = (
-        "_fused",
-        "_key",
-        "_named",
-        "_outputs",
-        "arguments",
-    )
+    __slots__ = ("_arguments", "_fused", "_key", "_named", "_outputs")
 
     def __init__(
         self,
@@ -55,7 +49,7 @@ class Bound(NativeCall[R]):
     ) -> None:
         super().__init__()
         self._fused = fused
-        self.arguments = args
+        self._arguments = args
         self._named = dict(named)
         self._key = _form(fused, args, named)
         self._outputs = outputs
@@ -72,6 +66,11 @@ class Bound(NativeCall[R]):
             and _may_write(ready, args, given)
         ):
             self._bind(ready, args, given)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What was bound, by position."""
+        return self._arguments
 
     @graph_break
     def _otherwise(self, *args: Any) -> R:

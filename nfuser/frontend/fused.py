@@ -84,7 +84,7 @@ class Fused(Generic[P, R]):
         self._variants = Variants(function, self._name, resize)
         self._plans = PlanTable()
         self._state: State | None = None
-        self._native: object = None  # where native code looks: the words of the state
+        self._native: object = None  # where native code looks: what the state owns
 
     def _anew(self, backend: str | None, resize: ResizePolicy | None) -> Fused[P, R]:
         """Return the same function fused again; what is None stays as it is."""
@@ -114,7 +114,7 @@ class Fused(Generic[P, R]):
             else:
                 self._counters.counts["hits"] += 1
                 if entry is not None and entry.may_record:
-                    self._record(entry, ready, args, kwargs)
+                    self._record(arguments.key, entry, ready, args, kwargs)
             return ready.run(arguments, arrays)
         except NfuserError as error:
             name_call(error)
@@ -122,6 +122,7 @@ class Fused(Generic[P, R]):
 
     def _record(
         self,
+        key: tuple[object, ...],
         entry: Entry,
         ready: Ready,
         args: tuple[Any, ...],
@@ -133,14 +134,17 @@ class Fused(Generic[P, R]):
         from nfuser.frontend.native_calls import record_call  # noqa: PLC0415
 
         with self._lock:
+            if not self._plans.holds(key, entry):
+                return  # forgotten meanwhile: nobody would ever discard the record
             made = None
             if _has_native_calls():
                 made = record_call(self._function, ready, args, kwargs)
             if made is not None:
-                state = self._state = self._state or State()
+                if self._state is None:  # one for good: calls in flight count in it
+                    self._state = State()
+                    self._native = self._state.owned
                 entry.records.append(made)
-                state.add(made)
-                self._native = state.words
+                self._state.add(made)
             entry.may_record = made is not None and len(entry.records) < MOST_RECORDS
 
     def _discard(self, entries: Iterable[Entry]) -> None:

@@ -38,7 +38,7 @@ class GraphedCall(Generic[R]):
     """
 
     def __init__(self, function: Callable[..., R], args: tuple[Any, ...]) -> None:
-        self.arguments = args
+        self._arguments = args
         flat, _ = trees.flatten(args)
         classes: list[type[Any]] = [type(x) for x in flat]
         found = {library_of(cls) for cls in classes} - {None}
@@ -50,10 +50,20 @@ class GraphedCall(Generic[R]):
         function(*args)  # what is compiled or loaded now need not be in the capture
         graph = Graph()
         with graph.recorded(library):
-            self.result = function(*args)
+            self._result = function(*args)
         self._graph = graph
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the graph reads."""
+        return self._arguments
+
+    @property
+    def result(self) -> R:
+        """What the graph writes."""
+        return self._result
 
     def __call__(self) -> R:
         """Replay, and return the result."""
         self._graph.replay()
-        return self.result
+        return self._result

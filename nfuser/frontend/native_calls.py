@@ -111,7 +111,8 @@ class _Maker:
         self._count = len(rows)
         place = ready.place
         self._writer = RecordWriter(shared, place.library, place.device)
-        self._writer.keep.append(ready)
+        self._keep = self._writer.keep
+        self._keep.hold(ready)
         self._positions: dict[Slot, int] = {}
         self._numbers: dict[int, tuple[int, type]] = {}
         self._slots: dict[int, int] = {}
@@ -175,16 +176,19 @@ class _Maker:
             (at.R_GUARD, self._guard()),
             (at.R_TOTAL, len(self._items)),
             (at.R_CAPTURED, len(self._captured)),
-            (at.R_CAPTURES, writer.words(self._captures())),
-            (at.R_CAPTURE_PATTERNS, writer.words(self._capture_patterns(frame))),
+            (at.R_CAPTURES, self._keep.words(self._captures())),
+            (at.R_CAPTURE_PATTERNS, self._keep.words(self._capture_patterns(frame))),
             (at.R_QUICK, self._quick_guard()),
             (at.R_NAMED, len(self._shape.names)),
-            (at.R_NAMES, writer.words([writer.object(n) for n in self._shape.names])),
+            (
+                at.R_NAMES,
+                self._keep.words([self._keep.object(n) for n in self._shape.names]),
+            ),
         ):
             header[where // 8] = number
         self._results(header, program)
         addresses = [int(row[at.F_DATA // 8]) for row in frame[:count]]
-        return Record(header, self._writer.keep, addresses)
+        return Record(header, self._keep, addresses)
 
     def _steps(self) -> NumberWriter:
         """Return what has to be required of the numbers of a call."""
@@ -225,19 +229,18 @@ class _Maker:
             return self._writer.array_pattern(item, row)
         if cls is int or cls is float or cls in self._shared.scalars:
             low, high = self._range(position, cls, program)
-            return [at.IS_NUMBER, 40, id(cls), low, high]
+            return [at.IS_NUMBER, 40, self._keep.object(cls), low, high]
         if cls in _NESTS:
             keys = list(item) if cls is dict else []
-            self._writer.keep.append(keys)
-            found = [len(item), *map(id, keys)]
-            return [at.IS_NEST, 24 + 8 * len(found), id(cls), *found]
+            found = [len(item), *map(self._keep.object, keys)]
+            return [at.IS_NEST, 24 + 8 * len(found), self._keep.object(cls), *found]
         if item is None:
-            return [at.IS_OBJECT, 24, id(None)]
+            return [at.IS_OBJECT, 24, self._keep.object(None)]
         key: Any = static_key(item)
         reference = key[1] if isinstance(key, tuple) and len(key) == 2 else None
         if isinstance(reference, weakref.ref):
-            return [at.IS_REFERENT, 24, self._writer.object(reference)]
-        return [at.IS_OBJECT, 24, self._writer.object(item)]
+            return [at.IS_REFERENT, 24, self._keep.object(reference)]
+        return [at.IS_OBJECT, 24, self._keep.object(item)]
 
     def _range(
         self, position: int, cls: type, program: NativeProgram
@@ -269,12 +272,12 @@ class _Maker:
         def is_unchanged(*args: Any) -> bool:
             return captured.read(*bound(args)) is not None
 
-        return self._writer.object(is_unchanged)
+        return self._keep.object(is_unchanged)
 
     def _captures(self) -> list[int]:
         words: list[int] = []
         for captured, _ in self._captured:
-            found = captured_words(captured, self._shape, self._writer.keep)
+            found = captured_words(captured, self._shape, self._keep)
             if found is None:
                 raise NotNativeError
             words += found
@@ -288,8 +291,8 @@ class _Maker:
 
     def _quick_guard(self) -> int:
         captured = self._ready.variant.trace.captured
-        words = quick_guard(captured, self._shape, self._args, self._writer.keep)
-        return self._writer.words(words) if words else 0
+        words = quick_guard(captured, self._shape, self._args, self._keep)
+        return self._keep.words(words) if words else 0
 
     # -- what it returns -------------------------------------------------------
 
@@ -318,10 +321,10 @@ class _Maker:
         else:
             kind = at.CALLED
         if kind == at.CALLED:
-            header[at.R_RESULT_CALL // 8] = self._writer.object(self._assembler())
+            header[at.R_RESULT_CALL // 8] = self._keep.object(self._assembler())
         header[at.R_RESULT // 8] = kind
         header[at.R_RESULT_COUNT // 8] = count
-        header[at.R_RESULTS // 8] = self._writer.words(words)
+        header[at.R_RESULTS // 8] = self._keep.words(words)
 
     def _assembler(self) -> Callable[..., Any]:
         trace = self._ready.variant.trace

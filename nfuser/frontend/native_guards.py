@@ -23,6 +23,7 @@ from nfuser.trace.parts import PLAIN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.device.native.owned import Keeper
     from nfuser.frontend.call_shape import CallShape
     from nfuser.trace.captured import Captured, CapturedArray, Constant
     from nfuser.trace.origins import Origin
@@ -32,7 +33,7 @@ _KEPT = (*PLAIN, np.ufunc, CodeType, ModuleType, BuiltinFunctionType)
 
 
 def quick_guard(
-    captured: Captured, shape: CallShape, args: Sequence[Any], keep: list[Any]
+    captured: Captured, shape: CallShape, args: Sequence[Any], keep: Keeper
 ) -> list[int] | None:
     """Return the words by which native code compares, or None if Python has to.
 
@@ -50,14 +51,14 @@ def quick_guard(
 
 
 def captured_words(
-    found: CapturedArray, shape: CallShape, keep: list[Any]
+    found: CapturedArray, shape: CallShape, keep: Keeper
 ) -> list[int] | None:
     """Return the words by which native code finds a captured array, if it can."""
     return _path(found.origin, 0, shape, keep)
 
 
 def _constant(
-    constant: Constant, shape: CallShape, args: Sequence[Any], keep: list[Any]
+    constant: Constant, shape: CallShape, args: Sequence[Any], keep: Keeper
 ) -> list[int] | None:
     origin = constant.origin
     value = constant.read(*shape.bound(args))
@@ -65,8 +66,7 @@ def _constant(
     is_defaults = keys == ["__defaults__"] and type(value) is tuple
     if not (is_defaults or isinstance(value, _KEPT) or _is_static(value)):
         return None
-    keep.append(value)
-    return _path(origin, id(value), shape, keep)
+    return _path(origin, keep.object(value), shape, keep)
 
 
 def _is_static(value: Any) -> bool:
@@ -75,7 +75,7 @@ def _is_static(value: Any) -> bool:
 
 
 def _path(
-    origin: Origin, expected: int, shape: CallShape, keep: list[Any]
+    origin: Origin, expected: int, shape: CallShape, keep: Keeper
 ) -> list[int] | None:
     """Return the words of a path: a root, and the attributes from there."""
     if not all(s.is_attribute and type(s.key) is str for s in origin.steps):
@@ -84,19 +84,17 @@ def _path(
     if root is None:
         return None
     names = [sys.intern(step.key) for step in origin.steps]
-    keep += names
     size = at.Q_STEPS + 8 * len(names)
-    return [size, *root, expected, *(id(name) for name in names)]
+    return [size, *root, expected, *map(keep.object, names)]
 
 
 def _root(
-    place: Any, key: Any, shape: CallShape, keep: list[Any]
+    place: Any, key: Any, shape: CallShape, keep: Keeper
 ) -> tuple[int, int, int] | None:
-    keep += [place, key]
     if isinstance(place, dict):
-        return at.FROM_DICT, id(place), id(key)
+        return at.FROM_DICT, keep.object(place), keep.object(key)
     if isinstance(place, CellType):
-        return at.FROM_CELL, id(place), 0
+        return at.FROM_CELL, keep.object(place), 0
     if place is not None:
         return None
     if isinstance(key, int):

@@ -28,11 +28,11 @@ class Entry:
 
     __slots__ = ("is_used", "may_record", "ready", "records")
 
-    def __init__(self, ready: list[Ready], records: list[Record]) -> None:
-        self.ready = ready
+    def __init__(self) -> None:
+        self.ready: list[Ready] = []
         self.is_used = False
-        self.records = records
-        self.may_record = len(records) < MOST_RECORDS
+        self.records: list[Record] = []
+        self.may_record = True
 
     def take_use(self) -> bool:
         """Tell whether it served a call since this was last asked."""
@@ -72,9 +72,9 @@ class PlanTable:
     def add(self, key: tuple[object, ...], ready: Ready) -> list[Entry]:
         """Let later calls with this key find ``ready``; return what had to go."""
         dropped: list[Entry] = []
-        found = self._found.get(key)
-        before = found.ready[: MOST_VARIANTS - 1] if found else []
-        self._found[key] = Entry([ready, *before], found.records if found else [])
+        found = self._found.setdefault(key, Entry())
+        found.ready = [ready, *found.ready[: MOST_VARIANTS - 1]]
+        found.may_record = len(found.records) < MOST_RECORDS
         while len(self._found) > config.current().cache_size:
             # The oldest goes, unless it was used since it was last looked at.
             oldest, entry = self._found.popitem(last=False)
@@ -83,6 +83,10 @@ class PlanTable:
             else:
                 dropped.append(entry)
         return dropped
+
+    def holds(self, key: tuple[object, ...], entry: Entry) -> bool:
+        """Tell whether ``entry`` is still what calls with this key find."""
+        return self._found.get(key) is entry
 
     def drop_dead(self) -> list[Entry]:
         """Forget plans for objects that are gone, and return them."""

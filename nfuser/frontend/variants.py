@@ -136,6 +136,7 @@ class Variants:
         """Forget all traces."""
         self._found.clear()
         self._traced.clear()
+        self._objects_traced = 0
 
     def _why_traced(self, before: list[Variant]) -> str:
         if not self._found:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
+from nfuser.device.native.owned import Keeper, Owned, new_words
 from nfuser.device.native.shared import shared
 
 if TYPE_CHECKING:
@@ -21,14 +20,14 @@ R = TypeVar("R")
 class NativeCall(Generic[R]):
     """What is called with arguments of one form.
 
-    ``_native`` names the record and its arguments, or is None; ``_otherwise`` serves
+    ``_native`` owns the record and its arguments, or is None; ``_otherwise`` serves
     the calls that native code does not.
     """
 
-    __slots__ = ("_native", "_record")
+    __slots__ = ("_native",)
 
     def __init__(self) -> None:
-        self._native: object = None
+        self._native: Owned | None = None
 
     def __call__(self, *args: Any) -> R:
         """Run, natively where the arguments have the form of the record."""
@@ -38,17 +37,22 @@ class NativeCall(Generic[R]):
         raise NotImplementedError
 
     def _serve(
-        self, record: Record, given: int, items: Sequence[object], *, fixed: bool
+        self,
+        record: Record,
+        given: int,
+        items: Sequence[object] = (),
+        *,
+        fixed: bool = False,
     ) -> None:
         """Let native code follow ``record``; calls without arguments take ``items``.
 
         The first ``given`` come from the caller; ``fixed`` ones stay where they are.
         """
-        words = [record.address, given, *map(id, items)]
+        keeper = Keeper()
+        words = [record.address, given, len(items), *map(keeper.object, items)]
         if fixed:
             words += record.addresses
-        self._record = record
-        self._native = np.array(words, np.int64)
+        self._native = Owned(new_words(words), record, keeper)
 
 
 @cache

@@ -7,11 +7,10 @@ allocated, in order. What native code cannot do has no words, and Python runs it
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from nfuser.device.cpu_kernel import kernel_failure
 from nfuser.device.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
+from nfuser.device.native.owned import Keeper
 from nfuser.device.parameters import FORMATS
 from nfuser.device.reuse import LEAST_BYTES
 from nfuser.device.threads import (
@@ -90,7 +90,7 @@ class NativeProgram:
         count: int,
         steps: NumberWriter | None = None,
     ) -> None:
-        self.keep: list[Any] = []
+        self.keep = Keeper()
         self.objects: dict[Slot, int] = {}
         self.ranges: dict[int, tuple[int, int]] = {}
         self.words: list[int] = []
@@ -136,17 +136,16 @@ class NativeProgram:
         if self._library is Library.NUMPY and size < LEAST_BYTES:
             dtype = slot.dtype.numpy
             strides = [s * dtype.itemsize for s in slot.strides]
-            dims, steps = self._array(slot.shape), self._array(strides)
-            self.keep.append(dtype)
-            rank = len(slot.shape)
-            self._put(at.NEW_NUMPY, number, place, id(dtype), rank, dims, steps)
+            dims, steps = self.keep.words(slot.shape), self.keep.words(strides)
+            rank, element = len(slot.shape), self.keep.object(dtype)
+            self._put(at.NEW_NUMPY, number, place, element, rank, dims, steps)
             return
         function, arguments = allocation(
             self._library, self._device, slot.shape, slot.strides, slot.dtype
         )
-        self.keep += [function, arguments]
-        given = self._array([id(a) for a in arguments])
-        self._put(at.NEW, number, place, id(function), given, len(arguments), 0)
+        given = self.keep.words(map(self.keep.object, arguments))
+        make = self.keep.object(function)
+        self._put(at.NEW, number, place, make, given, len(arguments), 0)
 
     def _clear(self, slot: Slot) -> None:
         size = slot.dtype.itemsize * prod(slot.shape)
@@ -156,16 +155,14 @@ class NativeProgram:
 
             function = driver.function_address("cuMemsetD8Async")
         if size:
-            touched = footprint.of_clear(slot)
-            self.keep.append(touched)
-            self._put(at.CLEAR, self._slots[slot], size, function, id(touched))
+            touched = self.keep.object(footprint.of_clear(slot))
+            self._put(at.CLEAR, self._slots[slot], size, function, touched)
 
     def _call(self, stmt: Call) -> None:
         """Let Python call the library, which knows the stream by itself."""
         function = library_call(stmt, self._library, self._device)
-        self.keep.append(function)
         operands = [self._object_of(slot) for slot in slots_of(stmt)]
-        self._put(at.CALL, id(function), len(operands), *operands)
+        self._put(at.CALL, self.keep.object(function), len(operands), *operands)
 
     def _object_of(self, slot: Slot) -> int:
         """Return the number of what was allocated, or below 0 that of an argument."""
@@ -175,7 +172,7 @@ class NativeProgram:
         kernel = cast("CpuKernel", launch.executable)
         parameters = self._parameters(launch)
         count, total = len(launch.arguments), launch.grid[0]
-        self.keep.append(kernel)
+        self.keep.hold(kernel)
         if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST)
@@ -184,10 +181,9 @@ class NativeProgram:
             return
         least = chunk_size(total, 1, launch.cost)
         chunks = cuts(total, least, available_threads())
-        helpers, words = helpers_for(chunks), cut_words(chunks)
-        grow = partial(start_helpers, helpers)
-        self.keep += [words, grow]
-        shared = (len(chunks) - 1, ctypes.addressof(words), helpers, id(grow))
+        helpers, words = helpers_for(chunks), self.keep.structure(cut_words(chunks))
+        grow = self.keep.object(partial(start_helpers, helpers))
+        shared = (len(chunks) - 1, words, helpers, grow)
         caller = kernel_caller(kernel.kinds)
         given = (caller, kernel.address, *shared, *[0] * 3)
         self._put(at.POOL, count, *given, *parameters)
@@ -196,8 +192,8 @@ class NativeProgram:
         from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
 
         function = cast("CudaFunction", launch.executable)
-        touched = footprint.of_launch(launch)
-        self.keep += [function, touched]
+        touched = self.keep.object(footprint.of_launch(launch))
+        self.keep.hold(function)
         function.allow_dynamic_shared(launch.shared_bytes)
         together = launch.is_cooperative
         name = "cuLaunchCooperativeKernel" if together else "cuLaunchKernel"
@@ -205,7 +201,7 @@ class NativeProgram:
         grid, *sizes = *launch.grid, *launch.block, launch.shared_bytes
         words = (len(launch.arguments), start, function.handle, grid, int(together))
         parameters = self._parameters(launch)
-        self._put(at.LAUNCH, *words, *sizes, id(touched), *parameters)
+        self._put(at.LAUNCH, *words, *sizes, touched, *parameters)
 
     # -- parameters ----------------------------------------------------------
 
@@ -263,11 +259,6 @@ class NativeProgram:
         if kind != "i64":
             self.steps.require(place, *_RANGES[kind])
         return place
-
-    def _array(self, numbers: Any) -> int:
-        made = np.array([*numbers, 0], np.int64)
-        self.keep.append(made)
-        return made.ctypes.data
 
 
 def _bits(kind: str, value: float) -> int:

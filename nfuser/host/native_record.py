@@ -10,11 +10,10 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import nfuser.config as config
 from nfuser.device.libraries import Library
 from nfuser.device.native import layout as at
+from nfuser.device.native.owned import Keeper, new_words
 from nfuser.device.streams import stream_reader
 from nfuser.host.native_numbers import NotNativeError
 from nfuser.host.native_program import failed
@@ -34,7 +33,7 @@ class RecordWriter:
     """Writes the words of one record; ``keep`` holds all that they name."""
 
     def __init__(self, shared: Shared, library: Library, device: Device) -> None:
-        self.keep: list[Any] = []
+        self.keep = Keeper()
         self._shared = shared
         self._library = library
         self._device = device
@@ -52,18 +51,19 @@ class RecordWriter:
 
         ``fail`` sees the error of a launch before it is raised.
         """
-        self.keep.append(program.keep)
-        header = np.zeros(at.RECORD_BYTES // 8, np.int64)
+        self.keep.hold(program.keep)
+        steps = program.steps.words
+        header = new_words([0] * (at.RECORD_BYTES // 8))
         for where, number in (
             (at.R_HASH, self._shared.mixed(frame, count)),
             (at.R_CONFIG, config.number()),
             (at.R_COUNT, count),
             (at.R_TOTAL, count),
-            (at.R_PATTERNS, self.words(patterns)),
+            (at.R_PATTERNS, self.keep.words(patterns)),
             (at.R_OBJECTS, len(program.objects)),
-            (at.R_BODY, self.words(program.words)),
-            (at.R_NUMBERS, self.words(steps) if (steps := program.steps.words) else 0),
-            (at.R_FAILED, self.object(_raiser(self._device, fail))),
+            (at.R_BODY, self.keep.words(program.words)),
+            (at.R_NUMBERS, self.keep.words(steps) if steps else 0),
+            (at.R_FAILED, self.keep.object(_raiser(self._device, fail))),
         ):
             header[where // 8] = number
         if self._device.is_cuda:
@@ -82,31 +82,20 @@ class RecordWriter:
             return
         reader = stream_reader(self._library, self._device)
         header[at.R_STREAM // 8] = at.CALLED_STREAM
-        header[at.R_STREAM_READER // 8] = self.object(reader)
+        header[at.R_STREAM_READER // 8] = self.keep.object(reader)
 
     def array_pattern(self, item: Any, row: Any) -> list[int]:
         """Return what tells arrays like ``item``, which was read into ``row``."""
         rank = int(row[at.F_NDIM // 8])
         if rank < 0:  # of a library that native code does not read
             raise NotNativeError
-        self.keep += [type(item), item.dtype]
+        self.keep.hold(type(item), item.dtype)
         places = (at.F_KIND, at.F_META, at.F_FLAGS, at.F_DATA, at.F_DIMS, at.F_STRIDES)
         kind, meta, flags, data, dims, strides = (int(row[k // 8]) for k in places)
         sizes = [*_read(dims, rank), *_read(strides, rank)]
         size = 8 * (7 + len(sizes))
         words = [at.IS_ARRAY, size, kind, meta, flags, data & at.ALIGNMENT, rank]
         return [*words, *sizes]
-
-    def words(self, numbers: list[int]) -> int:
-        """Return where ``numbers`` lie, a 0 behind them."""
-        made = np.array([*numbers, 0], np.int64)
-        self.keep.append(made)
-        return made.ctypes.data
-
-    def object(self, item: object) -> int:
-        """Return where ``item`` lies."""
-        self.keep.append(item)
-        return id(item)
 
 
 def _read(address: int, count: int) -> list[int]:

@@ -139,7 +139,7 @@ class _Linked:
         pairs = zip(self._program.inputs, self._places, strict=True)
         positions = dict(pairs)
         try:
-            return _NativeCall(self._record(inputs, positions), inputs)
+            return _NativeCall(self._record(inputs, positions), len(inputs))
         except NotNativeError:
             return None
 
@@ -155,7 +155,8 @@ class _Linked:
         patterns: list[int] = []
         for item, row in zip(inputs, frame, strict=True):
             if type(item) is int:
-                patterns += [at.IS_NUMBER, 40, id(int), item, item]
+                cls = writer.keep.object(int)
+                patterns += [at.IS_NUMBER, 40, cls, item, item]
             else:
                 patterns += writer.array_pattern(item, row)
         header = writer.header(frame, count, patterns, program)
@@ -165,8 +166,9 @@ class _Linked:
             results += [-1 - positions[slot] if given else program.objects[slot], 0]
         header[at.R_RESULT // 8] = at.MANY
         header[at.R_RESULT_COUNT // 8] = len(self._program.outputs)
-        header[at.R_RESULTS // 8] = writer.words(results)
-        return Record(header, [writer.keep, self], [])
+        header[at.R_RESULTS // 8] = writer.keep.words(results)
+        writer.keep.hold(self)
+        return Record(header, writer.keep, [])
 
 
 class _NativeCall(NativeCall[tuple[Any, ...]]):
@@ -174,9 +176,9 @@ class _NativeCall(NativeCall[tuple[Any, ...]]):
 
     __slots__ = ()
 
-    def __init__(self, record: Record, inputs: Sequence[Any]) -> None:
+    def __init__(self, record: Record, inputs: int) -> None:
         super().__init__()
-        self._serve(record, len(inputs), inputs, fixed=False)
+        self._serve(record, inputs)
 
     def _otherwise(self, *args: Any) -> tuple[Any, ...]:
         return MISSED

@@ -28,6 +28,7 @@ from nfuser.device.native.c_functions import (
 from nfuser.device.native.layout import (
     ALIGNMENT,
     B_GIVEN,
+    B_HELD,
     B_ITEMS,
     B_RECORD,
     BOUND_SLOT,
@@ -58,7 +59,10 @@ from nfuser.device.native.layout import (
     NONE,
     NUMBERS,
     NUMPY_DATA,
+    OBJECT_TYPE,
     ONE,
+    OWNED,
+    OWNED_WORDS,
     P_ALIGNMENT,
     P_DIMS,
     P_FLAGS,
@@ -107,80 +111,117 @@ from nfuser.device.native.layout import (
 from nfuser.device.native.nests import is_such_nest, read_all, release
 from nfuser.device.native.numbers import compute
 from nfuser.device.native.perform import perform
-from nfuser.device.native.read import read, read_again
+from nfuser.device.native.read import ask, ask_again, read, take
 from nfuser.device.native.words import space, store, table, word
 
 
 def call(own: int, arguments: int, count: int, names: int) -> int:
     """Call a fused function: the C function behind its ``__call__``."""
-    state = word(own + word(table() + SLOT))
+    owned = _owned(own, SLOT)
     every = count
     if names:
         every += PyTuple_Size(names)
-    if state == word(table() + NONE) or state == 0 or every > MOST_ARGUMENTS:
+    if owned == 0 or every > MOST_ARGUMENTS or _is_tracing():
         return _slow(own, arguments, count, names)
-    if _is_tracing():
-        return _slow(own, arguments, count, names)
-    frame = space(CALL_WORDS)
-    state = word(state + NUMPY_DATA)
-    record = 0
-    if read_all(arguments, every, frame) == 0:
-        record = _find(state, names, every - count, frame)
-    if record == 0:
-        release(frame)
-        return _slow(own, arguments, count, names)
-    owner = word(record + R_OWNER)
-    Py_IncRef(owner)
     found = space(1)
-    served = _serve(record, arguments, every, frame, found)
-    if served:
-        store(state + S_CALLS, word(state + S_CALLS) + 1)
-        store(record + R_USED, 1)
-    Py_DecRef(owner)
-    release(frame)
+    Py_IncRef(owned)
+    served = _call_owned(owned, arguments, count, every, names, found)
+    Py_DecRef(owned)
     if served:
         return word(found)
     return _slow(own, arguments, count, names)
 
 
+def _owned(own: int, slot: int) -> int:
+    """Return what holds the words that calls of an object follow, or 0."""
+    shared = table()
+    owned = word(own + word(shared + slot))
+    if owned and word(owned + OBJECT_TYPE) == word(shared + OWNED):
+        return owned
+    return 0
+
+
+def _words(owned: int) -> int:
+    """Return where the words lie; who reads them holds their owner."""
+    return word(word(owned + word(table() + OWNED_WORDS)) + NUMPY_DATA)
+
+
+def _call_owned(
+    owned: int, arguments: int, count: int, every: int, names: int, found: int
+) -> int:
+    """Follow the record that serves a call, if there is one; tell whether it did."""
+    frame = space(CALL_WORDS)
+    state = _words(owned)
+    record = 0
+    if read_all(arguments, every, frame) == 0:
+        record = _find(state, names, every - count, frame)
+    if record == 0:
+        release(frame)
+        return 0
+    holder = word(record + R_OWNER)
+    Py_IncRef(holder)
+    served = _serve(record, arguments, every, frame, found)
+    if served:
+        store(state + S_CALLS, word(state + S_CALLS) + 1)
+        store(record + R_USED, 1)
+    Py_DecRef(holder)
+    release(frame)
+    return served
+
+
 def call_bound(own: int, arguments: int, count: int, names: int) -> int:
     """Call what ``bind`` returned: with its own arguments, or with others like them."""
-    shared = table()
-    state = word(own + word(shared + BOUND_SLOT))
-    if state == word(shared + NONE) or state == 0 or names or _is_tracing():
+    owned = _owned(own, BOUND_SLOT)
+    if owned == 0 or names or _is_tracing():
         return _slow_bound(own, arguments, count, names)
+    found = space(1)
+    Py_IncRef(owned)
+    served = _call_bound_owned(owned, arguments, count, found)
+    Py_DecRef(owned)
+    if served:
+        return word(found)
+    return _slow_bound(own, arguments, count, names)
+
+
+def _call_bound_owned(owned: int, arguments: int, count: int, found: int) -> int:
+    """Follow the record of a bound call; tell whether it served."""
     frame = space(CALL_WORDS)
     items = space(MOST_ARGUMENTS)
-    state = word(state + NUMPY_DATA)
+    state = _words(owned)
     record = word(state + B_RECORD)
     given = word(state + B_GIVEN)
     every = word(record + R_COUNT)
+    held = word(state + B_HELD)
     # Other arguments may share memory with outputs that were bound: Python copies.
     if count and (count != given or every != given):
-        return _slow_bound(own, arguments, count, names)
+        return 0
+    if count < every and held < every:
+        return 0
     k = 0
     while k < every:
         at = frame + k * FRAME_BYTES
         if k < count:
             item = word(arguments + 8 * k)
-            failed = read(item, at)
+            failed = ask(item, at)
         else:
             item = word(state + B_ITEMS + 8 * k)
-            failed = read_again(item, at)
+            failed = ask_again(item, at)
         store(items + 8 * k, item)
-        if every != given and word(at + F_DATA) != word(
-            state + B_ITEMS + 8 * (every + k)
-        ):
-            failed = 1
         if failed:
-            return _slow_bound(own, arguments, count, names)
+            return 0
+        k += 1
+    k = 0
+    while k < every:
+        at = frame + k * FRAME_BYTES
+        if take(word(items + 8 * k), at):
+            return 0
+        fixed = state + B_ITEMS + 8 * (held + k)
+        if every != given and word(at + F_DATA) != word(fixed):
+            return 0
         k += 1
     if not _fits(record, frame, every, 0, 0):
-        return _slow_bound(own, arguments, count, names)
-    found = space(1)
-    if _serve(record, items, every, frame, found):
-        return word(found)
-    return _slow_bound(own, arguments, count, names)
+        return 0
+    return _serve(record, items, every, frame, found)
 
 
 def _slow_bound(own: int, arguments: int, count: int, names: int) -> int:
@@ -440,25 +481,36 @@ def _result(record: int, objects: int, frame: int) -> int:
     count = word(record + R_RESULT_COUNT)
     steps = word(record + R_RESULTS)
     k = 0
+    failed = 0
     while k < count:
-        store(leaves + 8 * k, _leaf(steps + 16 * k, objects, frame))
+        leaf = _leaf(steps + 16 * k, objects, frame)
+        store(leaves + 8 * k, leaf)
+        failed += leaf == 0
         k += 1
     kind = word(record + R_RESULT)
     if kind == ONE:
         return word(leaves)
-    if kind == MANY:
+    made = 0
+    if failed == 0 and kind == MANY:
         made = PyTuple_New(count)
-        k = 0
-        while k < count and made:
-            PyTuple_SetItem(made, k, word(leaves + 8 * k))
-            k += 1
-        return made
-    made = PyObject_Vectorcall(word(record + R_RESULT_CALL), leaves, count, 0)
+        if made:
+            _fill_tuple(made, leaves, count)
+            return made
+    if failed == 0 and kind != MANY:
+        made = PyObject_Vectorcall(word(record + R_RESULT_CALL), leaves, count, 0)
     k = 0
     while k < count:
         Py_DecRef(word(leaves + 8 * k))
         k += 1
     return made
+
+
+def _fill_tuple(made: int, leaves: int, count: int) -> int:
+    k = 0
+    while k < count:
+        PyTuple_SetItem(made, k, word(leaves + 8 * k))
+        k += 1
+    return 0
 
 
 def _leaf(step: int, objects: int, frame: int) -> int:
@@ -480,6 +532,10 @@ def _leaf(step: int, objects: int, frame: int) -> int:
 FUNCTIONS = (
     call,
     call_bound,
+    _owned,
+    _words,
+    _call_owned,
+    _call_bound_owned,
     _slow,
     _slow_bound,
     _through,
@@ -496,5 +552,6 @@ FUNCTIONS = (
     _is_such_array,
     _run,
     _result,
+    _fill_tuple,
     _leaf,
 )

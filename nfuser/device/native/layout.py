@@ -54,8 +54,10 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     SHAPE,
     STRIDES,
     CONTEXT,
+    OWNED,
+    OWNED_WORDS,
     SCALARS,
-) = range(0, 8 * 35, 8)
+) = range(0, 8 * 37, 8)
 MOST_SCALARS = 16  # of NumPy's types: the type, its bits, and whether it has a sign
 SCALAR_BYTES = 24
 POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
@@ -98,6 +100,7 @@ JOB_WORDS = JOB_BYTES // 8
     F_DATA,
     F_ROOM,
 ) = range(0, 72, 8)
+NEST = -1  # in the place of flags
 MOST_AXES = 16
 FRAME_BYTES = F_ROOM + 8 * 2 * MOST_AXES
 FRAME_WORDS = FRAME_BYTES // 8
@@ -118,9 +121,9 @@ S_CALLS, S_BUCKETS = 0, 8
 BUCKETS = 128
 STATE_WORDS = 1 + BUCKETS
 
-# -- the state of a bound call: its record, its items, how many come from outside ---
+# -- the state of a bound call: its record, how many items come from outside, its own --
 
-B_RECORD, B_GIVEN, B_ITEMS = 0, 8, 16
+B_RECORD, B_GIVEN, B_HELD, B_ITEMS = 0, 8, 16, 24
 
 # -- a record ----------------------------------------------------------------
 

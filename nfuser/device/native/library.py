@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nfuser.codegen.compile_llvm import compile_llvm
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.codegen.load_object import load_object
+from nfuser.device.native.owned import for_ever
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,5 +165,5 @@ def _loaded(name: str, make: Make) -> int:
     address, owner = _keepers[0](name, make, load_object)
     # Plans name code by its address, and threads that help sleep in it until the
     # process is gone: it is never unloaded, not even at the end.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    for_ever(owner)
     return address

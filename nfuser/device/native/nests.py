@@ -2,7 +2,8 @@
 """Native source: arguments are read, and what lists, tuples and dicts among them hold.
 
 Each takes a row of the frame, a nest before what it holds. Another thread may change a
-list while a kernel runs: what nests hold is held until the call is over.
+list while a kernel runs: what nests hold is held until the call is over. Nests are
+opened first, then all is asked what only Python can tell, then all is read.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from nfuser.device.native.layout import (
     C_ROWS,
     DICT,
     F_DATA,
+    F_FLAGS,
     F_KIND,
     F_NDIM,
     F_OBJECT,
     FRAME_BYTES,
     LIST,
     MOST_ARGUMENTS,
+    NEST,
     OBJECT_TYPE,
     P_ITEMS,
     P_KEYS,
@@ -37,7 +40,7 @@ from nfuser.device.native.layout import (
     P_SIZE,
     TUPLE,
 )
-from nfuser.device.native.read import read
+from nfuser.device.native.read import ask, take
 from nfuser.device.native.words import space, store, table, word
 
 
@@ -47,9 +50,20 @@ def read_all(arguments: int, count: int, frame: int) -> int:
     store(frame + C_COUNT, 0)
     k = 0
     while k < count:
-        if _read_nest(word(arguments + 8 * k), frame):
+        if _open(word(arguments + 8 * k), frame):
             return 1
         k += 1
+    end = frame + word(frame + C_ROWS) * FRAME_BYTES
+    at = frame
+    while at < end:
+        if ask(word(at + F_OBJECT), at):
+            return 1
+        at += FRAME_BYTES
+    at = frame
+    while at < end:
+        if word(at + F_FLAGS) != NEST and take(word(at + F_OBJECT), at):
+            return 1
+        at += FRAME_BYTES
     return 0
 
 
@@ -62,8 +76,8 @@ def release(frame: int) -> int:
     return 0
 
 
-def _read_nest(item: int, frame: int) -> int:
-    """Read an argument into the next row; what it holds comes after it."""
+def _open(item: int, frame: int) -> int:
+    """Put an argument into the next row; what it holds comes after it."""
     row = word(frame + C_ROWS)
     if row >= MOST_ARGUMENTS:
         return 1
@@ -79,7 +93,9 @@ def _read_nest(item: int, frame: int) -> int:
     elif kind == word(shared + TUPLE):
         _begin(at, item, PyTuple_Size(item))
     else:
-        return read(item, at)
+        store(at + F_OBJECT, item)
+        store(at + F_FLAGS, 0)
+        return 0
     k = 0
     while k < word(at + F_DATA):
         if kind == word(shared + LIST):
@@ -96,6 +112,7 @@ def _begin(at: int, item: int, count: int) -> int:
     store(at + F_KIND, word(item + OBJECT_TYPE))
     store(at + F_OBJECT, item)
     store(at + F_NDIM, -1)  # no array
+    store(at + F_FLAGS, NEST)
     store(at + F_DATA, count)
     return 0
 
@@ -120,7 +137,7 @@ def _hold(item: int, frame: int) -> int:
     Py_IncRef(item)
     store(frame + C_HELD + 8 * count, item)
     store(frame + C_COUNT, count + 1)
-    return _read_nest(item, frame)
+    return _open(item, frame)
 
 
 def is_such_nest(pattern: int, frame: int) -> int:
@@ -142,4 +159,4 @@ def is_such_nest(pattern: int, frame: int) -> int:
     return 1
 
 
-FUNCTIONS = (read_all, release, _read_nest, _begin, _read_values, _hold, is_such_nest)
+FUNCTIONS = (read_all, release, _open, _begin, _read_values, _hold, is_such_nest)

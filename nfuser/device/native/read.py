@@ -74,11 +74,34 @@ from nfuser.device.native.words import space, store, table, word, word32
 
 def read(item: int, frame: int) -> int:
     """Read one argument of any kind; of an unknown one only which object it is."""
+    if ask(item, frame):
+        return 1
+    return take(item, frame)
+
+
+def ask(item: int, frame: int) -> int:
+    """Do what may run Python: all that is to be asked of an argument.
+
+    Python may change other arguments meanwhile, so all are asked before one is taken.
+    """
+    kind = word(item + OBJECT_TYPE)
+    shared = table()
+    if kind == word(shared + TENSOR) or kind == word(shared + PARAMETER):
+        return _ask_torch(item, frame)
+    if kind == word(shared + CUPY):
+        return _read_cupy(item, frame)
+    return 0
+
+
+def take(item: int, frame: int) -> int:
+    """Read an argument that was asked; no Python runs."""
     kind = word(item + OBJECT_TYPE)
     store(frame + F_KIND, kind)
     store(frame + F_OBJECT, item)
-    store(frame + F_NDIM, -1)  # no array
     shared = table()
+    if kind == word(shared + CUPY):
+        return 0
+    store(frame + F_NDIM, -1)  # no array
     if kind == word(shared + NDARRAY) or kind == word(shared + MEMMAP):
         return _read_numpy(item, frame)
     if kind == word(shared + FLOAT):
@@ -87,9 +110,7 @@ def read(item: int, frame: int) -> int:
     if kind == word(shared + INT):
         return _read_int(item, frame)
     if kind == word(shared + TENSOR) or kind == word(shared + PARAMETER):
-        return _read_torch(item, frame)
-    if kind == word(shared + CUPY):
-        return _read_cupy(item, frame)
+        return _read_dlpack(item, frame)
     store(frame + F_DATA, 0)
     scalar = shared + SCALARS
     while word(scalar) and word(scalar) != kind:
@@ -113,14 +134,12 @@ def _read_scalar(item: int, frame: int, scalar: int) -> int:
     return 0
 
 
-def read_again(item: int, frame: int) -> int:
-    """Read what was taken before: of a tensor only where and how it lies."""
+def ask_again(item: int, frame: int) -> int:
+    """Ask what was taken before: a tensor nothing, as only where it lies may change."""
     kind = word(item + OBJECT_TYPE)
     if kind == word(table() + TENSOR) or kind == word(table() + PARAMETER):
-        store(frame + F_KIND, kind)
-        store(frame + F_OBJECT, item)
-        return _read_dlpack(item, frame)
-    return read(item, frame)
+        return 0
+    return ask(item, frame)
 
 
 def _read_numpy(item: int, frame: int) -> int:
@@ -140,8 +159,8 @@ def _read_int(item: int, frame: int) -> int:
     return word32(overflow) != 0
 
 
-def _read_torch(item: int, frame: int) -> int:
-    """Read a tensor through DLPack, and ask for what DLPack does not tell."""
+def _ask_torch(item: int, frame: int) -> int:
+    """Ask a tensor for what DLPack does not tell."""
     if _read_dlpack(item, frame):
         return 1
     shared = table()
@@ -257,11 +276,13 @@ def _read_sizes(item: int, name: int, room: int) -> int:
 
 FUNCTIONS = (
     read,
-    read_again,
+    ask,
+    take,
+    ask_again,
     _read_scalar,
     _read_numpy,
     _read_int,
-    _read_torch,
+    _ask_torch,
     _read_dlpack,
     _is_empty,
     _needs_gradient,

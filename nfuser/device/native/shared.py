@@ -27,6 +27,7 @@ from nfuser.device import ordering
 from nfuser.device.libraries import Library, module
 from nfuser.device.native import layout
 from nfuser.device.native.library import library
+from nfuser.device.native.owned import Owned, for_ever, new_words
 from nfuser.trace.tracer import VARIABLE
 
 if TYPE_CHECKING:
@@ -50,12 +51,15 @@ class MethodDefinition(ctypes.Structure):
 
 
 class Shared:
-    """The compiled entry, and the table of what it needs to know."""
+    """The compiled entry, and the table of what it needs to know.
+
+    It is there for ever, and so is all that the table names: a finalizer may call when
+    modules are gone.
+    """
 
     def __init__(self) -> None:
         self._library = library()
         self._table = self._library.address("table")
-        self._keep: list[Any] = []
         self._known: set[Library] = set()
         take = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self._read: Callable[[int, int], int] = take(self._library.address("read"))
@@ -85,17 +89,21 @@ class Shared:
         ):
             self._set_object(place, item)
         self.scalars = _scalars_as_expected()
-        self._keep.append(self.scalars)
         for k, kind in enumerate(self.scalars):
             place = at.SCALARS + at.SCALAR_BYTES * k
             bits = 8 * kind(0).nbytes
-            self._set(place, id(kind))
+            self._set_object(place, kind)
             self._set(place + 8, bits)
             self._set(place + 16, _has_sign(kind))
         self._set(at.NEW_ARRAY, _word(numpy_functions + 8 * _NEW_FROM_DESCRIPTION))
         self._set(at.RETURN_ARRAY, _word(numpy_functions + 8 * _RETURN))
-        self._set(at.CONFIG, config.address())
-        self._set(at.RECORDER, ordering.address())
+        for place, words in ((at.CONFIG, config.words()), (at.RECORDER, ordering.HOOK)):
+            for_ever(words)
+            self._set(place, words.buffer_info()[0])
+        self._set_object(at.OWNED, Owned)
+        mark = new_words([0])
+        size = Owned.__basicsize__ + Owned.__itemsize__
+        self._set(at.OWNED_WORDS, _place_of(mark, Owned(mark), size))
 
     def install(self, owner: Any, slot: str, *, bound: bool = False) -> None:
         """Give ``owner`` a native ``__call__``; attribute ``slot`` holds the state.
@@ -105,8 +113,7 @@ class Shared:
         sample: Any = object.__new__(owner)
         mark = object()
         setattr(sample, slot, mark)
-        places = range(16, owner.__basicsize__, 8)
-        (place,) = (k for k in places if _word(id(sample) + k) == id(mark))
+        place = _place_of(mark, sample, owner.__basicsize__)
         self._set(layout.BOUND_SLOT if bound else layout.SLOT, place)
         self._set_object(layout.BOUND_SLOW if bound else layout.SLOW, owner.__call__)
         name = "call_bound" if bound else "call"
@@ -119,7 +126,7 @@ class Shared:
         make = ctypes.pythonapi.PyDescr_NewMethod
         make.restype = ctypes.py_object
         make.argtypes = [ctypes.py_object, ctypes.c_void_p]
-        self._keep.append(definition)
+        for_ever(definition)
         setattr(owner, "__call__", make(owner, ctypes.addressof(definition)))  # noqa: B010 (a checker knows the one it has)
 
     def read(self, items: Sequence[Any]) -> Any:
@@ -171,8 +178,7 @@ class Shared:
         ctypes.c_int64.from_address(self._table + place).value = number
 
     def _set_object(self, place: int, item: object) -> None:
-        self._keep.append(item)
-        self._set(place, id(item))
+        self._set(place, for_ever(item))
 
 
 _TEACH: dict[Library, Callable[[Shared], None]] = {
@@ -253,6 +259,12 @@ def _is_read_right(array: Any) -> bool:
         and _word(at + layout.NUMPY_DTYPE) == id(array.dtype)
         and found & layout.NUMPY_CHECKED == flags
     )
+
+
+def _place_of(item: object, owner: object, size: int) -> int:
+    """Return how far from the beginning of ``owner`` its reference to ``item`` is."""
+    (place,) = (k for k in range(16, size, 8) if _word(id(owner) + k) == id(item))
+    return place
 
 
 def _word(address: int) -> int:

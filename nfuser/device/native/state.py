@@ -6,71 +6,88 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from nfuser.device.native import layout
+from nfuser.device.native.owned import Owned, address_of, new_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class State:
     """Buckets of records; native code walks them, Python adds and discards.
 
     A record is whole before a single write makes it known, and a single write unlinks
-    it: a call that follows a record holds its owner. Who changes a state holds a lock.
+    it. Whatever a word names is held before the word is written, and let go after it
+    was overwritten: an exception may arrive between any two statements. Who changes a
+    state holds a lock. A state lives as long as its function: calls in flight count in
+    its words.
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros(layout.STATE_WORDS, np.int64)
-        self._chains: list[list[Record]] = [[] for _ in range(layout.BUCKETS)]
+        self._words = new_words([0] * layout.STATE_WORDS)
+        self._heads: list[Record | None] = [None] * layout.BUCKETS
+        self.owned = Owned(self._words, self._heads)
 
     def __len__(self) -> int:
-        return sum(map(len, self._chains))
+        return sum(1 for bucket in range(layout.BUCKETS) for _ in self._chain(bucket))
 
     @property
     def calls(self) -> int:
         """The number of calls that records served."""
-        return int(self.words[layout.S_CALLS // 8])
+        return int(self._words[layout.S_CALLS // 8])
 
     def add(self, record: Record) -> None:
         """Make a record known."""
         bucket = record.bucket
-        self._chains[bucket].insert(0, record)
-        record.follower = int(self.words[_FIRST + bucket])
-        self.words[_FIRST + bucket] = record.address
+        record.follower = self._heads[bucket]
+        self._heads[bucket] = record
+        self._words[_FIRST + bucket] = record.address
 
     def discard(self, record: Record) -> None:
         """Forget a record, if it is known."""
-        chain = self._chains[record.bucket]
+        bucket, follower = record.bucket, record.follower
+        chain = list(self._chain(bucket))
         if record not in chain:
             return
         place = chain.index(record)
         if place:
-            chain[place - 1].follower = record.follower
+            chain[place - 1].follower = follower
         else:
-            self.words[_FIRST + record.bucket] = record.follower
-        del chain[place]
+            self._words[_FIRST + bucket] = follower.address if follower else 0
+            self._heads[bucket] = follower
+        record.follower = None
 
     def clear(self) -> None:
         """Forget all records, and the count of calls."""
-        for record in [r for chain in self._chains for r in chain]:
-            self.discard(record)
-        self.words[layout.S_CALLS // 8] = 0
+        for bucket in range(layout.BUCKETS):
+            for record in [*self._chain(bucket)]:
+                self.discard(record)
+        self._words[layout.S_CALLS // 8] = 0
+
+    def _chain(self, bucket: int) -> Iterator[Record]:
+        record = self._heads[bucket]
+        while record is not None:
+            yield record
+            record = record.follower
 
 
 class Record:
     """The words of one record; ``keep`` holds all that they name.
 
     ``addresses`` are where the arguments lay, and the values of those that are numbers.
+    Native code holds the record that it follows.
     """
 
-    __slots__ = ("_header", "_owner", "addresses")
+    __slots__ = ("_follower", "_header", "_keep", "addresses")
 
     def __init__(self, header: Any, keep: object, addresses: list[int]) -> None:
         self._header = header
+        self._keep = keep
+        self._follower: Record | None = None
         self.addresses = addresses
-        self._owner = [header, keep]
-        header[layout.R_OWNER // 8] = id(self._owner)
+        header[layout.R_OWNER // 8] = id(self)
 
     @property
     def bucket(self) -> int:
@@ -86,16 +103,19 @@ class Record:
     @property
     def address(self) -> int:
         """Where the words lie."""
-        return self._header.ctypes.data
+        return address_of(self._header)
 
     @property
-    def follower(self) -> int:
-        """The address of the next record in the same bucket, or 0."""
-        return int(self._header[layout.R_NEXT // 8])
+    def follower(self) -> Record | None:
+        """The next record in the same bucket; it is held."""
+        return self._follower
 
     @follower.setter
-    def follower(self, address: int) -> None:
-        self._header[layout.R_NEXT // 8] = address
+    def follower(self, record: Record | None) -> None:
+        # Until the word says so, what it names is held; then ``record`` is, by the
+        # bucket or by the one that goes.
+        self._header[layout.R_NEXT // 8] = record.address if record else 0
+        self._follower = record
 
 
 _FIRST = layout.S_BUCKETS // 8
