@@ -2,3 +2,7 @@
 """From kernel IR to source, and from source to machine code."""
 
 from __future__ import annotations
+
+from nfuser.sources import Sources
+
+SOURCES = Sources(__path__, "primitives")

@@ -8,6 +8,7 @@ first, which takes as long as some five kernels do. So this is for many kernels.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import subprocess
@@ -24,6 +25,7 @@ from nfuser.runtime.disk_cache import (
     find_machine_code,
     keep_machine_code,
 )
+from nfuser.runtime.disk_key import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,6 +36,12 @@ KERNELS_A_PROCESS = 8
 """What a process must compile to be worth its start."""
 
 _MOST_PROCESSES = 16
+_WORKER = """\
+import sys, json
+sys.path[:] = json.loads(sys.argv[1])
+from nfuser.runtime.compile_worker import main
+main()
+"""
 
 
 def missing_kernels(
@@ -59,7 +67,7 @@ def compile_ahead(missing: list[tuple[Source, str]], step: Callable[[], None]) -
     processes = min(
         available_threads(), len(missing) // KERNELS_A_PROCESS, _MOST_PROCESSES
     )
-    if processes < 2:
+    if processes < 2 or not sys.executable:
         return
     queue: SimpleQueue[tuple[Source, str]] = SimpleQueue()
     for pair in missing:
@@ -73,10 +81,8 @@ def compile_ahead(missing: list[tuple[Source, str]], step: Callable[[], None]) -
 
 def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> None:
     """Hand tasks to one process until there are none, or it is gone."""
-    command = [sys.executable, "-m", "nfuser.runtime.compile_worker"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+    with subprocess.Popen(worker_command(), stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         while True:
@@ -88,9 +94,20 @@ def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> 
             try:
                 pickle.dump(task_of(source, backend), process.stdin)
                 process.stdin.flush()
-                machine = pickle.load(process.stdout)
+                answer = pickle.load(process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError):
                 return
-            if machine is not None:
-                keep_machine_code(source, backend, machine)
+            if answer is not None and answer[1] == environment(backend).digest:
+                keep_machine_code(source, backend, answer[0])
             step()
+
+
+def worker_command() -> list[str]:
+    """Return what starts a process that compiles.
+
+    It imports from where this one does, but not from the folder it happens to be in:
+    anybody may have put a ``numpy.py`` there. Isolated, Python looks at no folder and
+    no variable of its own accord.
+    """
+    path = [entry for entry in sys.path if os.path.isabs(entry)]
+    return [sys.executable, "-I", "-c", _WORKER, json.dumps(path)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that compiles kernels for another: ``python -m`` this module.
+"""A process that compiles kernels for another.
 
 Tasks come in by standard input and machine code goes out by standard output, pickled,
-one at a time. Both ends are the same program on the same machine.
+one at a time. Both ends are the same program on the same machine; so that they are the
+same version, too, each answer says what it was compiled with.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from typing import TYPE_CHECKING
 
 from nfuser.errors import CompileError
 from nfuser.runtime.compile_task import run
+from nfuser.runtime.disk_key import environment, is_current
+
+if TYPE_CHECKING:
+    from nfuser.codegen.machine_code import MachineCode
+    from nfuser.runtime.compile_task import Task
 
 
 def main() -> None:
@@ -25,12 +32,15 @@ def main() -> None:
         except EOFError:
             return
         try:
-            answer = run(task)
+            answer = answered(task)
         except CompileError:
             answer = None  # the parent will meet the error, and say it
         pickle.dump(answer, answers)
         answers.flush()
 
 
-if __name__ == "__main__":
-    main()
+def answered(task: Task) -> tuple[MachineCode, str | None]:
+    """Return machine code, and the digest of what made it where that is known."""
+    machine = run(task)
+    backend = "cpu" if task.capability is None else "cuda"
+    return machine, environment(backend).digest if is_current(backend) else None

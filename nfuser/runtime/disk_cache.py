@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from functools import cache
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING
 import nfuser.config as config
 from nfuser.codegen.load_object import is_portable
 from nfuser.runtime.disk_entry import Entry
-from nfuser.runtime.disk_key import key_of
+from nfuser.runtime.disk_key import environment, is_current, key_of
 from nfuser.runtime.disk_store import DiskStore
 
 if TYPE_CHECKING:
     from nfuser.codegen.machine_code import MachineCode
     from nfuser.codegen.source import Source
 
+_log = logging.getLogger("nfuser")
 BACKENDS = ("cpu", "cuda")  # those that have machine code
 
 
@@ -55,7 +57,7 @@ def store_in(folder: str) -> DiskStore:
 def find_machine_code(source: Source, backend: str) -> MachineCode | None:
     """Return the machine code of a kernel that some process has compiled before."""
     store = current_store()
-    if store is None:
+    if store is None or not environment(backend).is_sound:
         return None
     entry = store.get(key_of(source, backend))
     return entry.machine if entry else None
@@ -65,6 +67,9 @@ def keep_machine_code(source: Source, backend: str, machine: MachineCode) -> Non
     """Keep what was compiled just now, if other processes can use it."""
     store = current_store()
     if store is None or (backend == "cpu" and not is_portable(machine.code)):
+        return
+    if not is_current(backend):
+        _log.info("%s is not kept: files changed under this process", source.entry)
         return
     target = source.kernel.scheduled.target
     words = "sm_{}{}".format(*target.compute_capability) if backend == "cuda" else ""

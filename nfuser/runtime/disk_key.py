@@ -14,13 +14,13 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import nfuser.codegen as codegen
 from nfuser.config import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from nfuser.codegen.source import Source
 
@@ -42,35 +42,71 @@ _PROCESSOR = (  # of /proc/cpuinfo; the first processor speaks for all
 
 def key_of(source: Source, backend: str) -> str:
     """Return the key of the machine code of ``source``."""
-    parts = (source.digest, environment(backend))
+    parts = (source.digest, environment(backend).digest)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
+class Environment(NamedTuple):
+    """A digest of compilers, their settings and the processor; and what went into it.
+
+    ``folders`` are those that the compilers are installed in, with their ages.
+    ``is_sound`` tells whether what had been imported by then was what is digested.
+    """
+
+    digest: str
+    versions: tuple[str, ...]
+    folders: tuple[tuple[Path, int], ...]
+    is_sound: bool
+
+
 @cache
-def environment(backend: str) -> str:
-    """Return a digest of compilers, their settings, and the processor."""
+def environment(backend: str) -> Environment:
+    """Return what machine code depends on in this process."""
+    folders = tuple((folder, _age(folder)) for folder in _folders(backend))
+    versions = tuple(_versions(backend))
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     parts = (
         VERSION,
         sys.implementation.cache_tag,
-        _own_code(),
-        _versions(backend),
+        codegen.SOURCES.digest(),
+        versions,
         settings,
         _contents(Path(".numba_config.yaml")),  # Numba reads it
         _processor() if backend == "cpu" else _toolkit(),
     )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+    is_sound = codegen.SOURCES.are_as_imported() and _are_named(backend, versions)
+    return Environment(digest, versions, folders, is_sound)
 
 
-def _own_code() -> str:
-    """Digest the room that turns source into machine code."""
-    digest = hashlib.sha256()
-    for folder in codegen.__path__:
-        for parent in (Path(folder), Path(folder, "primitives")):
-            for name in sorted(os.listdir(parent)):
-                if name.endswith(".py"):
-                    digest.update(name.encode() + _contents(parent / name))
-    return digest.hexdigest()
+def is_current(backend: str) -> bool:
+    """Tell whether what compiles in this process is still what was digested.
+
+    Most of it is imported after that, when the first kernel is compiled: files, and
+    versions, may have changed in between. Then nothing may be kept under that name.
+    """
+    known = environment(backend)
+    if not (known.is_sound and codegen.SOURCES.are_as_imported()):
+        return False
+    are_as_old = all(_age(folder) == age for folder, age in known.folders)
+    are_alike = are_as_old or tuple(_versions(backend)) == known.versions
+    return are_alike and _are_named(backend, known.versions)
+
+
+def _are_named(backend: str, versions: Iterable[str]) -> bool:
+    """Tell whether compilers that are imported have the versions named."""
+    loaded = {name: sys.modules.get(name) for name in _COMPILERS[backend]}
+    found = [(k, getattr(v, "__version__", None)) for k, v in loaded.items()]
+    known = [f"{name}-{version}" for name, version in found if version]
+    rows = [row.lower() for row in versions]
+    return all(any(row.startswith(k) for row in rows) for k in known)
+
+
+def _age(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _contents(path: Path) -> bytes:
@@ -80,15 +116,17 @@ def _contents(path: Path) -> bytes:
         return b""
 
 
+def _folders(backend: str) -> list[Path]:
+    """Return the folders that the compilers are installed in."""
+    specs = [find_spec(name) for name in _COMPILERS[backend]]
+    origins = [spec.origin for spec in specs if spec is not None and spec.origin]
+    return [*dict.fromkeys(Path(origin).parents[1] for origin in origins)]
+
+
 def _versions(backend: str) -> list[str]:
     """Return the installed versions, by the names of folders: nothing is imported."""
     found: list[str] = []
-    folders: dict[Path, None] = {}
-    for name in _COMPILERS[backend]:
-        spec = find_spec(name)
-        if spec is not None and spec.origin:
-            folders[Path(spec.origin).parents[1]] = None
-    for folder in folders:
+    for folder in _folders(backend):
         found += [
             name
             for name in os.listdir(folder)

@@ -5,7 +5,8 @@ Whoever can write into the folder can run code in this process, so it is used on
 nobody but its owner can write to it, and the owner is this user or root. The same holds
 for each file. Files appear whole or not at all (written aside, then renamed). Nothing
 waits for the disk: after a crash of the machine a file may be torn, and then its
-checksum is wrong. What is wrong in any way is a miss, and is removed.
+checksum is wrong. What is wrong in any way is a miss, and is removed. The folder may
+hold other things: a file without the name of an entry is left alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import errno
 import logging
 import os
+import re
 import stat
 import time
 import warnings
@@ -30,7 +32,13 @@ LIMIT = 1 << 30
 
 _KEPT_SHARE = 0.8  # of the limit, so that not each new entry makes a search
 _STALE = 3600  # seconds after which a file written aside has lost its writer
+_LARGEST = 1 << 26
+"""Bytes of the largest entry; no kernel comes near."""
+
 _SUFFIX, _ASIDE = ".nfk", ".tmp"
+_FOLDER = re.compile(r"[0-9a-f]{2}")
+_ENTRY = re.compile(r"[0-9a-f]{62}\.nfk")
+_WRITTEN_ASIDE = re.compile(r"[0-9a-f]{62}\.nfk\.[0-9a-f]{16}\.tmp")
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _log = logging.getLogger("nfuser")
@@ -77,11 +85,15 @@ class DiskStore:
         if not self._writes:
             return
         data = pack(key, entry)
+        if len(data) > _LARGEST:
+            return
         path = self._path(key)
         aside = path.with_name(f"{path.name}.{os.urandom(8).hex()}{_ASIDE}")
         try:
             for folder in (self.folder, path.parent):  # it may have been removed
                 folder.mkdir(mode=0o700, exist_ok=True)
+            if reason := distrust(path.parent.stat()):
+                raise PermissionError(errno.EINVAL, reason, str(path.parent))
             self._write(aside, data)
             aside.replace(path)
         except OSError as error:
@@ -113,7 +125,7 @@ class DiskStore:
         found = self.keys()
         for key in found:
             self.remove(key, "the cache is cleared")
-        for aside in self.folder.glob(f"??/*{_ASIDE}"):
+        for aside in self._files(_WRITTEN_ASIDE):
             with contextlib.suppress(OSError):
                 aside.unlink()
         self._bytes = None
@@ -134,11 +146,9 @@ class DiskStore:
         if not stat.S_ISDIR(found.st_mode):
             return False
         if reason := distrust(found):
-            warnings.warn(
-                f"nfuser keeps no compiled kernels in {self.folder}: {reason}; "
-                "chmod go-w it, or set NFUSER_CACHE_DIR to a folder of your own",
-                RuntimeWarning,
-                stacklevel=2,
+            _warn(
+                f"chmod go-w {self.folder}, or set NFUSER_CACHE_DIR to a folder of "
+                f"your own: nfuser keeps no compiled kernels there, because {reason}"
             )
             return False
         return True
@@ -155,11 +165,9 @@ class DiskStore:
         if error.errno in _READ_ONLY:
             _log.info("the cache in %s is read-only", self.folder)
             return
-        warnings.warn(
+        _warn(
             f"nfuser could not keep a compiled kernel: {error}; kernels are compiled "
-            "in each process until there is room",
-            RuntimeWarning,
-            stacklevel=2,
+            "in each process until it can"
         )
 
     def _make_room(self, added: int) -> None:
@@ -171,7 +179,7 @@ class DiskStore:
     def _evict(self) -> int:
         """Remove the oldest entries if there are too many; return the bytes left."""
         now = time.time()
-        for aside in self.folder.glob(f"??/*{_ASIDE}"):
+        for aside in self._files(_WRITTEN_ASIDE):
             with contextlib.suppress(OSError):
                 if now - aside.stat().st_mtime > _STALE:
                     aside.unlink()
@@ -188,11 +196,28 @@ class DiskStore:
 
     def _aged(self) -> list[tuple[Path, os.stat_result]]:
         def found() -> Iterator[tuple[Path, os.stat_result]]:
-            for path in self.folder.glob(f"??/*{_SUFFIX}"):
+            for path in self._files(_ENTRY):
                 with contextlib.suppress(OSError):
                     yield path, path.stat()
 
         return sorted(found(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]))
+
+    def _files(self, name: re.Pattern[str]) -> Iterator[Path]:
+        """Yield the files that have such a name, where this store puts them."""
+        for path in self.folder.glob("??/*"):
+            if _FOLDER.fullmatch(path.parent.name) and name.fullmatch(path.name):
+                yield path
+
+
+def _warn(message: str) -> None:
+    """Warn; a filter that makes errors of warnings makes a line of the log of this one.
+
+    The kernel is there, and the call that asked for it is right.
+    """
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        _log.warning("%s", message)
 
 
 def distrust(found: os.stat_result) -> str | None:
@@ -206,10 +231,24 @@ def distrust(found: os.stat_result) -> str | None:
 
 def _read(path: Path) -> bytes:
     # What was opened is asked for its owner: a name may change hands in between.
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-        if reason := distrust(os.fstat(file.fileno())):
+    flags = os.O_RDONLY | os.O_NOFOLLOW
+    folder = os.open(path.parent, flags | os.O_DIRECTORY)
+    try:
+        if reason := distrust(os.fstat(folder)):
+            raise DamagedEntryError(f"its folder is not to be trusted: {reason}")
+        # A pipe that nobody writes to would be waited for.
+        opened = os.open(path.name, flags | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with open(opened, "rb") as file:
+        found = os.fstat(file.fileno())
+        if reason := distrust(found):
             raise DamagedEntryError(reason)
-        return file.read()
+        if not stat.S_ISREG(found.st_mode):
+            raise DamagedEntryError("it is no file")
+        if found.st_size > _LARGEST:
+            raise DamagedEntryError(f"it has {found.st_size} bytes")
+        return file.read(_LARGEST)
 
 
 def _key(path: Path) -> str:

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nfuser.device.native as native
 from nfuser.errors import NfuserError
 from nfuser.runtime.disk_cache import current_store
 from nfuser.runtime.disk_entry import Entry
-from nfuser.runtime.disk_key import environment
+from nfuser.runtime.disk_key import environment, is_current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +25,10 @@ def kept(
 ) -> tuple[int, Any]:
     """Load what some process made under this name, or make it, and keep it."""
     store = current_store()
-    if store is None:
+    known = environment("cpu")
+    if store is None or not (known.is_sound and native.SOURCES.are_as_imported()):
         return load(make())
-    parts = (name, _source(), environment("cpu"))
+    parts = (name, native.SOURCES.digest(), known.digest)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     entry = store.get(key)
     if entry is not None:
@@ -39,16 +37,6 @@ def kept(
         except NfuserError as error:
             store.remove(key, str(error))
     machine = make()
-    store.put(key, Entry(machine, name, "cpu", "this processor"))
+    if is_current("cpu") and native.SOURCES.are_as_imported():
+        store.put(key, Entry(machine, name, "cpu", "this processor"))
     return load(machine)
-
-
-@cache
-def _source() -> str:
-    """Digest the room that native code is made in."""
-    digest = hashlib.sha256()
-    for folder in native.__path__:
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".py"):
-                digest.update(name.encode() + Path(folder, name).read_bytes())
-    return digest.hexdigest()

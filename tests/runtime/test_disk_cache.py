@@ -27,6 +27,7 @@ from nfuser.codegen.machine_code import MachineCode
 from nfuser.runtime import disk_key
 from nfuser.runtime.disk_cache import current_store, folder_in_force, store_in
 from nfuser.runtime.registry import forget_all
+from nfuser.sources import Sources
 from tests.fuzz.drive import Task
 from tests.warm import in_a_process, problems
 
@@ -92,13 +93,15 @@ def test_code_that_does_not_load_is_compiled_anew() -> None:
     assert _counts() == (0, 1)
 
 
-@pytest.mark.parametrize("part", ["_own_code", "_versions", "_processor", "_contents"])
+@pytest.mark.parametrize("part", ["digest", "_versions", "_processor", "_contents"])
 def test_other_versions_and_processors_have_entries_of_their_own(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _counts() == (1, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(disk_key, part, lambda *_: b"other")
+        where: Any = Sources if part == "digest" else disk_key
+        other = [*disk_key._versions("cpu"), "other"]
+        patch.setattr(where, part, lambda *_: other if part == "_versions" else b"-")
         disk_key.environment.cache_clear()
         assert _counts() == (1, 0)
         assert _counts() == (0, 1)

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import time
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
@@ -186,7 +187,7 @@ def test_a_folder_that_cannot_be_made_is_no_cache(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_is_never_read_and_goes(store: DiskStore) -> None:
-    old, new = (_file(store).with_suffix(f".nfk.{n}.tmp") for n in range(2))
+    old, new = (_file(store).with_suffix(f".nfk.{n:016x}.tmp") for n in range(2))
     for path in (old, new):
         path.write_bytes(pack(OTHER, ENTRY)[:50])
     _age(old, 7200)
@@ -216,3 +217,67 @@ def test_clearing_leaves_what_is_not_ours(store: DiskStore) -> None:
     assert store.clear() == 1
     assert store.keys() == []
     assert (store.folder / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("age", [0, 7200])
+def test_only_files_with_the_names_of_entries_are_ever_removed(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch, age: float
+) -> None:
+    monkeypatch.setattr(disk_store, "LIMIT", 1)
+    entry = _file(store)
+    names = [
+        *(
+            "db/mine.tmp",
+            "db/mine.nfk",
+            f"DB/{entry.name}",
+            f"{KEY[:2]}/{'x' * 62}.nfk",
+        ),
+        *(f"db/{entry.name}.tmp", f"db/{entry.name}.backup.tmp", f"dbx/{entry.name}"),
+    ]
+    theirs = [store.folder / name for name in names]
+    for path in theirs:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+        _age(path, age)
+    fresh = DiskStore(store.folder)
+    fresh.put(OTHER, ENTRY)
+    fresh.clear()
+    assert not entry.exists()
+    assert [path.read_text() for path in theirs] == ["mine"] * len(theirs)
+
+
+def test_a_warning_that_is_made_an_error_is_no_error_of_the_call(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail(monkeypatch, errno.ENOSPC)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.put(OTHER, ENTRY)
+        store.folder.chmod(0o777)
+        assert not DiskStore(store.folder).is_usable
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_an_entry_is_a_miss(store: DiskStore) -> None:
+    _file(store).unlink()
+    os.mkfifo(_file(store), 0o600)
+    assert store.get(KEY) is None
+    assert not _file(store).exists()
+
+
+def test_an_entry_of_any_size_is_a_miss(store: DiskStore) -> None:
+    with _file(store).open("r+b") as file:
+        file.truncate(1 << 41)
+    assert store.get(KEY) is None
+    store.put(KEY, ENTRY)
+    assert store.get(KEY) == ENTRY
+
+
+def test_a_subfolder_that_others_can_write_is_neither_read_nor_written(
+    store: DiskStore,
+) -> None:
+    _file(store).parent.chmod(0o777)
+    assert store.get(KEY) is None
+    with pytest.warns(RuntimeWarning, match="others can write to it"):
+        store.put(KEY, ENTRY)
+    assert list(_file(store).parent.iterdir()) == []

@@ -17,6 +17,7 @@ from nfuser.device.native.library import kernel_caller
 from nfuser.device.native.shared import is_as_expected
 from nfuser.runtime import native_code
 from nfuser.runtime.disk_cache import current_store
+from nfuser.sources import Sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,7 @@ def test_damaged_entries_are_made_anew(harm: str) -> None:
 def test_another_source_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     native_code.kept("one", lambda: _made(1, made), load_object)
-    monkeypatch.setattr(native_code, "_source", lambda: "another")
+    monkeypatch.setattr(Sources, "digest", lambda _: "another")
     native_code.kept("one", lambda: _made(2, made), load_object)
     assert made == [1, 2]
 

@@ -8,3 +8,7 @@ call to be served, and what is then to be done.
 """
 
 from __future__ import annotations
+
+from nfuser.sources import Sources
+
+SOURCES = Sources(__path__)
