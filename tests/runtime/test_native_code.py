@@ -98,10 +98,14 @@ def test_damaged_entries_are_made_anew(harm: str) -> None:
     assert made == [1, 1]
 
 
+def _another(_: object) -> str:
+    return "another"
+
+
 def test_another_source_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     native_code.kept("one", lambda: _made(1, made), load_object)
-    monkeypatch.setattr(Sources, "digest", lambda _: "another")
+    monkeypatch.setattr(Sources, "digest", _another)
     native_code.kept("one", lambda: _made(2, made), load_object)
     assert made == [1, 2]
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +67,7 @@ def test_what_was_compiled_by_files_that_changed_is_not_kept(
 def test_compilers_imported_before_an_upgrade_are_not_taken_for_the_new_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import numba  # noqa: F401 (as a program has that uses it)
-
+    import_module("numba")  # as a program has that uses it
     newer = [row.replace("numba-", "numba-99") for row in disk_key._versions("cpu")]
     with monkeypatch.context() as patch:
         patch.setattr(disk_key, "_versions", lambda _: newer)
