@@ -10,6 +10,7 @@ from nfuser.ir.fusion import remembered
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.expand import expand_moments, fold_exponentials, widen_sums
 from nfuser.schedule.facts import accesses
+from nfuser.schedule.find_moments import find_moments
 from nfuser.schedule.heuristics import ReductionHeuristic
 from nfuser.schedule.heuristics_cuda import CudaReduction
 from nfuser.schedule.memory import patterns, strides
@@ -45,6 +46,7 @@ class Reduction:
 
     def heuristic(self, fusion: Fusion, facts: Facts) -> ReductionHeuristic:
         """Choose the way memory runs, the threads of a row, and whether to keep it."""
+        fusion = find_moments(fusion)
         space = space_of(fusion)
         steps = strides(fusion, patterns(fusion, facts))
         found = accesses(fusion, facts, steps)
@@ -57,7 +59,7 @@ class Reduction:
         """Expand what the heuristic decides, and build the nest."""
         assert isinstance(heuristic, ReductionHeuristic)
         is_cuda, keeps = isinstance(heuristic, CudaReduction), heuristic.is_persistent
-        fusion = expand_moments(fusion, one_pass=not keeps)
+        fusion = expand_moments(find_moments(fusion), one_pass=not keeps)
         if is_cuda and not keeps:
             fusion = fold_exponentials(fusion)
         if not (is_cuda and keeps):
