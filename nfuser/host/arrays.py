@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.device.libraries import Device, Library, module
-from nfuser.dtypes import DType
+from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -65,16 +65,24 @@ class Arrays:
     def matmul(self, lhs: Any, rhs: Any, dtype: DType, out: Any) -> Any:
         """Multiply matrices; NumPy is slow with 16-bit floats, and adds in 32 bits.
 
-        CuPy multiplies stacks of matrices of all dtypes but bfloat16.
+        CuPy multiplies stacks of matrices of all dtypes but bfloat16, and gives no f32.
         """
-        is_stack = max(lhs.ndim, rhs.ndim) > 2
-        is_refused = self.library is Library.CUPY and dtype is DType.BF16 and is_stack
-        if is_refused or (self.library is Library.NUMPY and dtype.is_half):
-            made = self.module.matmul(lhs.astype(np.float32), rhs.astype(np.float32))
-            made = self.module.asarray(made).astype(dtype.numpy)
+        kind = lhs.dtype
+        halves = kind == rhs.dtype and as_dtype(kind).is_half
+        if halves and self._widens(lhs, rhs):
+            lhs, rhs = lhs.astype(np.float32), rhs.astype(np.float32)
+        if halves and lhs.dtype != dtype.numpy:
+            made = self.module.asarray(self.module.matmul(lhs, rhs))
+            made = made.astype(dtype.numpy)
             return made if out is None else self.copy(made, out)
         made = self.module.matmul(lhs, rhs, **({} if out is None else {"out": out}))
         return self.module.asarray(made) if out is None else out
+
+    def _widens(self, lhs: Any, rhs: Any) -> bool:
+        """Tell whether matrices of 16-bit floats are multiplied as f32."""
+        is_stack = max(lhs.ndim, rhs.ndim) > 2
+        is_refused = is_stack and as_dtype(lhs.dtype) is DType.BF16
+        return self.library is Library.NUMPY or is_refused
 
     def sort(self, source: Any, axis: int, out: Any) -> None:
         """Write what ``source`` holds into ``out``, in order along ``axis``."""
@@ -274,15 +282,47 @@ class TorchArrays(Arrays):
         """Multiply matrices; torch has no product of integers on CUDA."""
         kind = self._kind(dtype)
         rows, columns = lhs.ndim > 1, rhs.ndim > 1
-        lhs = lhs.to(kind) if rows else lhs.to(kind)[None]
-        rhs = rhs.to(kind) if columns else rhs.to(kind)[:, None]
-        if out is None:
-            made = self.module.matmul(lhs, rhs)
-            made = made if columns else made[..., 0]
-            return made if rows else made[..., 0, :] if columns else made[..., 0]
-        whole = out if columns else out[..., None]  # or torch would resize it
-        self.module.matmul(lhs, rhs, out=whole if rows else whole[..., None, :])
-        return out
+        lhs, rhs = lhs if rows else lhs[None], rhs if columns else rhs[:, None]
+        if self._is_wide(lhs, rhs, dtype):
+            made = self._wide_product(lhs, rhs)
+        elif out is None:
+            made = self.module.matmul(lhs.to(kind), rhs.to(kind))
+        else:
+            lhs, rhs = lhs.to(kind), rhs.to(kind)
+            whole = out if columns else out[..., None]  # or torch would resize it
+            self.module.matmul(lhs, rhs, out=whole if rows else whole[..., None, :])
+            return out
+        made = made if columns else made[..., 0]
+        made = made if rows else made[..., 0, :] if columns else made[..., 0]
+        return made.to(kind) if out is None else out.copy_(made)
+
+    def _is_wide(self, lhs: Any, rhs: Any, dtype: DType) -> bool:
+        """Tell whether a product of 16-bit floats is computed as f32.
+
+        On the CPU torch takes a hundred times as long for float16 as for f32.
+        """
+        kinds = self.module.float16, self.module.bfloat16
+        if lhs.dtype is not rhs.dtype or lhs.dtype not in kinds:
+            return False
+        is_slow = not self.device.is_cuda and lhs.dtype is kinds[0]
+        return is_slow or not dtype.is_half
+
+    def _wide_product(self, lhs: Any, rhs: Any) -> Any:
+        """Multiply 16-bit floats into f32, where torch can."""
+        torch = self.module
+        if not self.device.is_cuda:
+            return torch.matmul(lhs.float(), rhs.float())
+        if not hasattr(torch.ops.aten.bmm, "dtype"):
+            return torch.matmul(lhs, rhs)
+        if rhs.ndim == 2:
+            made = torch.mm(
+                lhs.reshape(-1, lhs.shape[-1]), rhs, out_dtype=torch.float32
+            )
+            return made.view(*lhs.shape[:-1], rhs.shape[-1])
+        stack = torch.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+        flat = [x.expand(*stack, -1, -1).flatten(0, -3) for x in (lhs, rhs)]
+        made = torch.bmm(*flat, out_dtype=torch.float32)
+        return made.view(*stack, lhs.shape[-2], rhs.shape[-1])
 
     def sort(self, source: Any, axis: int, out: Any) -> None:
         """Write what ``source`` holds into ``out``, in order along ``axis``."""

@@ -46,7 +46,9 @@ def _through_double(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
     def apply(x: Any) -> Any:
         x = np.asarray(x)
-        return np.asarray(ufunc(x.astype(np.float64)), np.float64).astype(x.dtype)
+        with np.errstate(all="ignore"):  # what a comparison with NaN leaves behind
+            found = np.asarray(ufunc(x.astype(np.float64)), np.float64)
+            return found.astype(x.dtype)
 
     return apply
 

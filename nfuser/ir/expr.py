@@ -242,7 +242,8 @@ class Matmul:
     """The product of matrices as ``numpy.matmul`` has it, by the array library.
 
     Axes but the last two stretch; an operand with one axis is a row or a column, whose
-    axis is gone from the result. No kernel runs it: it is a statement of its own.
+    axis is gone from the result. No kernel runs it: it is a statement of its own. Of
+    16-bit floats it may be f32.
     """
 
     lhs: TensorView

@@ -80,7 +80,8 @@ def _problem(expr: Expr) -> str | None:
             kept = [max(t.ndim - 2, 0) for t in (lhs, rhs)]
             cores = (lhs.ndim > 1) + (rhs.ndim > 1)
             fits = min(lhs.ndim, rhs.ndim) > 0 and result.ndim == max(kept) + cores
-            fits &= lhs.dtype is rhs.dtype is result.dtype
+            fits &= lhs.dtype is rhs.dtype
+            fits &= result.dtype in (lhs.dtype, lhs.dtype.compute)
             return None if fits else "a product has its operands' dtype, and fewer axes"
         case Sort(source, result, axis, places):
             kind = DType.I64 if places else source.dtype

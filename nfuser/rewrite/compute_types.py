@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute 16-bit floats in f32: round at outputs and at explicit casts only.
 
-Products of matrices take and give 16 bits, as the array libraries have them.
+Products of matrices take 16 bits, as the array libraries have them. They give 16 bits
+where nobody computes with them, and f32 to kernels.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 def widen_halves(fusion: Fusion) -> Fusion:
     """Return ``fusion`` with f16 and bf16 only in arguments, casts and outputs."""
-    multiplied = _multiplied(fusion)
-    if all(_is_widened(expr, multiplied) for expr in fusion.exprs) and not any(
+    multiplied, stored = _multiplied(fusion), _stored(fusion)
+    if all(_is_widened(expr, multiplied, stored) for expr in fusion.exprs) and not any(
         isinstance(fusion.definition[t], Argument) for t in fusion.outputs
     ):
         return fusion
-    widener = _Widener(fusion, multiplied)
+    widener = _Widener(fusion, multiplied, stored)
     for expr in fusion.exprs:
         widener.add(expr)
     outputs = [widener.narrow(t) for t in fusion.outputs]
@@ -54,10 +55,36 @@ def _multiplied(fusion: Fusion) -> set[TensorView]:
     return found
 
 
-def _is_widened(expr: Expr, multiplied: set[TensorView]) -> bool:
-    """Tell whether ``expr`` has halves only where they may be."""
-    if isinstance(expr, Argument | Matmul):
+def _stored(fusion: Fusion) -> set[TensorView]:
+    """Return what is returned or multiplied, or moved for that, and not computed with.
+
+    What nobody reads is returned.
+    """
+    found: set[TensorView] = set()
+    for expr in reversed(fusion.exprs):
+        for tensor in results(expr):
+            if all(_only_moves(user, found) for user in fusion.users[tensor]):
+                found.add(tensor)
+    return found
+
+
+def _only_moves(user: Expr, stored: set[TensorView]) -> bool:
+    if isinstance(user, Matmul):
         return True
+    copies = isinstance(user, VIEWS) or (
+        isinstance(user, Pointwise) and is_copy(user.op)
+    )
+    return copies and results(user)[0] in stored
+
+
+def _is_widened(
+    expr: Expr, multiplied: set[TensorView], stored: set[TensorView]
+) -> bool:
+    """Tell whether ``expr`` has halves only where they may be."""
+    if isinstance(expr, Argument):
+        return True
+    if isinstance(expr, Matmul):
+        return not expr.result.dtype.is_half or expr.result in stored
     if isinstance(expr, Pointwise) and expr.op is CAST:
         return True
     if isinstance(expr, VIEWS) and expr.result in multiplied:
@@ -66,13 +93,19 @@ def _is_widened(expr: Expr, multiplied: set[TensorView]) -> bool:
 
 
 class _Widener:
-    def __init__(self, fusion: Fusion, multiplied: set[TensorView]) -> None:
+    def __init__(
+        self,
+        fusion: Fusion,
+        multiplied: set[TensorView],
+        stored: set[TensorView],
+    ) -> None:
         self._fusion = fusion
         self.exprs: list[Expr] = []
         self._wide: dict[TensorView, TensorView] = {}
         self._narrow: dict[TensorView, TensorView] = {}  # what has 16 bits already
         self._products: set[TensorView] = set()
         self._multiplied = multiplied
+        self._stored = stored
 
     def add(self, expr: Expr) -> None:
         """Append the f32 form of ``expr``."""
@@ -137,6 +170,11 @@ class _Widener:
         """Append a product, or a view that one reads, of 16 bits; tell if it is one."""
         if isinstance(expr, Matmul):
             own = [self._narrow.get(t) or self.narrow(t) for t in sources(expr)]
+            if expr.result not in self._stored:
+                made = replace(expr.result, dtype=DType.F32)
+                self.exprs.append(Matmul(own[0], own[1], made))
+                self._wide[expr.result] = made
+                return True
             self._products.add(expr.result)
         elif isinstance(expr, VIEWS) and expr.result in self._multiplied:
             if expr.source not in self._narrow:

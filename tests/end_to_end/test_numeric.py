@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import nfuser
 from tests import oracle
-from tests.end_to_end.operations import PAIRS, program
+from tests.end_to_end.operations import GROUPS, PAIRS, program
 from tests.fusions import CASES
 from tests.fuzz.backends import from_torch, to_torch
 from tests.fuzz.check import check
@@ -54,6 +55,21 @@ def test_an_operation_is_right(group: str, dtype: str, backend: str) -> None:
     if operations is not None:
         outcome = check(operations, backend)
         assert outcome.problem is None, operations.source()
+
+
+def test_each_operation_is_judged_for_some_dtype() -> None:
+    judged: dict[str, int] = {}
+    for operations in (program(*pair) for pair in PAIRS):
+        if operations is None:
+            continue
+        outputs = operations.function(oracle.NAMESPACE)
+        arguments = operations.arguments(operations.calls[0])
+        found = oracle.listed(oracle.evaluate(outputs, *arguments))
+        for step, value in zip(operations.steps, found, strict=True):
+            known = value.size - int(np.count_nonzero(value.doubt))
+            judged[step.text] = judged.get(step.text, 0) + known
+    listed = [text for group in GROUPS.values() for text in group]
+    assert [text for text in listed if not judged.get(text)] == []
 
 
 @pytest.mark.parametrize("backend", [*STAGES, *BACKENDS])

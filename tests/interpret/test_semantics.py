@@ -259,3 +259,10 @@ def test_prepared_division_is_exact(divisor: int) -> None:
         kinds = f"CPointer(int32), CPointer(int32), {dtype}, int32"
         execute(body, kinds, Buffer(n), Buffer(output), factor, shift)
         assert (output == n // divisor).all()
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "erfinv", "erfcinv"])
+def test_functions_of_python_floats_warn_of_nothing(name: str) -> None:
+    numbers = np.array([np.nan, -np.inf, np.inf, -3.0, 0.0, 1e300, 5e-324, 2.0])
+    with np.errstate(all="raise"):
+        ELEMENTWISE[name].meaning(numbers)

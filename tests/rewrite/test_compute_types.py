@@ -56,7 +56,9 @@ def _products(x: Any, y: Any) -> Any:
     return x.T @ np.exp(y), (x @ y.T) * 2, x.T + 1
 
 
-def test_products_take_and_give_halves(golden: Callable[[str], None]) -> None:
+def test_products_take_halves_and_give_f32_to_kernels(
+    golden: Callable[[str], None],
+) -> None:
     given = np.ones((3, 3), np.float16), np.ones((3, 3), np.float16)
     made = widen_halves(settled(_products, *given))
     verify_fusion(made)
