@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``python -m nfuser demo|doctor|cache|explain``."""
+"""The command line: ``python -m nfuser demo|doctor|cache|explain|kernels``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,33 @@ import argparse
 import sys
 
 from nfuser import cache_command, demo, doctor, explain_command
+from nfuser.config import VERSION
+
+_SCRIPTS = {
+    "explain": "how a script's calls are fused",
+    "kernels": "the kernels that a script's calls run, as Python",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
     parser = argparse.ArgumentParser("python -m nfuser", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"nfuser {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="six fused functions against NumPy")
     commands.add_parser("doctor", help="versions, backends, and what is missing")
     cache = commands.add_parser("cache", help="the folder of compiled kernels")
     cache.add_argument("action", choices=cache_command.ACTIONS)
-    explain = commands.add_parser("explain", help="how a script's calls are fused")
-    explain.add_argument("script")
-    explain.add_argument("arguments", nargs=argparse.REMAINDER)
+    for name, told in _SCRIPTS.items():
+        script = commands.add_parser(name, help=told)
+        script.add_argument("script")
+        script.add_argument("arguments", nargs=argparse.REMAINDER)
     chosen = parser.parse_args(arguments)
     if chosen.command == "cache":
         return cache_command.main(chosen.action)
-    if chosen.command == "explain":
-        return explain_command.main(chosen.script, chosen.arguments)
+    if chosen.command in _SCRIPTS:
+        stage = {"explain": "explain", "kernels": "source"}[chosen.command]
+        return explain_command.main(chosen.script, chosen.arguments, stage)
     return {"demo": demo.main, "doctor": doctor.main}[chosen.command]()
 
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from array import array
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -39,6 +41,18 @@ STAGES = (
     "launch",
     "explain",
 )
+VARIABLES = (
+    "NFUSER_DUMP",
+    "NFUSER_DISABLE",
+    "NFUSER_VERIFY",
+    "NFUSER_PASS_LIMIT",
+    "NFUSER_NUM_THREADS",
+    "NFUSER_CACHE_SIZE",
+    "NFUSER_CACHE_DIR",
+    "NFUSER_REPRO",
+    "NFUSER_TRACEBACK",
+    "NFUSER_PROGRESS",
+)
 D = TypeVar("D")
 LEVELS = (0, 1, 2)
 DUMPS = frozenset({*STAGES, *(f"rewrite.{name}" for name in REWRITES)})
@@ -64,6 +78,11 @@ class Config:
         Folder for what makes a failed call happen again; None: none is written.
     ``num_threads``
         Threads of the CPU backend; None: as many as the process may use.
+    ``full_tracebacks``
+        Show nfuser's own frames in tracebacks of errors, too.
+    ``progress``
+        Say on standard error how far a long compile is: always, never, or, where this
+        is None, on terminals and in notebooks.
     ``cache_size``
         Entries that each cache in memory keeps: of traces and plans of a function, of
         fusions, concretizations, runtimes, schedules and kernels; the least recently
@@ -79,6 +98,8 @@ class Config:
     cache_dir: str | None = None
     num_threads: int | None = None
     repro_dir: str | None = None
+    full_tracebacks: bool = False
+    progress: bool | None = None
     cache_size: int = 1024
 
     @property
@@ -99,6 +120,7 @@ def from_environment(environ: Mapping[str, str]) -> Config:
     >>> from_environment({"NFUSER_DUMP": "fusion,kernel"}).dump == {"fusion", "kernel"}
     True
     """
+    _warn_of_unknown(environ)
     stages, _, folder = environ.get("NFUSER_DUMP", "").partition(":")
     disable = _names(environ, "NFUSER_DISABLE", {*FEATURES, "0", "1"})
     return Config(
@@ -111,8 +133,30 @@ def from_environment(environ: Mapping[str, str]) -> Config:
         cache_dir=environ.get("NFUSER_CACHE_DIR") or None,
         num_threads=_positive(environ, "NFUSER_NUM_THREADS", None),
         repro_dir=environ.get("NFUSER_REPRO") or None,
+        full_tracebacks="full" in _names(environ, "NFUSER_TRACEBACK", {"full", "user"}),
+        progress=_switch(environ, "NFUSER_PROGRESS"),
         cache_size=_positive(environ, "NFUSER_CACHE_SIZE", 1024),
     )
+
+
+def _warn_of_unknown(environ: Mapping[str, str]) -> None:
+    """Name the variables that look like settings and are none."""
+    for name in sorted(environ):
+        if not name.startswith("NFUSER_") or name in VARIABLES:
+            continue
+        words = [known.removeprefix("NFUSER_") for known in VARIABLES]
+        close = get_close_matches(name.removeprefix("NFUSER_"), words, 1)
+        meant = f"write NFUSER_{close[0]}, or unset it" if close else "unset it"
+        message = (
+            f"{meant}: {name} is no setting of nfuser's; there are "
+            f"{', '.join(VARIABLES)}"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _switch(environ: Mapping[str, str], name: str) -> bool | None:
+    found = _names(environ, name, {"0", "1"})
+    return None if not found else "1" in found
 
 
 def _names(

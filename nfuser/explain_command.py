@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m nfuser explain script.py``: run a script, and say how its calls fuse."""
+"""``python -m nfuser explain|kernels script.py``: run a script, show how calls fuse."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def main(script: str, arguments: Sequence[str] = ()) -> int:
-    """Run ``script`` as Python does, with ``NFUSER_DUMP=explain``."""
+def main(script: str, arguments: Sequence[str] = (), stage: str = "explain") -> int:
+    """Run ``script`` as Python does, with ``stage`` added to ``NFUSER_DUMP``."""
     if not Path(script).is_file():
         sys.stderr.write(f"there is no file {script}\n")
         return 2
     sys.argv[:] = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
-    with config.override(dump=config.current().dump | {"explain"}):
+    with config.override(dump=config.current().dump | {stage}):
         runpy.run_path(script, run_name="__main__")
     return 0

@@ -66,7 +66,8 @@ class _CpuPrinter(Printer):
         ]
         signature = f"void({', '.join(['int64', 'int64', *types])})"
         text = "\n".join(code) + "\n"
-        return Source(kernel, self.comment("the CPU"), text, signature, kinds)
+        header = f"{self.comment('the CPU')}# launched as {signature}\n"
+        return Source(kernel, header, text, signature, kinds)
 
     def _pieces(self) -> list[str]:
         """Return the loop over the caller's range: rows, or parts of each row."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import count
 from pathlib import Path
@@ -22,18 +23,27 @@ def wants(stage: str) -> bool:
     return bool(wanted) and not wanted.isdisjoint({stage, stage.partition(".")[0]})
 
 
-def dump_lazily(stage: str, text: Callable[[], str]) -> None:
+def dump_lazily(stage: str, text: Callable[[], str], name: str = "") -> None:
     """Dump what ``text`` gives if ``stage`` is wanted."""
     if wants(stage):
-        dump(stage, text())
+        dump(stage, text(), name)
 
 
-def dump(stage: str, text: str) -> None:
-    """Print ``text`` under the name of ``stage``, or write it to the dump folder."""
+def dump(stage: str, text: str, name: str = "") -> None:
+    """Print ``text`` under the name of ``stage``, or write it to the dump folder.
+
+    Files have the ``name`` of the function or of the kernel in theirs.
+    """
     folder = config.current().dump_folder
     if folder is None:
         sys.stderr.write(f"--- nfuser {stage}\n{text.rstrip()}\n")
         return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    (path / f"{next(_numbers):05d}_{stage}.txt").write_text(text)
+    suffix = "py" if stage in _PYTHON else "txt"
+    word = re.sub(r"\W+", "_", name).strip("_")
+    parts = (f"{next(_numbers):05d}", *filter(None, (word,)), stage)
+    (path / f"{'_'.join(parts)}.{suffix}").write_text(text)
+
+
+_PYTHON = frozenset({"source"})

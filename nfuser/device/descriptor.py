@@ -28,6 +28,7 @@ from nfuser.device.libraries import (
     is_array,
     library_of,
 )
+from nfuser.device.phantom import describe_phantom, phantom_key, phantom_pointer
 from nfuser.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ _DESCRIBE: dict[Library, Callable[[Any, str], Descriptor]] = {
     Library.CUPY: describe_cupy,
     Library.NUMBA: describe_numba,
     Library.JAX: describe_jax,
+    Library.PHANTOM: describe_phantom,
 }
 
 
@@ -137,6 +139,7 @@ _POINTER: dict[Library, Callable[[Any], int]] = {
     Library.CUPY: _cupy_pointer,
     Library.NUMBA: numba_pointer,
     Library.JAX: jax_pointer,
+    Library.PHANTOM: phantom_pointer,
 }
 _KEY: dict[Library, Callable[[Any], Hashable]] = {
     Library.NUMPY: _numpy_key,
@@ -144,4 +147,5 @@ _KEY: dict[Library, Callable[[Any], Hashable]] = {
     Library.CUPY: _cupy_key,
     Library.NUMBA: _numba_key,
     Library.JAX: _jax_key,
+    Library.PHANTOM: phantom_key,
 }

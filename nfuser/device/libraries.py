@@ -28,6 +28,7 @@ class Library(Enum):
     CUPY = "cupy"
     NUMBA = "numba"
     JAX = "jax"
+    PHANTOM = "none"  # of arrays that only stand for others
 
     # Each call asks by library for each of its arrays; Enum's own takes the name.
     __hash__ = object.__hash__
@@ -100,6 +101,7 @@ _ARRAY_CLASSES = {
     ("jax", "ArrayImpl"): Library.JAX,
     ("jaxlib", "ArrayImpl"): Library.JAX,
     ("jax", "Tracer"): Library.JAX,
+    ("nfuser", "Phantom"): Library.PHANTOM,
 }
 _known_types: dict[type, Library | None] = {}
 

@@ -25,6 +25,7 @@ from nfuser.frontend.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
+from nfuser.trace.containers import array_in
 from nfuser.trace.parts import is_array
 
 if TYPE_CHECKING:
@@ -123,9 +124,11 @@ def static_key(item: Any) -> Hashable | None:
         return complex, repr(item)
     if isinstance(item, _NAMED):
         return kind, item
+    if array_in(kind) is not None:
+        return None
     try:
         hash(item)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     try:
         return kind, weakref.ref(item)
@@ -140,21 +143,24 @@ def _no_constant(
     places = (n for n, x in zip(names, arguments.flat, strict=True) if x is item)
     kind = _class_of(item)
     if isinstance(item, Spec):
-        remedy = "one stands for an array in lower, warmup, kernels and explain only"
+        where = "lower, warmup, kernels and explain"
+        remedy = f"pass an array, for which a Spec stands in {where} only"
+    elif (instead := array_in(kind)) is not None:
+        remedy = f"pass {instead}"
     elif kind in (set, bytearray):
         remedy = "pass tuple(sorted(x))"
     elif issubclass(kind, (dict, list)):
         plain = "dict" if issubclass(kind, dict) else "list"
-        remedy = f"of its kinds only {plain} itself is taken: pass {plain}(x)"
+        remedy = f"pass {plain}(x), as of its kinds only {plain} itself is taken"
     else:
         remedy = (
             "pass its arrays and numbers, or make it hashable: of a dataclass, "
             "@dataclass(eq=False), whose attributes are then followed"
         )
     message = (
-        f"argument {next(places)} of {_title(function)}: expected an array, a number "
-        f"or a hashable constant (alone, or in tuples, lists and dicts), found "
-        f"{kind.__qualname__}; {remedy}"
+        f"argument {next(places)} of {_title(function)}: {remedy}; expected an array, "
+        "a number or a hashable constant (alone, or in tuples, lists and dicts), found "
+        f"{kind.__qualname__}"
     )
     return ArgumentError(message)
 
@@ -164,9 +170,9 @@ def _foreign_array(what: str, item: object) -> ArgumentError:
     on_gpu = hasattr(item, "__cuda_array_interface__")
     library = "cupy" if on_gpu else "numpy"
     message = (
-        f"{what}: expected an array of NumPy, PyTorch, CuPy, Numba or JAX, found "
-        f"{kind.__module__}.{kind.__qualname__}; pass {library}.asarray(x), which "
-        "shares the memory where it can"
+        f"{what}: pass {library}.asarray(x), which shares the memory where it can; "
+        f"expected an array of NumPy, PyTorch, CuPy, Numba or JAX, found "
+        f"{kind.__module__}.{kind.__qualname__}"
     )
     return ArgumentError(message)
 

@@ -158,7 +158,7 @@ class Calls:
 
     def kernels(self, inputs: Sequence[Any] = ()) -> list[KernelView]:
         """Return the kernels that a call with ``inputs`` runs."""
-        return [KernelView(launch) for launch in self.plan(inputs).program.launches]
+        return [KernelView(x.source, x) for x in self.plan(inputs).program.launches]
 
     def explain(self, inputs: Sequence[Any] = ()) -> Explanation:
         """Say how a call is fused, as ``explain`` of a fused function does."""
@@ -260,7 +260,7 @@ class Calls:
         if config.current().verify:
             verify_fusion(fusion)
         if dump.wants("fusion"):
-            dump.dump("fusion", text(fusion))
+            dump.dump("fusion", text(fusion), fusion.name)
         fits = tuple(draft.builder.questions.checks)
         needed = tuple(draft.requirements)
         return Runner(

@@ -189,7 +189,11 @@ class Runner:
         plan = self._cache.plan(*asked, counters, self.fusion)
         check_aliases(self._aliases, plan, asked[1], self._name)
         if counters.counts["concretizations"] > known:
-            dump_lazily("explain", lambda: str(self._explained(asked, counters)))
+            dump_lazily(
+                "explain",
+                lambda: str(self._explained(asked, counters)),
+                self.fusion.name,
+            )
         return plan
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:

@@ -139,6 +139,9 @@ class Explanation:
         lines += ["", *self.notes] if self.notes else []
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     @property
     def _title(self) -> str:
         return f"{self.name}({', '.join(self.arguments)}) on {self.where}"

@@ -13,16 +13,16 @@ import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug.dump import dump_lazily
 from nfuser.device.descriptor import describe
-from nfuser.errors import ArgumentError, NfuserError
+from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
-from nfuser.frontend.call_line import name_call
+from nfuser.frontend.call_line import telling, told
 from nfuser.frontend.dynamo import graph_break, tell
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.ready import make_ready, shaping
 from nfuser.frontend.scalar_checks import check_scalars
-from nfuser.frontend.spec import with_arrays
+from nfuser.frontend.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.stages import Form, Lowered
 from nfuser.frontend.variants import Variants
 from nfuser.ir.open_integer import Asked
@@ -116,9 +116,9 @@ class Fused(Generic[P, R]):
                 if entry is not None and entry.may_record:
                     self._record(arguments.key, entry, ready, args, kwargs)
             return ready.run(arguments, arrays)
-        except NfuserError as error:
-            name_call(error)
-            raise
+        except Exception as error:  # noqa: BLE001 (all are raised again)
+            __tracebackhide__ = True  # in IPython and pytest
+            raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
 
     def _record(
         self,
@@ -167,6 +167,7 @@ class Fused(Generic[P, R]):
         return bound.args, bound.kwargs
 
     @graph_break
+    @telling
     def bind(self, *args: Any, out: Any = None, **kwargs: Any) -> Bound[R]:
         """Return a call whose arguments have the forms of these.
 
@@ -187,17 +188,13 @@ class Fused(Generic[P, R]):
 
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs
-        try:
-            if named:
-                given, named = self._normalised(given, named)
-            arguments = Arguments(given, named, self._function)
-            ready = self._prepare(arguments, given, named)[0]
-            outputs = None if out is None else tuple(trees.flatten(out)[0])
-            native = _has_native_calls()
-            return Bound(self, ready, given, named, outputs, native=native)
-        except NfuserError as error:
-            name_call(error)
-            raise
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = Arguments(given, named, self._function)
+        ready = self._prepare(arguments, given, named)[0]
+        outputs = None if out is None else tuple(trees.flatten(out)[0])
+        native = _has_native_calls()
+        return Bound(self, ready, given, named, outputs, native=native)
 
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> GraphedCall[R]:
         """Return this call as a CUDA graph: one launch, whatever it takes.
@@ -227,7 +224,11 @@ class Fused(Generic[P, R]):
             known = self._counters.counts["concretizations"]
             ready = self._ready(*found, described)
             if self._counters.counts["concretizations"] > known:
-                dump_lazily("explain", lambda: str(self._explained(*found, described)))
+                dump_lazily(
+                    "explain",
+                    lambda: str(self._explained(*found, described)),
+                    self._name,
+                )
             self._discard(self._plans.add(arguments.key, ready))
             return ready, found[1]
 
@@ -277,6 +278,7 @@ class Fused(Generic[P, R]):
 
     # -- compiling without a call --------------------------------------------
 
+    @telling
     def lower(self, *args: Any, **kwargs: Any) -> Lowered[P, R]:
         """Write the kernels of a call, after ``jax.jit``; ``compile`` them next.
 
@@ -302,10 +304,13 @@ class Fused(Generic[P, R]):
             ).sources
 
         def prepare() -> None:
+            if has_phantoms((given, named)):
+                raise no_device(self._name)
             self._prepare(arguments, given, named)
 
         return Lowered(self._name, asked[0].backend, sources, form, prepare, self)
 
+    @telling
     def warmup(self, specs: Iterable[Any], *, progress: bool = False) -> None:
         """Compile for calls to come, of which nothing is run.
 
@@ -328,16 +333,21 @@ class Fused(Generic[P, R]):
 
     # -- looking inside ------------------------------------------------------
 
+    @telling
     def kernels(self, *args: P.args, **kwargs: P.kwargs) -> list[KernelView]:
         """Return the kernels that a call with these arguments runs.
 
         ``nfuser.Spec`` may stand for an array.
         """
-        return [
-            KernelView(launch)
-            for launch in self._plan_of(args, kwargs).program.launches
-        ]
+        given, named = with_arrays((args, kwargs))
+        if has_phantoms((given, named)):
+            return [
+                KernelView(source) for source in self.lower(*given, **named).sources
+            ]
+        launches = self._plan_of(given, named).program.launches
+        return [KernelView(launch.source, launch) for launch in launches]
 
+    @telling
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Say how a call is fused: its kernels, the bytes they move, why they are so.
 
@@ -353,17 +363,13 @@ class Fused(Generic[P, R]):
         ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
         sum it reduces other axes than the rest
         """
-        try:
-            given, named = with_arrays((args, kwargs))
-            if named:
-                given, named = self._normalised(given, named)
-            arguments = Arguments(given, named, self._function)
-            with self._lock:
-                found, described = self._traced(arguments, given, named)
-                return self._explained(*found, described)
-        except NfuserError as error:
-            name_call(error)
-            raise
+        given, named = with_arrays((args, kwargs))
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = Arguments(given, named, self._function)
+        with self._lock:
+            found, described = self._traced(arguments, given, named)
+            return self._explained(*found, described)
 
     def _explained(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
@@ -377,7 +383,7 @@ class Fused(Generic[P, R]):
         return explain(variant.cache, fusion, *asked, counters, names)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
-        given, named = with_arrays((args, kwargs))
+        given, named = args, kwargs
         if named:
             given, named = self._normalised(given, named)
         arguments = Arguments(given, named, self._function)
@@ -429,7 +435,16 @@ class Fused(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<nfuser.fuse {getattr(self, '__qualname__', self._name)}>"
+        try:
+            given = str(inspect.signature(self._function))
+        except (TypeError, ValueError):
+            given = "(...)"
+        traces, kernels = len(self._variants.all()), self._counters.info().compiled
+        done = "not called yet"
+        if traces:
+            done = f"{traces} trace{'s' * (traces != 1)}, {kernels} compiled"
+        name = getattr(self, "__qualname__", self._name)
+        return f"<nfuser.fuse {name}{given}: {done}>"
 
     def __copy__(self) -> Fused[P, R]:
         return self

@@ -6,23 +6,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nfuser.codegen.source import Source
     from nfuser.host.program import Launch
 
 
 class KernelView:
-    """One kernel of a call: its source, and how it is launched."""
+    """One kernel of a call: its source, and how it is launched.
 
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
-        self.name = launch.source.entry
-        self.source = launch.source.text
-        self.signature = launch.source.signature
-        self.grid = launch.grid
-        self.block = launch.block
-        self.schedule = str(launch.source.kernel.scheduled.heuristic)
+    ``grid`` and ``block`` are None where no device is there to launch it.
+    """
+
+    def __init__(self, source: Source, launch: Launch | None = None) -> None:
+        self.name = source.entry
+        self.source = source.text
+        self.signature = source.signature
+        self.grid = None if launch is None else launch.grid
+        self.block = None if launch is None else launch.block
+        self.schedule = str(source.kernel.scheduled.heuristic)
 
     def __repr__(self) -> str:
-        return f"<kernel {self.name} grid={self.grid} block={self.block}>"
+        shape = "" if self.grid is None else f" grid={self.grid} block={self.block}"
+        return f"<kernel {self.name}{shape}>"
 
     def __str__(self) -> str:
         return self.source

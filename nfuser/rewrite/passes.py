@@ -45,4 +45,4 @@ def rewrite(concrete: Concrete) -> Concrete:
 
 def _dump(name: str, fusion: Fusion) -> None:
     if dump.wants(name):
-        dump.dump(name, text(fusion))
+        dump.dump(name, text(fusion), fusion.name)

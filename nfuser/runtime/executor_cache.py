@@ -246,9 +246,9 @@ class FusionExecutorCache:
         with timing.timed("segment"):
             segmented = segment(rewritten.fusion, find_scheduler, self._should_merge)
         if dump.wants("concrete"):
-            dump.dump("concrete", text(concrete.fusion))
+            dump.dump("concrete", text(concrete.fusion), self.fusion.name)
         if dump.wants("segments"):
-            dump.dump("segments", segmented_text(segmented))
+            dump.dump("segments", segmented_text(segmented), self.fusion.name)
         return Concretization(concrete, rewritten, segmented)
 
     def _why_concretized(self, answers: Answers) -> str:

@@ -138,12 +138,13 @@ def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:
 
 
 def _dump(lowered: Lowered) -> None:
+    name = lowered.source.entry
     if dump.wants("schedule"):
-        dump.dump("schedule", schedule_text(lowered.scheduled))
+        dump.dump("schedule", schedule_text(lowered.scheduled), name)
     if dump.wants("kernel"):
-        dump.dump("kernel", kernel_text(lowered.source.kernel))
+        dump.dump("kernel", kernel_text(lowered.source.kernel), name)
     if dump.wants("source"):
-        dump.dump("source", lowered.source.text)
+        dump.dump("source", lowered.source.text, name)
 
 
 def _scheduler(segment: Segment) -> Scheduler:

@@ -90,7 +90,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
     if config.current().verify:
         verify_fusion(fusion)
     if wants("fusion"):
-        dump("fusion", text(fusion))
+        dump("fusion", text(fusion), fusion.name)
     return Trace(
         fusion,
         shape,

@@ -19,6 +19,7 @@ from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
+from nfuser.trace.containers import array_in
 from nfuser.trace.outcomes import OutcomeGuard, outcome_guard
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standin import Standin
@@ -101,6 +102,8 @@ class Tracer:
         if isinstance(item, (list, tuple)):  # as NumPy takes them
             return self.list_items(item)
         message = f"expected an array or a number, found {type(item).__name__}"
+        if (instead := array_in(type(item))) is not None:
+            message = f"write {instead}, outside the fused function: {message}"
         raise ArgumentError(message)
 
     def tensor(self, item: Any) -> TensorView:

@@ -74,7 +74,9 @@ def _dumped(folder: Path, *names: str) -> set[str]:
     settings = {"dump": frozenset(names), "dump_folder": str(folder)}
     with config.override(**settings):
         nfuser.fuse(_twice)(np.ones(3, np.float16))
-    return {re.sub(r"^\d+_|\.txt$", "", path.name) for path in folder.glob("*")}
+    return {
+        re.sub(r"^\d+_(twice_)?|\.txt$", "", path.name) for path in folder.glob("*")
+    }
 
 
 def test_rewrite_dumps_every_pass_and_a_pass_itself_alone(tmp_path: Path) -> None:
@@ -89,3 +91,23 @@ def test_every_stage_is_documented() -> None:
     page = (ROOT / "docs" / "debugging.md").read_text()
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert set(config.STAGES) - rows == set()
+
+
+def test_dumped_files_are_named_by_function_and_kernel(tmp_path: Path) -> None:
+    settings = {"dump": frozenset({"fusion", "source"}), "dump_folder": str(tmp_path)}
+    with config.override(**settings):
+        nfuser.fuse(_twice)(np.ones((2, 3)))
+    names = {re.sub(r"^\d+_", "", path.name) for path in tmp_path.glob("*")}
+    assert names == {"twice_fusion.txt", "twice_kernel_source.py"}
+
+
+def test_a_mistyped_variable_is_named() -> None:
+    with pytest.warns(RuntimeWarning, match="^write NFUSER_NUM_THREADS, or unset it"):
+        config.from_environment({"NFUSER_NUMTHREADS": "3"})
+    with pytest.warns(RuntimeWarning, match="^unset it: NFUSER_QUXBLOT is no setting"):
+        config.from_environment({"NFUSER_QUXBLOT": "3"})
+
+
+def test_every_variable_is_documented() -> None:
+    page = (ROOT / "docs" / "debugging.md").read_text()
+    assert all(f"`{name}=" in page for name in config.VARIABLES)

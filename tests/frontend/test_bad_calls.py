@@ -90,15 +90,15 @@ ARGUMENTS: dict[str, tuple[Any, type[NfuserError], str]] = {
     "longdouble": (np.ones(3, np.longdouble), DTypeError, "x.astype(np.float64)"),
     "big-endian": (np.ones(3, ">f4"), DTypeError, "newbyteorder"),
     "masked": (np.ma.array([1.0]), ArgumentError, ".filled()"),
-    "set": ({1, 2}, ArgumentError, "found set; pass tuple(sorted(x))"),
-    "defaultdict": (DEFAULTS, ArgumentError, "found defaultdict; of its kinds only"),
+    "set": ({1, 2}, ArgumentError, ": pass tuple(sorted(x)); expected"),
+    "defaultdict": (DEFAULTS, ArgumentError, ": pass dict(x), as of its kinds only"),
     "float8": (
         np.ones(3, ml_dtypes.float8_e4m3fn),
         DTypeError,
         "convert it with x.astype(np.float32)",
     ),
-    "unhashable": (Unhashable(), ArgumentError, "found Unhashable; pass its arrays"),
-    "interface": (Interface(), ArgumentError, "Interface; pass cupy.asarray(x)"),
+    "unhashable": (Unhashable(), ArgumentError, ": pass its arrays and numbers"),
+    "interface": (Interface(), ArgumentError, ": pass cupy.asarray(x)"),
 }
 
 

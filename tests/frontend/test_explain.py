@@ -304,6 +304,8 @@ def test_each_concretization_of_a_script_is_explained_once(
     assert shown.err.count("definition(T0: f32[3]) on cpu") == 1
     assert shown.out.endswith("__main__ ['-v', 'one']\n")
     assert config.current() is before
+    assert command_line.main(["kernels", str(script)]) == 0
+    assert "def scaled_kernel(" in capsys.readouterr().err
     assert command_line.main(["explain", str(tmp_path / "none.py")]) == 2
 
 
@@ -316,3 +318,11 @@ def test_views_of_views_may_be_many() -> None:
 
     told = nfuser.fuse(turned).explain(np.ones((3, 5), np.float32))
     assert (told.operations, told.unfused.total) == (1, 2 * 60)
+
+
+def test_the_command_line_tells_the_version(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        command_line.main(["--version"])
+    assert capsys.readouterr().out == f"nfuser {config.VERSION}\n"
