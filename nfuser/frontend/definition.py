@@ -24,6 +24,7 @@ from nfuser.frontend.definition_inputs import (
 from nfuser.frontend.definition_ops import TABLE, Ops
 from nfuser.frontend.definition_refused import DEFINITION, missing
 from nfuser.frontend.definition_run import check_backend
+from nfuser.frontend.definition_stored import bytes_of, format_of
 from nfuser.frontend.definition_text import definition_text
 from nfuser.frontend.definition_types import (
     DataType,
@@ -31,6 +32,7 @@ from nfuser.frontend.definition_types import (
     Tensor,
     data_type,
     required_dtype,
+    stored_type,
 )
 from nfuser.ir.text import text
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nfuser.concretize import ResizePolicy
-    from nfuser.dtypes import DType
     from nfuser.segment import ShouldMerge
 
 _CALLS = {**{f"ops.{name}": verb for name, verb in TABLE.items()}, **DEFINE}
@@ -126,7 +127,7 @@ class FusionDefinition(Calls):
             return self._tensor(
                 tuple(shape),
                 contiguity,
-                required_dtype(dtype),
+                stored_type(dtype),
                 is_cpu,
                 tuple(stride_order),
             )
@@ -135,7 +136,7 @@ class FusionDefinition(Calls):
         self,
         shape: tuple[int, ...],
         contiguity: bool | Sequence[bool | None],
-        dtype: DType,
+        dtype: DataType,
         is_cpu: bool,
         stride_order: tuple[int, ...],
     ) -> Tensor:
@@ -143,7 +144,7 @@ class FusionDefinition(Calls):
             [contiguity] * len(shape) if isinstance(contiguity, bool) else contiguity
         )
         options: dict[str, Any] = {"shape": list(shape), "contiguity": list(listed)}
-        options["dtype"] = data_type(dtype)
+        options["dtype"] = dtype
         if is_cpu:
             options["is_cpu"] = True
         if stride_order:
@@ -153,11 +154,13 @@ class FusionDefinition(Calls):
     def from_array(self, array: Any, static_sizes: bool = False) -> Tensor:
         """Add an input like ``array``: its dtype, rank, layout and axes of size 1."""
         with self._draft.at_users_line("fd.from_array"):
-            d = describe(array, "from_array")
+            form = format_of(array)
+            d = describe(array if form is None else bytes_of(array), "from_array")
+            kind = data_type(d.dtype) if form is None else DataType(form)
             contiguity, order = tensor_descriptor(d.shape, d.strides)
             shape = tuple(n if static_sizes or n == 1 else -1 for n in d.shape)
             is_cpu = not shape and not d.device.is_cuda
-            return self._tensor(shape, contiguity, d.dtype, is_cpu, order)
+            return self._tensor(shape, contiguity, kind, is_cpu, order)
 
     def from_numpy(self, array: Any, static_sizes: bool = False) -> Tensor:
         """Add an input like a NumPy array."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.config as config
 from nfuser.debug import dump
 from nfuser.errors import ArgumentError
@@ -19,6 +21,7 @@ from nfuser.frontend.definition_options import check_device, check_options
 from nfuser.frontend.definition_profile import profiled
 from nfuser.frontend.definition_repro import is_fault, note_fault, script_for
 from nfuser.frontend.definition_run import Runner
+from nfuser.frontend.definition_stored import bytes_of, floats_of, format_of
 from nfuser.frontend.definition_trie import Trie
 from nfuser.frontend.dynamo import graph_break
 from nfuser.frontend.kernels import KernelView
@@ -126,13 +129,13 @@ class Calls:
         if wanted is None:
             with self._at_own_lines(inputs):
                 wanted = self._complete().alone().run(inputs, Counters())
-        wanted = [to_numpy(array) for array in wanted]
+        wanted = [_numbers(array) for array in wanted]
         outputs = self.execute(inputs, device=device)
         if len(outputs) != len(wanted):
             message = f"{len(outputs)} outputs, {len(wanted)} references"
             raise AssertionError(message)
         for number, (found, reference) in enumerate(zip(outputs, wanted, strict=True)):
-            compare(number, to_numpy(found), reference, rtol, ("here", "there"))
+            compare(number, _numbers(found), reference, rtol, ("here", "there"))
         return outputs
 
     # -- looking inside ------------------------------------------------------
@@ -271,4 +274,17 @@ class Calls:
             *self._kind,
             aliases=draft.aliases,
             should_merge=self._should_merge,
+            stored={
+                number: draft.formats[output]
+                for number, output in enumerate(draft.outputs)
+                if output in draft.formats
+            },
         )
+
+
+def _numbers(array: Any) -> Any:
+    """Return an array as one of NumPy's, whose elements can be compared."""
+    form = format_of(array)
+    if form is None:
+        return to_numpy(array)
+    return floats_of(to_numpy(bytes_of(array)), form).astype(np.float32)

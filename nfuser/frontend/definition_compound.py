@@ -14,9 +14,13 @@ import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.frontend.definition_draft import INTEGERS
+from nfuser.frontend.definition_stored import Float8, format_of, narrowed, widened
 from nfuser.frontend.definition_types import (
+    DataType,
+    Tensor,
     data_type,
     required_dtype,
+    stored_type,
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import is_natural
@@ -218,8 +222,26 @@ def _addcmul(d: Draft, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
 
 def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
     """Convert, as ``astype`` does; a scalar stays weak."""
+    b, taken = d.builder, d.operand(arg)
+    if isinstance(arg, Tensor) and arg.stored is not None:
+        taken = widened(b, taken, arg.stored)
+    form = format_of(stored_type(dtype).value)
+    if form is not None:
+        return _narrowed(d, taken, form)
+    if taken is not d.operand(arg):
+        return ops.astype(b, taken, required_dtype(dtype))
     made = ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
     return d.same_kind(made, [d.operand(arg)])
+
+
+def _narrowed(d: Draft, x: Any, form: Float8) -> TensorView:
+    """Return the bytes of a tensor of real numbers."""
+    if not isinstance(x, TensorView) or x.dtype.is_complex or x in d.builder.weak:
+        message = f"{DataType(form)} is for tensors of real numbers"
+        raise DTypeError(message)
+    found = narrowed(d.builder, x, form)
+    d.formats[found] = form
+    return found
 
 
 def _matmul(d: Draft, a: Any, b: Any) -> Any:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.errors import ShapeError, UnsupportedError
+from nfuser.dtypes import DType
+from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.frontend.definition_alias import aliased_slot
 from nfuser.frontend.definition_inputs import NumberInput, TensorInput, constant_of
+from nfuser.frontend.definition_stored import format_of
 from nfuser.frontend.definition_types import DataType, required_dtype
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument
@@ -23,7 +25,6 @@ from nfuser.ir.tensor import tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.dtypes import DType
     from nfuser.frontend.definition_draft import Draft
 
 _WIDE = {"f": DataType.Double, "c": DataType.ComplexDouble}
@@ -41,15 +42,18 @@ def _define_tensor(
     if len(contiguity) != len(shape):
         message = f"contiguity has {len(contiguity)} entries for {len(shape)} axes"
         raise ShapeError(message)
-    slot, name, own = len(d.inputs), d.next_name("T"), required_dtype(dtype)
+    slot, name, form = len(d.inputs), d.next_name("T"), format_of(dtype.value)
+    own = required_dtype(dtype) if form is None or is_cpu else DType.U8
     extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
     view = tensor(extents, own)
+    if form is not None:
+        d.formats[view] = form
     d.builder.emit(Argument(slot, view, by_value=is_cpu))
     if is_cpu:
         d.inputs.append(NumberInput(name, own, d.place, is_array=True))
     else:
         layout = tuple(contiguity), tuple(stride_order)
-        d.inputs.append(TensorInput(name, own, tuple(shape), *layout, d.place))
+        d.inputs.append(TensorInput(name, own, tuple(shape), *layout, d.place, form))
     return view
 
 
@@ -95,8 +99,14 @@ def _number(d: Draft, dtype: DType, name: str) -> Any:
 def _add_output(d: Draft, output: Any, alias_input: Any = None) -> None:
     if alias_input is None:
         d.add_output(output)
-    else:
-        d.add_output(output, aliased_slot(d, d.tensor(output), alias_input))
+        return
+    if getattr(output, "stored", None) is not getattr(alias_input, "stored", None):
+        message = (
+            f"write fd.ops.cast(output, {alias_input.dtype}): the input takes its own "
+            f"type, found {output.dtype}"
+        )
+        raise DTypeError(message)
+    d.add_output(output, aliased_slot(d, d.tensor(output), alias_input))
 
 
 DEFINE: dict[str, Callable[..., Any]] = {

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nfuser.frontend.definition_inputs import Input
+    from nfuser.frontend.definition_stored import Float8
     from nfuser.frontend.definition_trie import Node
     from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
@@ -58,6 +59,21 @@ class Requirement:
 
     scalar: sc.Scalar
     message: str
+
+
+# What moves elements, whatever they are, and what reads or writes bytes as floats.
+MOVES = frozenset(
+    f"ops.{name}"
+    for name in (
+        *("set", "segment_set", "reshape", "permute", "slice", "squeeze", "broadcast"),
+        *("broadcast_in_dim", "expand", "cat", "stack", "select", "index_select"),
+        *("gather", "take", "take_along_axis", "flatten", "expand_dims", "flip"),
+        *("moveaxis", "swapaxes", "matrix_transpose", "roll", "tile", "repeat"),
+        *("split", "array_split", "unstack", "hstack", "vstack", "dstack"),
+        *("column_stack", "stride_order", "atleast_1d", "atleast_2d", "atleast_3d"),
+    )
+)
+_TAKE_BYTES = frozenset({"ops.cast", "ops.size", "ops.shape", "add_output"})
 
 
 class Draft:
@@ -79,6 +95,7 @@ class Draft:
         self.aliases: dict[
             int, int
         ] = {}  # slots of inputs by output, written at the end
+        self.formats: dict[TensorView, Float8] = {}  # of bytes that are no numbers
         self.is_open = True
         self.doing = ""  # what is being added, as errors name it
         self._handles = 0
@@ -117,7 +134,28 @@ class Draft:
         except TypeError as error:
             message = f"fd.{name}: {error}"
             raise ArgumentError(message) from None
-        return self.wrap(function(self, *args, **options))
+        form = self._format_moved(name, args, options)
+        made = function(self, *args, **options)
+        if form is not None:
+            self.formats |= dict.fromkeys(_tensors(made), form)
+        return self.wrap(made)
+
+    def _format_moved(
+        self, name: str, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Float8 | None:
+        """Return what the bytes are that a call moves; refuse to compute with them."""
+        first, *rest = args or tuple(options.values()) or (None,)
+        others = (rest, options if args else ())
+        if not _stored(args, options) or name in _TAKE_BYTES:
+            return None
+        kinds = {getattr(x, "stored", None) for x in handles(first)}
+        if name not in MOVES or len(kinds) > 1 or _stored(*others):
+            message = (
+                f"write fd.ops.cast(x, DataType.Float) first: {self.doing} does not "
+                f"compute in 8-bit floats, found {_stored(args, options)[0].dtype}"
+            )
+            raise DTypeError(message)
+        return kinds.pop()
 
     def write(self) -> None:
         """Build what was followed so far; from now on nothing is followed."""
@@ -163,7 +201,7 @@ class Draft:
         if isinstance(found, tuple | list):
             return type(found)(self.wrap(x) for x in found)
         if isinstance(found, TensorView) and found not in self.builder.weak:
-            return Tensor(self, found, self._name("T"))
+            return Tensor(self, found, self._name("T"), self.formats.get(found))
         return Scalar(self, found, self._name("S"))
 
     def _name(self, letter: str) -> str:
@@ -271,7 +309,10 @@ class Draft:
             return  # it lies there already
         computed = isinstance(definition, (Pointwise, *FOLDING))
         if found in self.outputs or not computed:
+            form = self.formats.get(found)
             found = self.builder.point("copy", found)
+            if form is not None:
+                self.formats[found] = form
         if written is not None:
             self.aliases[len(self.outputs)] = written
         self.outputs.append(found)
@@ -327,6 +368,21 @@ def handles(item: Any) -> Iterator[Handle]:
     elif isinstance(item, list | tuple):
         for x in item:
             yield from handles(x)
+
+
+def _stored(*items: Any) -> list[Tensor]:
+    """Return the tensors among arguments whose bytes are no numbers."""
+    listed = (list(x.values()) if isinstance(x, dict) else x for x in items)
+    found = (x for item in listed for x in handles(item))
+    return [x for x in found if isinstance(x, Tensor) and x.stored is not None]
+
+
+def _tensors(made: Any) -> list[TensorView]:
+    """Return the tensors that an operation gave."""
+    if isinstance(made, TensorView):
+        return [made]
+    listed = made if isinstance(made, list | tuple) else ()
+    return [x for item in listed for x in _tensors(item)]
 
 
 def _meaning(item: Handle) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from nfuser.device.descriptor import describe
 from nfuser.dtypes import DType, check_fits
 from nfuser.errors import ArgumentError, DTypeError, RangeError, ShapeError
+from nfuser.frontend.definition_stored import Float8, bytes_of, format_of
 from nfuser.frontend.definition_types import data_type
 from nfuser.ir.base import value
 
@@ -46,6 +47,20 @@ class TensorInput:
     contiguity: Contiguity
     stride_order: tuple[int, ...]
     where: str  # the user's line, as it ends a message
+    stored: Float8 | None = None  # what is taken as bytes
+
+    def taken(self, slot: int, item: Any) -> Any:
+        """Return ``item`` as what kernels take: of 8-bit floats their bytes."""
+        if self.stored is None:
+            return item
+        if format_of(item) is not self.stored:
+            message = (
+                f"input {slot} ({self.name}): expected an array of {self.stored.name}, "
+                f"found {getattr(item, 'dtype', type(item).__name__)}; convert it, or "
+                f"define the tensor with another dtype{self.where}"
+            )
+            raise DTypeError(message)
+        return bytes_of(item)
 
     def check(self, slot: int, d: Descriptor) -> None:
         """Refuse an array that is not what was defined."""

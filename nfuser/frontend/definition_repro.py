@@ -21,6 +21,7 @@ from nfuser.device.descriptor import Library, describe, is_array
 from nfuser.device.libraries import module
 from nfuser.dtypes import as_dtype
 from nfuser.errors import CompileError, NfuserError, VerifyError
+from nfuser.frontend.definition_stored import bytes_of, format_of
 from nfuser.frontend.definition_text import literal
 
 if TYPE_CHECKING:
@@ -74,9 +75,12 @@ def _script(error: Exception, definition: str, inputs: Sequence[Any]) -> str:
 
 def script_for(definition: str, inputs: Sequence[Any]) -> str:
     """Return a program that calls ``definition`` with arrays like ``inputs``."""
-    found = {describe(x, "an input").library for x in inputs if is_array(x)}
+    arrays = [_plain(x) for x in inputs if is_array(x)]
+    found = {describe(x, "an input").library for x in arrays}
     used = sorted(_MODULES[library] for library in found)
     imports = "".join(f"import {name}\n" for name in used)
+    if any(format_of(x) for x in inputs):
+        imports += "from nfuser.frontend.definition_stored import FORMATS, floats_of\n"
     lines = ",\n".join(f"    {_input(item)}" for item in inputs)
     return (
         f"{imports}"
@@ -90,10 +94,17 @@ def script_for(definition: str, inputs: Sequence[Any]) -> str:
 def _input(item: Any) -> str:
     if isinstance(item, np.generic) or not is_array(item):
         return literal(item)
+    if (form := format_of(item)) is not None:
+        return f"floats_of({_input(bytes_of(item))}, FORMATS[{form.name!r}])"
     d = describe(item, "an input")
     offset = d.pointer % _ALIGNMENT // d.dtype.itemsize
     listed = (d.library.value, str(d.device), d.dtype.numpy.name, d.shape, d.strides)
     return f"array_like{(*listed, offset)!r}"
+
+
+def _plain(item: Any) -> Any:
+    """Return an array whose dtype nfuser computes with: of 8-bit floats the bytes."""
+    return item if format_of(item) is None else bytes_of(item)
 
 
 def array_like(

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from nfuser.debug.dump import dump_lazily
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_alias import check_aliases, write_aliases
 from nfuser.frontend.definition_inputs import TensorInput
+from nfuser.frontend.definition_stored import Float8, floats_of
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
     Asked = tuple[Place, dict[int, Descriptor], dict[int, int]]
 
 
+_NOTHING: Mapping[int, Float8] = MappingProxyType({})
+
+
 class Runner:
     """A complete definition with its plans; safe under threads.
 
@@ -66,11 +71,14 @@ class Runner:
         resize: ResizePolicy,
         aliases: Mapping[int, int],
         should_merge: ShouldMerge | None = None,
+        stored: Mapping[int, Float8] = _NOTHING,
     ) -> None:
         self.fusion = fusion
         self._resize: ResizePolicy = resize
         self._aliases = dict(aliases)
         self._written = frozenset(aliases.values())
+        shown = [k for k in range(len(fusion.outputs)) if k not in self._aliases]
+        self._stored = {n: stored[k] for n, k in enumerate(shown) if k in stored}
         self._inputs = tuple(inputs)
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
@@ -100,7 +108,9 @@ class Runner:
             self._check(call_symbols(plan, call.numbers))
         outputs = run_call(plan, call)
         if self._aliases:
-            return write_aliases(self._aliases, plan, outputs, call.arrays)
+            outputs = write_aliases(self._aliases, plan, outputs, call.arrays)
+        for number, form in self._stored.items():
+            outputs[number] = floats_of(outputs[number], form)
         return outputs
 
     def plan(self, inputs: Sequence[Any], counters: Counters) -> Plan:
@@ -128,6 +138,7 @@ class Runner:
             self._resize,
             aliases={},
             should_merge=_never,
+            stored=self._stored,
         )
 
     def explain(self, inputs: Sequence[Any], counters: Counters) -> Explanation:
@@ -160,7 +171,7 @@ class Runner:
                 if slot in self._written and isinstance(item, np.generic):
                     message = f"{self._name(slot)}: a NumPy scalar is never written"
                     raise ArgumentError(message)
-                arrays[slot] = as_array(item, self._name(slot))
+                arrays[slot] = as_array(defined.taken(slot, item), self._name(slot))
             else:
                 numbers[slot] = defined.read(slot, item)
         return make_call(arrays, numbers, self._shaping)

@@ -135,7 +135,7 @@ def _has_gap(key: Any) -> bool:
 def handed(result: Any, owner: Owner | None) -> Any:
     """Return ``result`` with all handles in it those of ``owner``."""
     if isinstance(result, Tensor):
-        return Tensor(owner, result.view, result.name)
+        return Tensor(owner, result.view, result.name, result.stored)
     if isinstance(result, Scalar):
         return Scalar(owner, result.value, result.name)
     if isinstance(result, list | tuple):

@@ -10,6 +10,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.definition_operators import Operators
 from nfuser.frontend.definition_refused import TENSOR, missing
+from nfuser.frontend.definition_stored import E4M3, E5M2, Float8, format_of
 from nfuser.ir.base import node
 from nfuser.ir.scalar import Const, const
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class DataType(Enum):
     """An element type under nvFuser's name; ``Int`` has 64 bits.
 
-    The narrow integers are nfuser's own. ``Null`` stands for "not given".
+    The narrow integers are nfuser's own. ``Null`` stands for "not given". Of 8-bit
+    floats there are arrays, to be moved and cast.
     """
 
     Bool = DType.BOOL
@@ -42,6 +44,8 @@ class DataType(Enum):
     Double = DType.F64
     ComplexFloat = DType.C64
     ComplexDouble = DType.C128
+    Float8_e4m3fn = E4M3
+    Float8_e5m2 = E5M2
     Null = None
 
     def __call__(self) -> DataType:
@@ -69,9 +73,29 @@ def dtype_or_none(spec: object) -> DType | None:
     >>> dtype_or_none(DataType.BFloat16), dtype_or_none("int32"), dtype_or_none(None)
     (bf16, i32, None)
     """
+    if (form := _format_of(spec)) is not None:
+        message = (
+            f"write fd.ops.cast(x, {DataType(form)}) for what is stored so: no "
+            "operation computes in 8-bit floats"
+        )
+        raise DTypeError(message)
     if isinstance(spec, DataType):
         return spec.value
     return None if spec is None else as_dtype(spec)
+
+
+def _format_of(spec: object) -> Float8 | None:
+    return format_of(spec.value if isinstance(spec, DataType) else spec)
+
+
+def stored_type(spec: object) -> DataType:
+    """Return the type for ``spec``, which an array may have.
+
+    >>> stored_type("float8_e5m2"), stored_type(DataType.Half)
+    (DataType.Float8_e5m2, DataType.Half)
+    """
+    form = _format_of(spec)
+    return data_type(required_dtype(spec)) if form is None else DataType(form)
 
 
 def required_dtype(spec: object) -> DType:
@@ -90,6 +114,7 @@ class Tensor(Operators):
     draft: Owner | None  # None: kept for definitions to come
     view: TensorView
     name: str
+    stored: Float8 | None = None  # what the bytes are, if they are no numbers
 
     @property
     def ndim(self) -> int:
@@ -99,7 +124,8 @@ class Tensor(Operators):
     @property
     def dtype(self) -> DataType:
         """The element type."""
-        return data_type(self.view.dtype)
+        stored = self.stored
+        return data_type(self.view.dtype) if stored is None else DataType(stored)
 
     def size(self, dim: int) -> Scalar:
         """Return the extent along ``dim``, as ``fd.ops.size`` does."""
