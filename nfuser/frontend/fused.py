@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import nfuser.config as config
@@ -19,6 +18,7 @@ from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.call_line import telling, told
 from nfuser.frontend.dynamo import graph_break, tell
 from nfuser.frontend.kernels import KernelView
+from nfuser.frontend.pickling import envoy_of, reduced
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.ready import make_ready, shaping
 from nfuser.frontend.scalar_checks import check_scalars
@@ -452,9 +452,13 @@ class Fused(Generic[P, R]):
     def __deepcopy__(self, memo: object) -> Fused[P, R]:
         return self
 
-    def __reduce__(self) -> Any:
-        """Pickle by name, as functions are."""
-        return _lookup, (self.__module__, self.__qualname__)
+    @property
+    def _envoy(self) -> FunctionType:
+        return envoy_of(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle as the plain function would: by name, or its code and globals."""
+        return reduced(self, (self._backend, self._resize), protocol)
 
 
 @functools.cache
@@ -470,13 +474,6 @@ def _has_native_calls() -> bool:
     if found is not None:
         found.install(Fused, "_native")
     return has_native_calls()
-
-
-def _lookup(module: str, qualname: str) -> Any:
-    found: Any = importlib.import_module(module)
-    for name in qualname.split("."):
-        found = getattr(found, name)
-    return found
 
 
 @overload
