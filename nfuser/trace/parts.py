@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import sysconfig
 import weakref
@@ -181,10 +182,22 @@ def _library_folders() -> tuple[str, ...]:
     return tuple(f"{folder}/" for folder in sorted(folders))
 
 
+# Packages lie in many folders: the user's, the system's, those of other environments.
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
+
+
 @lru_cache(4096)
 def is_users_file(file: str) -> bool:
-    """Tell whether ``file`` is neither of the standard library nor installed."""
-    return is_users(file) and not file.startswith((*_library_folders(), "<frozen"))
+    """Tell whether ``file`` is neither of the standard library nor installed.
+
+    >>> is_users_file("/opt/tools/site-packages/attr/__init__.py")
+    False
+    >>> is_users_file("/opt/models/site/packages.py")
+    True
+    """
+    if not is_users(file) or _INSTALLED.search(file):
+        return False
+    return not file.startswith((*_library_folders(), "<frozen"))
 
 
 def is_users_module(module: ModuleType) -> bool:
@@ -196,9 +209,15 @@ def is_users_module(module: ModuleType) -> bool:
 
 
 def is_users_name(name: str | None) -> bool:
-    """Tell whether the module of this name is neither of a library nor installed."""
-    module = sys.modules.get(name or "")
-    return module is not None and is_users_module(module)
+    """Tell whether the module of this name is neither of a library nor installed.
+
+    What was sent here by value may be of a module that only the sender has; what was
+    sent by a script or notebook is of its ``__main__``, not of the program that runs.
+    """
+    if name is None:
+        return False
+    module = sys.modules.get(name)
+    return module is None or name == "__main__" or is_users_module(module)
 
 
 def _is_users_class(kind: type) -> bool:

@@ -20,6 +20,7 @@ import logging
 import math
 import os
 import sys
+import sysconfig
 import types
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,26 @@ def test_a_global_that_only_a_called_function_reads(
 def test_a_method_that_a_class_got_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     found = trace(READERS["method"])
     monkeypatch.setattr(Layer, "method", lambda _, x: x)
+    assert not holds(found)
+
+
+@pytest.mark.parametrize("module", ["of_another_process", "__main__"])
+def test_a_class_that_came_from_another_process_is_the_users(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = types.ModuleType(module)
+    folder = sysconfig.get_path("purelib")
+    installed.__file__ = f"{folder}/program/__main__.py"
+    if module == "__main__":
+        monkeypatch.setitem(sys.modules, module, installed)
+    arrived: Any = type("Arrived", (Layer,), {"__module__": module, "gain": 2.0})
+    held = [arrived()]
+
+    def read(x: Any) -> Any:
+        return x * sum(one.gain for one in held)
+
+    found = trace(read)
+    arrived.gain = 3.0
     assert not holds(found)
 
 
