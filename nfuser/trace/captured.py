@@ -26,6 +26,7 @@ import nfuser.trace.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node
 from nfuser.trace.bytecode import Step
+from nfuser.trace.draws import Draws
 from nfuser.trace.elements import Elements
 from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
@@ -117,7 +118,8 @@ class Snapshot:
         kwargs: Mapping[str, Any],
         first_slot: int,
     ) -> None:
-        self._finder = Finder()
+        self._draws = Draws()
+        self._finder = Finder(self._draws)
         named = _named(function, args, kwargs)
         self._finder.visit(function, named)
         for key, item in (*enumerate(args), *kwargs.items()):
@@ -131,8 +133,7 @@ class Snapshot:
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
         self._tables = Tables()
-        self._observer = Observer(self._finder, self.elements)
-        self._random = clocks.state(self._generators())
+        self._observer = Observer(self._finder, self.elements, self._draws)
 
     def _index(self) -> None:
         """List by their memory the arrays that were found since last time."""
@@ -155,9 +156,6 @@ class Snapshot:
             return
         for key, part in parts:
             self._add_held(origin.then(Step(key, False)), part, named)
-
-    def _generators(self) -> list[Any]:
-        return [v for v in self._finder.values.values() if clocks.is_generator(v)]
 
     def observe(self, step: Callable[[], Any]) -> Any:
         """Run ``step`` of the trace; what it does adds to what is watched."""
@@ -221,7 +219,7 @@ class Snapshot:
 
     def freeze(self) -> Captured:
         """Return what the trace depends on."""
-        clocks.check(self._random, clocks.state(self._generators()))
+        self._draws.check()
         constants = [
             Constant(origin, test(), origin.reader())
             for origin, test in self._finder.containers.items()

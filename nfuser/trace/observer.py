@@ -16,12 +16,14 @@ import gc
 import importlib
 import os
 import sys
+from pathlib import Path
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import nfuser.trace.clocks as clocks
+import nfuser.trace.interruptions as interruptions
 from nfuser.errors import NfuserError, TraceError
 from nfuser.trace.bytecode import Step
 from nfuser.trace.origins import Finder, Origin, Root, imported
@@ -33,11 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
+    from nfuser.trace.draws import Draws
     from nfuser.trace.elements import Elements
 
 _LOOK_UP = type(os.environ).__getitem__.__code__
 _LISTINGS = {getattr(type(os.environ), n).__code__ for n in ("__iter__", "__len__")}
 _NUMPY = np.__path__[0]
+_OURS = str(Path(__file__).parents[1])
 _IMPORT = importlib.import_module.__code__
 
 
@@ -63,16 +67,19 @@ _VARIABLES, _LISTING = Variables(), Listing()
 class Observer:
     """Watches one trace."""
 
-    def __init__(self, finder: Finder, elements: Elements) -> None:
+    def __init__(self, finder: Finder, elements: Elements, draws: Draws) -> None:
         self._finder = finder
         self._elements = elements
         self.sources = Sources()
+        self._draws = draws
         self._settled: set[Any] = set()
         self._error: NfuserError | None = None
+        self._aside: FrameType | None = None  # an interruption, until it ends
 
     def run(self, step: Callable[[], Any]) -> Any:
         """Return what ``step`` returns; refuse what it did that cannot be watched."""
         before = sys.getprofile()
+        interruptions.watch()
         sys.setprofile(self.see)
         try:
             found = step()
@@ -87,6 +94,10 @@ class Observer:
         """Note an event that Python reports to profilers."""
         if event == "c_return" or frame.f_code in self._settled:
             return
+        if self._aside is not None:
+            if event == "return" and frame is self._aside:
+                self._aside = None
+            return
         try:
             if event == "call":
                 self._enter(frame, frame.f_code)
@@ -94,12 +105,14 @@ class Observer:
                 self._enter_builtin(frame, item)
             elif event == "return" and _is_users(frame):
                 self._elements.look(frame)
+                self._draws.leave(frame.f_locals)
         except NfuserError as error:
             self._error = self._error or error
         except RecursionError:
             return  # the user's function meets it, too, and is told where
 
     def _enter_builtin(self, frame: FrameType, function: Any) -> None:
+        self._draws.hold(function)
         if _is_users(frame):
             if function is open:
                 message = (
@@ -112,7 +125,13 @@ class Observer:
             clocks.refuse(getattr(function, "__name__", ""), function)
 
     def _enter(self, frame: FrameType, code: CodeType) -> None:
-        if _is_users(frame):
+        is_users = _is_users(frame)
+        if not is_users and code.co_filename.startswith(_OURS):
+            self._settled.add(code)
+        elif interruptions.is_one(frame):
+            self._aside = frame
+        elif is_users:
+            self._draws.enter(frame)
             self._enter_users(frame, code)
         elif code is _LOOK_UP or code in _LISTINGS or code is _IMPORT:
             if _is_asked_by_user(frame):
@@ -123,7 +142,8 @@ class Observer:
                 self.sources.enter(frame)
         else:
             self.sources.enter(frame)
-            self._settled.add(code)
+            if not self._draws.enter(frame):
+                self._settled.add(code)
 
     def _enter_numpy(self, arguments: list[Any]) -> None:
         if not any(isinstance(item, Standin) for item in arguments):

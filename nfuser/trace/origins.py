@@ -45,6 +45,8 @@ from nfuser.trace.parts import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nfuser.trace.draws import Draws
+
 # Parts of an array that are arrays themselves, and facts that its elements do not
 # change.
 _FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
@@ -134,10 +136,12 @@ class _AbsentError(Exception):
 class Finder:
     """Collects the values that a function, and what it calls, can read.
 
-    ``reads`` counts how often the bytecode names each origin; ``containers`` are those
-    whose keys matter; ``absences`` are what is named and cannot be read.
+    ``draws`` hears of generators. ``reads`` counts how often the bytecode names each
+    origin; ``containers`` are those whose keys matter; ``absences`` are what is named
+    and cannot be read.
     """
 
+    draws: Draws
     reads: dict[Origin, int] = field(default_factory=dict[Origin, int])
     values: dict[Origin, Any] = field(default_factory=dict[Origin, Any])
     containers: dict[Origin, Callable[[], Callable[[Any], bool]]] = field(
@@ -333,7 +337,9 @@ class Finder:
             return
         # What holds itself is followed where it was met first.
         is_leaf = isinstance(found, PLAIN) or is_array(found)
-        is_leaf = is_leaf or clocks.is_generator(found)
+        if clocks.is_generator(found):
+            self.draws.add(found)
+            is_leaf = True
         is_leaf = is_leaf or any(found is whole for whole in above)
         if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
             self.values[origin] = found
