@@ -12,13 +12,14 @@ from nfuser.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise
+from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise, results
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.ir.point_op import CAST, POINT_OPS
 from nfuser.ir.scalar import Const, Scalar, ScalarInput
 from nfuser.ir.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.ops.mismatch import no_common_shape, shape_text
+from nfuser.ops.unread import may_misfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,9 +239,13 @@ class Builder:
         return shape_text([self.today(s) for s in shape])
 
     def fusion(self, outputs: Sequence[TensorView]) -> Fusion:
-        """Return the program that gives ``outputs``; every argument stays."""
+        """Return the program that gives ``outputs``; every argument stays.
+
+        So does what nobody reads, where another call may have sizes that do not fit.
+        """
         program = Fusion(self.name, self.exprs, outputs)
-        live = set(live_exprs(outputs, program.definition))
+        checked = (results(e)[0] for e in self.exprs if may_misfit(e))
+        live = set(live_exprs([*outputs, *checked], program.definition))
         kept = [e for e in self.exprs if e in live or isinstance(e, Argument)]
         return Fusion(self.name, kept, outputs)
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that nobody reads: sizes of a later call may still not fit them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import (
+    Concatenate,
+    Expand,
+    Iota,
+    Matmul,
+    Pad,
+    Pointwise,
+    Remap,
+    Reshape,
+    Squeeze,
+    Take,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.scalar import Scalar
+
+
+def may_misfit(expr: Expr) -> bool:
+    """Tell whether there may be sizes that ``expr`` refuses, as far as is seen."""
+    match expr:
+        case Pointwise(_, operands):
+            return _may_clash([t.shape for t in operands])
+        case Expand(source, result):
+            pairs = zip(reversed(source.shape), reversed(result.shape), strict=False)
+            return any(a is not b and a is not sc.const(1) for a, b in pairs)
+        case Matmul(lhs, rhs):
+            inner = rhs.shape[-min(2, rhs.ndim)]
+            stacks = [lhs.shape[:-2], rhs.shape[:-2]]
+            return lhs.shape[-1] is not inner or _may_clash(stacks)
+        case Concatenate(parts, _, axis):
+            rest = [t.shape[:axis] + t.shape[axis + 1 :] for t in parts]
+            return len(set(rest)) > 1
+        case Squeeze(source, _, axes):
+            return any(source.shape[k] is not sc.const(1) for k in axes)
+        case Take(source, _, _, axis):
+            return not isinstance(source.shape[axis], sc.Const)
+        case Reshape() | Remap():
+            return True
+        case Pad(_, _, result) | Iota(result):
+            return not all(sc.is_natural(n) for n in result.shape)
+        case _:
+            return False
+
+
+def _may_clash(shapes: Sequence[Sequence[Scalar]]) -> bool:
+    """Tell whether two extents that stretch to each other may be different."""
+    for back in range(1, max(map(len, shapes)) + 1):
+        extents = {s[-back] for s in shapes if len(s) >= back} - {sc.const(1)}
+        if len(extents) > 1:
+            return True
+    return False
