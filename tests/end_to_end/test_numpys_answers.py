@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dtypes, shapes and signs of zeros that NumPy decides in a way of its own."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportCallIssue=false, reportArgumentType=false
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -23,8 +26,7 @@ TABLE = np.arange(12.0).reshape(3, 4)
 def _same(found: Any, expected: Any) -> None:
     """Check values, dtypes, shapes and the signs of zeros."""
     if isinstance(expected, tuple):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(found, cast("tuple[Any, ...]", expected), strict=True):
             _same(one, other)
         return
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)

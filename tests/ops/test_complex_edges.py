@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Complex functions and powers at zeros, infinities and what is not a number."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 from __future__ import annotations
 
 import itertools
