@@ -140,8 +140,8 @@ class TracedArray(Methods, NumpyProtocols):
         count = len(self)
         if count > _LONGEST_LOOP:
             message = (
-                f"a Python loop over {count} elements would be traced one by one; "
-                "write it with array operations"
+                "write array operations, or fuse the body of the loop by itself: a "
+                f"Python loop over {count} elements would be traced one by one"
             )
             raise TraceError(message)
         return iter([self[k] for k in range(count)])
@@ -166,7 +166,7 @@ class TracedArray(Methods, NumpyProtocols):
 
     def __round__(self, digits: int | None = None) -> Any:
         if not self._is_number:
-            message = "round(x) is for numbers; write np.round(x, decimals)"
+            message = "write np.round(x, decimals): round(x) is for numbers"
             raise TraceError(message)
         return round(float(self)) if digits is None else self.round(digits)
 

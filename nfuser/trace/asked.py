@@ -107,6 +107,11 @@ def _of_numpy(called: str | None, name: str) -> str:
             "is an array already, and only names that are looked up in numpy itself "
             "give it back"
         )
+    if (called or "").endswith((".reduce", ".accumulate")):
+        return (
+            f"write {called}(np.stack([x, y])) for {called}([x, y]): of a list it asks "
+            f"for {_UNKNOWN}"
+        )
     asking = called or "a function that NumPy does not hand over"
     return (
         f"call {asking} outside the fused function, or write it with array operations "

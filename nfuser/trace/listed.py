@@ -51,8 +51,8 @@ def constant(t: Tracer, item: np.ndarray[Any, Any]) -> TensorView:
         return made
     if item.size > _LONGEST:
         message = (
-            f"a list of {item.size} numbers would become part of the program; pass it "
-            "as an array argument"
+            f"pass the list of {item.size} numbers as an array argument, or write "
+            "np.array([...]): as it is, it would become part of the program"
         )
         raise UnsupportedError(message)
     b, dtype = t.builder, as_dtype(item.dtype)

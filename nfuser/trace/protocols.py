@@ -140,6 +140,7 @@ def _written(
 def _is_made(tracer: Any, target: Any) -> bool:
     """Tell whether plain NumPy made an array in the function that is traced."""
     try:
-        return tracer.tensor(target) not in tracer.captured.values()
+        held = tracer.tensor(target)
+        return held in tracer.tables or held not in tracer.captured.values()
     except TraceError:
         return True

@@ -18,14 +18,14 @@ from nfuser.errors import (
 from nfuser.trace.source_line import running
 
 MASK = (
-    "indexing by a boolean array gives a shape that depends on values; use "
-    "where(condition, x, fill) and reduce that"
+    "use where(condition, x, fill), and reduce that: indexing by a boolean array gives "
+    "a shape that depends on values"
 )
 GATHERS = (
-    "indexing by two or more arrays or lists at once is not supported; for one element "
-    "of each row, x[np.arange(n), j], np.take_along_axis(x, j[:, None], 1)[:, 0]; "
-    "for all pairs, x[i][:, j]; for pairs one by one, take from the flattened array, "
-    "x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]"
+    "write, for one element of each row, x[np.arange(n), j], "
+    "np.take_along_axis(x, j[:, None], 1)[:, 0]; for all pairs, x[i][:, j]; for pairs "
+    "one by one, x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]: indexing "
+    "by two or more arrays or lists at once is not supported"
 )
 _TORCH_METHODS = {
     "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
@@ -74,58 +74,74 @@ _OPERATORS = {
     "div": "x / y",
 }
 _TORCH_METHODS.update(_OPERATORS)
+_NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
+_AFTERWARDS = "call x.{name} of the returned array"
 _NUMPY_METHODS = {
-    "nonzero": "where(condition, x, fill) keeps the shape",
-    "sort": "x = np.sort(x) gives the array that is sorted",
-    "partition": "x = np.partition(x, kth) gives the array that is parted",
-    "compress": "where(condition, x, fill)",
-    "resize": "x.reshape keeps the elements; np.tile or np.pad and a slice change them",
-    "fill": "np.full_like(x, value)",
-    "view": "x.astype(dtype) converts the values, x.reshape(shape) gives another "
+    "nonzero": "write where(condition, x, fill), which keeps the shape",
+    "sort": "write x = np.sort(x), as np.sort(x) gives the array that is sorted",
+    "partition": "write x = np.partition(x, kth), which gives the array that is parted",
+    "compress": "write where(condition, x, fill)",
+    "resize": "write x.reshape(shape), or np.tile, np.pad and a slice for other sizes",
+    "fill": "write x = np.full_like(x, value)",
+    "view": "write x.astype(dtype) to convert the values, x.reshape(shape) for another "
     "shape; take the same bytes in another dtype outside, and pass them",
-    "put": "where(condition, new, x)",
+    "put": "write where(condition, new, x)",
     "byteswap": "byteswap outside the fused function",
-    "tobytes": "the returned array has it",
-    "tofile": "the returned array has it",
-    "dump": "the returned array has it",
-    "dumps": "the returned array has it",
-    "data": "a traced array has no memory yet",
-    "ctypes": "a traced array has no memory yet",
-    "strides": "a traced array has no memory yet",
-    "flags": "a traced array has no memory yet",
-    "base": "a traced array has no memory yet",
-    "flat": "write it with array operations",
-    "setflags": "a traced array has no memory yet",
-    "setfield": "where(condition, new, x)",
-    "getfield": "x.astype(dtype)",
+    "tobytes": _AFTERWARDS,
+    "tofile": _AFTERWARDS,
+    "dump": _AFTERWARDS,
+    "dumps": _AFTERWARDS,
+    "data": _NO_MEMORY,
+    "ctypes": _NO_MEMORY,
+    "strides": _NO_MEMORY,
+    "flags": _NO_MEMORY,
+    "base": _NO_MEMORY,
+    "setflags": _NO_MEMORY,
+    "flat": "write array operations, or x.reshape(-1)",
+    "setfield": "write where(condition, new, x)",
+    "getfield": "write x.astype(dtype)",
 }
+_KEEP_SHAPE = "write where(condition, x, fill), which keeps the shape"
+_CHOOSE = "write where(condition, new, x)"
+_CALL_OUTSIDE = "call it outside the fused function"
+_OF_VALUES = f"{_CALL_OUTSIDE}, as it gives a shape that depends on values"
 _NUMPY_FUNCTIONS = {
     "apply_along_axis": "call the function on the whole array, with an axis",
     "apply_over_axes": "call the function on the whole array, with its axes",
-    "fill_diagonal": "where(eye(n, dtype=bool), value, x), eye of nfuser.numpy",
-    "nonzero": "where(condition, x, fill) keeps the shape",
-    "argwhere": "where(condition, x, fill) keeps the shape",
-    "flatnonzero": "where(condition, x, fill) keeps the shape",
-    "unique": "it gives a shape that depends on values: call it outside",
-    "extract": "where(condition, x, fill) keeps the shape",
-    "compress": "where(condition, x, fill) keeps the shape",
-    "insert": "concatenate([x[:k], new, x[k:]])",
-    "delete": "concatenate([x[:k], x[k + 1:]])",
-    "put_along_axis": "where(condition, new, x)",
+    "fill_diagonal": "write where(eye(n, dtype=bool), value, x), eye of nfuser.numpy",
+    "nonzero": _KEEP_SHAPE,
+    "argwhere": _KEEP_SHAPE,
+    "flatnonzero": _KEEP_SHAPE,
+    "unique": _OF_VALUES,
+    "extract": _KEEP_SHAPE,
+    "compress": _KEEP_SHAPE,
+    "insert": "write np.concatenate([x[:k], new, x[k:]])",
+    "delete": "write np.concatenate([x[:k], x[k + 1:]])",
+    "put_along_axis": _CHOOSE,
     "ix_": "index along one axis at a time: x[i][:, j]",
-    "copyto": "where(condition, new, x)",
-    "putmask": "where(condition, new, x)",
-    "place": "where(condition, new, x)",
-    "put": "where(condition, new, x)",
-    "trim_zeros": "it gives a shape that depends on values: call it outside",
-    "polymul": "convolve(a, b), which keeps leading zeros",
-    "polydiv": "it drops leading zeros, a number that depends on values",
-    "poly": "fold (x - root) over the roots with convolve",
-    "real_if_close": "it gives a dtype that depends on values; take x.real",
-    "unpackbits": "x[:, None] >> arange(7, -1, -1) & 1, arange of nfuser.numpy",
-    "diag_indices_from": "np.diagonal(x) reads them; where(eye(n, dtype=bool), new, x)",
-    "tril_indices_from": "tril(x), or where(tri(n, dtype=bool), x, fill)",
-    "triu_indices_from": "triu(x), or where(tri(n, k=-1, dtype=bool), fill, x)",
+    "copyto": f"{_CHOOSE} and bind the name anew",
+    "putmask": _CHOOSE,
+    "place": _CHOOSE,
+    "put": _CHOOSE,
+    "trim_zeros": _OF_VALUES,
+    "polymul": "write np.convolve(a, b), which keeps leading zeros",
+    "polydiv": f"{_CALL_OUTSIDE}, as leading zeros that it drops depend on values",
+    "poly": "fold (x - root) over the roots with np.convolve",
+    "real_if_close": "write x.real, as the dtype here depends on values",
+    "unpackbits": "write x[:, None] >> arange(7, -1, -1) & 1, arange of nfuser.numpy",
+    "diag_indices_from": "write np.diagonal(x) to read them; "
+    "where(eye(n, dtype=bool), new, x) to set them",
+    "tril_indices_from": "write tril(x), or where(tri(n, dtype=bool), x, fill)",
+    "triu_indices_from": "write triu(x), or where(tri(n, k=-1, dtype=bool), fill, x)",
+    "frexp": "write e = np.floor(np.log2(np.abs(x))) + 1 and x / 2.0**e",
+    "spacing": "write np.nextafter(x, np.inf) - x",
+    "fftshift": "write np.roll(x, x.shape[-1] // 2, -1) for each axis",
+    "ifftshift": "write np.roll(x, -(x.shape[-1] // 2), -1) for each axis",
+    "logical_or.accumulate": "write np.maximum.accumulate(x != 0)",
+    "logical_and.accumulate": "write np.minimum.accumulate(x != 0)",
+    "subtract.accumulate": "write 2 * x[:1] - np.cumsum(x, 0)",
+    "matrix_power": "write the products: x @ x @ x",
+    "nditer": "write array operations on the whole array",
 }
 
 
@@ -138,7 +154,8 @@ def attribute(name: str) -> Exception:
         message = f"x.{name} is a torch spelling; write {_TORCH_METHODS[name]}"
         return TraceAttributeError(message)
     if name in _NUMPY_METHODS:
-        message = f"x.{name} is not supported: {_NUMPY_METHODS[name]}"
+        advice = _NUMPY_METHODS[name].format(name=name)
+        message = f"{advice}: x.{name} has no fused form"
         return UnsupportedAttributeError(message)
     message = f"a traced array has no attribute {name!r}"
     return TraceAttributeError(message)
@@ -159,9 +176,9 @@ class EndlessError(TraceError, RecursionError):
 def endless(name: str) -> EndlessError:
     """Return the error for a function that calls itself without end."""
     message = (
-        f"{name} calls itself, directly or through others, deeper than Python can "
-        "follow while tracing; expected the recursion to end by sizes, Python numbers "
-        "or constants, which are known while tracing; end it so, or write a loop"
+        "end the recursion by sizes, Python numbers or constants, which are known "
+        f"while tracing, or write a loop: {name} calls itself, directly or through "
+        "others, deeper than Python can follow"
     )
     return EndlessError(message)
 
@@ -169,9 +186,9 @@ def endless(name: str) -> EndlessError:
 def hashed() -> TraceError:
     """Return the error for a traced array in a set, or as the key of a dict."""
     message = (
-        "a traced array has no hash, as NumPy's have none: it can be neither in a set, "
-        "nor the key of a dict, nor the argument of a function that caches; use a "
-        "tuple or a list, or make it a value of the dict"
+        "use a tuple or a list, or make the array a value of the dict: a traced array "
+        "has no hash, as NumPy's have none, and can be neither in a set, nor the key "
+        "of a dict, nor the argument of a function that caches"
     )
     return TraceError(message)
 
@@ -182,8 +199,8 @@ def returned(item: object) -> TraceError:
     if isinstance(item, Coroutine):
         item.close()  # lest Python warn that nobody awaited it
     message = (
-        "a fused function returns arrays, numbers, None, and tuples, lists and dicts "
-        f"of them; found {kind}; {_INSTEAD.get(kind, _OUTSIDE)}"
+        f"{_INSTEAD.get(kind, _OUTSIDE)}; expected arrays, numbers, None, and tuples, "
+        f"lists and dicts of them as results of a fused function, found {kind}"
     )
     return TraceError(message)
 
@@ -204,16 +221,16 @@ _INSTEAD = {
 
 def function(name: str, module: str = "numpy") -> UnsupportedError:
     """Return the error for a function that has no fused form."""
-    advice = _NUMPY_FUNCTIONS.get(name, "call it outside the fused function")
-    return UnsupportedError(f"{module}.{name} has no fused form: {advice}")
+    advice = _NUMPY_FUNCTIONS.get(name, _CALL_OUTSIDE)
+    return UnsupportedError(f"{advice}: {module}.{name} has no fused form")
 
 
 def pad_mode(mode: object) -> UnsupportedError:
     """Return the error for a mode of pad that no map of indices gives."""
     found = "a function" if callable(mode) else repr(mode)
     message = (
-        f"pad: mode {found} is not supported: its values are computed; use constant, "
-        "edge, reflect, symmetric or wrap, or concatenate the borders"
+        "use the mode constant, edge, reflect, symmetric or wrap, or concatenate the "
+        f"borders: pad has no fused form in mode {found}, whose values are computed"
     )
     return UnsupportedError(message)
 
@@ -221,8 +238,8 @@ def pad_mode(mode: object) -> UnsupportedError:
 def counts() -> UnsupportedError:
     """Return the error for a repeat whose counts are an array."""
     message = (
-        "repeat: an array of counts gives a shape that depends on values; pass one "
-        "count, or take with an index array made outside the fused function"
+        "pass one count to repeat, or take with an index array made outside the fused "
+        "function: an array of counts gives a shape that depends on values"
     )
     return UnsupportedError(message)
 
@@ -238,8 +255,8 @@ def out_of_range(number: int, axis: int, extent: int | None, name: str) -> AxisE
 def not_an_index(found: str) -> str:
     """Return the message for something that is no index."""
     return (
-        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
-        f"one array or list of integers are valid indices, found {found}"
+        "index by integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) or "
+        f"one array or list of integers, which alone are valid indices, found {found}"
     )
 
 
@@ -249,13 +266,13 @@ def keyword(function_name: str, name: str) -> UnsupportedError:
         "where": "use where(condition, x, fill)",
         "initial": "combine the result with the initial value",
         "out": "return the result instead",
-        "dim": "a torch spelling; write axis=",
-        "keepdim": "a torch spelling; write keepdims=",
-        "order": "the memory order of an array is unknown while tracing: write C or F",
+        "dim": "write axis= for the torch spelling",
+        "keepdim": "write keepdims= for the torch spelling",
+        "order": "write C or F, as memory orders of arrays are unknown while tracing",
         "reflect_type": "write 2 * edge - x for the odd extension",
-        "unbiased": "a torch spelling; write correction=",
-    }.get(name, "leave it out")
-    return UnsupportedError(f"{function_name}: {name}= is not supported: {advice}")
+        "unbiased": "write correction= for the torch spelling",
+    }.get(name, f"leave {name}= out")
+    return UnsupportedError(f"{advice}: {function_name}: {name}= is not supported")
 
 
 def assignment(what: str) -> MutationError:
@@ -298,16 +315,17 @@ def does_not_fit(before: str, after: str) -> ShapeError:
 def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationError:
     """Return the error for a write into an array of plain NumPy's."""
     what = "the array that it updates in place" if is_in_place else "out="
+    write = "write y = y + x in place of y += x" if is_in_place else "leave out= out"
     if not is_made:
         message = (
-            f"{name}: {what} is from outside the fused function, which cannot write "
-            "it; return the new array, as y + x, and write it after the call"
+            f"{write}, return the new array, and copy it after the call: {name}: "
+            f"{what} is from outside the fused function, which cannot write it"
         )
         return MutationError(message)
-    write = "write y = y + x in place of y += x" if is_in_place else "leave out= out"
     message = (
-        f"{name}: {what} was made by plain NumPy while tracing, and is a constant; "
-        f"{write}, or make it by nfuser.numpy: its zeros, ones and full can be written"
+        f"{write}, or make the array by nfuser.numpy, whose zeros, ones and full can "
+        f"be written: {name}: {what} was made by plain NumPy while tracing, and is a "
+        "constant"
     )
     return MutationError(message)
 
@@ -315,9 +333,9 @@ def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationErro
 def formatted(spec: str) -> TraceError:
     """Return the error for a traced array that text wants the value of."""
     message = (
-        f"format(x, {spec!r}), as in f'{{x:{spec}}}', asks for the value of an array, "
-        "which is not known while tracing; return x and format it after the call; "
-        "f'{x}' shows its dtype"
+        "return x and format it after the call, or write f'{x}', which shows the "
+        f"dtype: format(x, {spec!r}), as in f'{{x:{spec}}}', asks for the value of an "
+        "array, which is not known while tracing"
     )
     return TraceError(message)
 
@@ -345,5 +363,5 @@ def unknown_array(shape: tuple[int, ...], source: object = None) -> TraceError:
 
 def called() -> TraceError:
     """Return the error for a call of a number, as torch spells sizes."""
-    message = "a size is a number, and x.size(0) a torch spelling; write x.shape[0]"
+    message = "write x.shape[0] for x.size(0): a size is a number, and cannot be called"
     return TraceError(message)

@@ -118,6 +118,9 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         # The innermost frames lie in nfuser as likely as in the user's function.
         raise found.with_traceback(_to_last_call(error.__traceback__)) from None
     except TypeError as error:
+        if str(error).startswith("Iterator operand"):
+            found = refusals.function("nditer")
+            raise found.with_traceback(error.__traceback__) from None
         trace = error.__traceback__
         if trace is None or trace.tb_next is not None:
             raise
@@ -210,6 +213,7 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         )
         raise ArgumentError(message)
     found = snapshot.meet(item)
+    is_table = found is None
     if found is None:
         made = made_while_tracing(tracer, item)
         if made is not None:
@@ -223,6 +227,8 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
             warn_of_sizes(tracer, item.shape, what, f"parts of asarray({whole})")
         held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
         tracer.captured[found.slot] = held
+        if is_table:
+            tracer.tables.add(held)
     return tracer.captured[found.slot]
 
 

@@ -64,6 +64,7 @@ class Tracer:
         self.list_items: Callable[[Any], TensorView] = self.tensor
         self.meet_number: Callable[[Any], None] = lambda _: None
         self.captured: dict[int, TensorView] = {}
+        self.tables: set[TensorView] = set()
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
         self.converts = False

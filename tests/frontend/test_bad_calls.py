@@ -227,7 +227,7 @@ def _below(frames: int, call: Callable[[], Any]) -> Any:
 def test_a_recursion_without_end_is_refused(frames: int) -> None:
     fused = nfuser.fuse(endless)
     text = _message(TraceError, lambda: _below(frames, lambda: fused(X)))
-    assert text.startswith("endless calls itself")
+    assert ": endless calls itself" in text
     assert "return endless(x) + 1" in text
     with pytest.raises(RecursionError):
         nfuser.fuse(endless)(X)

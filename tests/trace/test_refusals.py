@@ -34,7 +34,7 @@ from nfuser.errors import (
     TraceError,
     UnsupportedError,
 )
-from nfuser.trace import call_of, trace_function
+from nfuser.trace import call_of, refusals, trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +68,12 @@ def assign_to_zeros(x: Any) -> Any:
 def assign_number(x: Any) -> Any:
     y = np.zeros((4, 8))
     y[0, 0] = np.sqrt(x.sum())
+    return y
+
+
+def add_to_table(x: Any) -> Any:
+    y = np.arange(8) * 0.5
+    y += x[0]
     return y
 
 
@@ -277,6 +283,15 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (assign_to_zeros, TraceError, "build y at once in place of y[1:] = ..."),
     (assign_number, TraceError, "build y at once in place of y[0, 0] = ..."),
     (update_part, MutationError, "in place of y[0] += x[0]"),
+    (add_to_table, MutationError, "was made by plain NumPy while tracing"),
+    (lambda x: np.frexp(x), UnsupportedError, "np.floor(np.log2(np.abs(x))) + 1"),
+    (
+        lambda x: np.fft.fftshift(x),
+        UnsupportedError,
+        "np.roll(x, x.shape[-1]",
+    ),
+    (lambda x: np.maximum.reduce([x, x]), TraceError, "np.stack([x, y])"),
+    (lambda x: np.nditer(x), UnsupportedError, "write array operations on the whole"),
     (lambda x: math.exp(x), TraceError, "write np.exp(x) in place of math.exp(x)"),
     (lambda x: math.erf(x), TraceError, "write xp.erf(x) in place of math.erf(x)"),
     (lambda x: math.gamma(x[0, 0]), TraceError, "call math.gamma outside"),
@@ -298,7 +313,7 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: (y for y in [x]), TraceError, "found generator; return a tuple"),
     (lambda x: map(np.exp, [x]), TraceError, "found map; return a tuple"),
     (lambda x: np.exp, TraceError, "found ufunc; return its arrays"),
-    (coroutine, TraceError, "found coroutine; fuse a plain function"),
+    (coroutine, TraceError, "fuse a plain function and await around it"),
     (generator, TraceError, "`return` in place of `yield`"),
     (lambda x: x + INTERFACE, ArgumentError, "no dtype and no shape"),
     (lambda x: np.where(x, x, "a"), ArgumentError, "found str"),
@@ -322,6 +337,34 @@ def test_it_is_refused(
     lines, first = inspect.getsourcelines(function)
     here = [f"{__file__}:{first + k}" for k in range(len(lines))]
     assert any(f"{place}\n" in str(caught.value) for place in here)
+
+
+FIRST_WORDS = {
+    *("build", "call", "combine", "end", "fuse", "index", "leave", "make", "pass"),
+    *("return", "use", "write"),
+}
+
+
+def test_refusals_begin_with_what_to_write() -> None:
+    told = {
+        *(str(refusals.function(name)) for name in refusals._NUMPY_FUNCTIONS),  # pyright: ignore[reportPrivateUsage]
+        *(str(refusals.attribute(name)) for name in refusals._NUMPY_METHODS),  # pyright: ignore[reportPrivateUsage]
+        *(str(refusals.keyword("sum", name)) for name in ("where", "out", "order")),
+        *(str(error) for error in (refusals.hashed(), refusals.counts())),
+        *(str(refusals.returned(item)) for item in ("text", {1}, print, iter([]))),
+        str(refusals.formatted(".2f")),
+        str(refusals.pad_mode("mean")),
+        str(refusals.unknown_array((3,))),
+        *(
+            str(refusals.plain_output("add", is_in_place=a, is_made=b))
+            for a in (True, False)
+            for b in (True, False)
+        ),
+        refusals.MASK,
+        refusals.GATHERS,
+    }
+    others = {"byteswap", "fold"}
+    assert {text.partition(" ")[0].rstrip(",") for text in told} <= FIRST_WORDS | others
 
 
 @pytest.mark.parametrize("values", ["ab", [1, None], ["2020-01-01"]])
@@ -365,7 +408,7 @@ def test_a_traced_array_does_not_outlive_its_trace() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("unique", "no fused form: it gives a shape"),
+        ("unique", "^call it outside .* gives a shape .*: .*no fused form"),
         ("nothing", "no attribute 'nothing'"),
     ],
 )
