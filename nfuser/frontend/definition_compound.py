@@ -93,9 +93,11 @@ def _div(d: Draft, x: Any, y: Any) -> Any:
         return known
     b, left, right = d.builder, *taken
     if not b.promote(left, right).is_integer:
-        return d.same_kind(ops.divide(b, left, right), taken)
-    whole = ops.subtract(b, left, ops.fmod(b, left, right))
-    return d.same_kind(ops.floor_divide(b, whole, right), taken)
+        found = ops.divide(b, left, right)
+    else:
+        whole = ops.subtract(b, left, ops.fmod(b, left, right))
+        found = ops.floor_divide(b, whole, right)
+    return d.host.note(d.same_kind(found, taken), "div", taken)
 
 
 def _pow(d: Draft, x: Any, y: Any) -> Any:
@@ -108,7 +110,8 @@ def _pow(d: Draft, x: Any, y: Any) -> Any:
     exponent = taken[1]
     if isinstance(exponent, TensorView) and dtype.is_integer and dtype.is_signed:
         return d.same_kind(_integer_power(d.builder, taken[0], exponent), taken)
-    return d.same_kind(ops.power(d.builder, *taken), taken)
+    found = d.same_kind(ops.power(d.builder, *taken), taken)
+    return d.host.note(found, "pow", taken)
 
 
 def _integer_power(b: ops.Builder, x: Any, y: TensorView) -> TensorView:
@@ -161,8 +164,10 @@ def _reciprocal(d: Draft, x: Any) -> Any:
     taken = d.operand(x)
     kind = d.builder.promote(taken)
     if kind.is_float or kind.is_complex:
-        return d.same_kind(ops.reciprocal(d.builder, taken), [taken])
-    return d.same_kind(ops.divide(d.builder, 1, taken), [taken])
+        found = d.same_kind(ops.reciprocal(d.builder, taken), [taken])
+        return d.host.note(found, "reciprocal", [taken])
+    found = d.same_kind(ops.divide(d.builder, 1, taken), [taken])
+    return d.host.note(found, "reciprocal", [taken])
 
 
 # -- three operands ----------------------------------------------------------
@@ -178,7 +183,8 @@ def _where(d: Draft, condition: Any, x: Any, y: Any) -> Any:
             f"found {data_type(kind)}"
         )
         raise DTypeError(message)
-    return d.same_kind(ops.where(d.builder, *taken), taken)
+    found = d.same_kind(ops.where(d.builder, *taken), taken)
+    return d.host.note(found, "where", taken)
 
 
 def _clamp(d: Draft, x: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
@@ -228,10 +234,11 @@ def _cast(d: Draft, arg: Any, dtype: Any) -> Any:
     form = format_of(stored_type(dtype).value)
     if form is not None:
         return _narrowed(d, taken, form)
-    if taken is not d.operand(arg):
-        return ops.astype(b, taken, required_dtype(dtype))
-    made = ops.astype(d.builder, d.tensor(arg), required_dtype(dtype))
-    return d.same_kind(made, [d.operand(arg)])
+    wanted = required_dtype(dtype)
+    if isinstance(taken, INTEGERS) and wanted is DType.I64:
+        return taken  # a size stays one
+    made = d.same_kind(ops.astype(b, b.tensor(taken), wanted), [taken])
+    return made if wanted.is_complex else d.host.note(made, "cast", [taken], wanted)
 
 
 def _narrowed(d: Draft, x: Any, form: Float8) -> TensorView:

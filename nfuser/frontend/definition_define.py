@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.frontend.definition_alias import aliased_slot
+from nfuser.frontend.definition_hosted import Passed
 from nfuser.frontend.definition_inputs import NumberInput, TensorInput, constant_of
 from nfuser.frontend.definition_stored import format_of
 from nfuser.frontend.definition_types import DataType, required_dtype
@@ -93,6 +94,8 @@ def _number(d: Draft, dtype: DType, name: str) -> Any:
     # Python's floats are doubles; beside an f32 tensor they are rounded.
     wide = dtype if dtype.is_bool else _WIDE[dtype.kind]
     view = d.builder.argument(slot, 0, required_dtype(wide), by_value=True)
+    if not dtype.is_complex:
+        d.host.know(view, Passed(slot))
     return d.same_kind(view, ())
 
 

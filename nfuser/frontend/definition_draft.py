@@ -16,6 +16,8 @@ import numpy as np
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
+from nfuser.frontend.definition_hosted import Host, is_fixed, worked_out
+from nfuser.frontend.definition_inputs import DerivedInput
 from nfuser.frontend.definition_trie import handed, record_key
 from nfuser.frontend.definition_types import (
     DataType,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from nfuser.frontend.definition_hosted import Number
     from nfuser.frontend.definition_inputs import Input
     from nfuser.frontend.definition_stored import Float8
     from nfuser.frontend.definition_trie import Node
@@ -96,6 +99,8 @@ class Draft:
             int, int
         ] = {}  # slots of inputs by output, written at the end
         self.formats: dict[TensorView, Float8] = {}  # of bytes that are no numbers
+        self.host = Host()
+        self._sizes: dict[TensorView, sc.Scalar] = {}  # integers that calls work out
         self.is_open = True
         self.doing = ""  # what is being added, as errors name it
         self._handles = 0
@@ -272,13 +277,27 @@ class Draft:
         number = self.operand(item) if isinstance(item, Tensor | Scalar) else item
         if isinstance(number, INTEGERS):
             return number
+        if self.builder.weak.get(number) is int:
+            known = self.host.number(number)
+            if known is not None:
+                return self._worked_out(number, known)
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             message = (
-                f"{what} is an integer, or a scalar that is an integer input or a "
-                f"sum, difference or product of sizes; found {item!r}"
+                f"{what} is an integer, or a scalar that is an integer input or is "
+                "computed of sizes, inputs and numbers: cast it to Int if need be; "
+                f"found {item!r}"
             )
             raise ArgumentError(message)
         return sc.const(number.__index__())
+
+    def _worked_out(self, view: TensorView, known: Number) -> sc.Scalar:
+        """Return an integer that the host works out, now or in each call."""
+        if is_fixed(known):
+            return sc.const(worked_out(known, {}, {}))
+        if view not in self._sizes:
+            self._sizes[view] = sc.scalar_input(len(self.inputs))
+            self.inputs.append(DerivedInput(known, self.place))
+        return self._sizes[view]
 
     def extent(self, item: Any) -> sc.Scalar:
         """Return an integer or a scalar as an extent; it must be natural."""

@@ -14,14 +14,17 @@ import numpy as np
 from nfuser.device.descriptor import describe
 from nfuser.dtypes import DType, check_fits
 from nfuser.errors import ArgumentError, DTypeError, RangeError, ShapeError
+from nfuser.frontend.definition_hosted import worked_out
 from nfuser.frontend.definition_stored import Float8, bytes_of, format_of
 from nfuser.frontend.definition_types import data_type
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nfuser.device.descriptor import Descriptor
+    from nfuser.frontend.definition_hosted import Number
+    from nfuser.ir.scalar import Scalar
 
 Contiguity: TypeAlias = "tuple[bool | None, ...]"
 _KINDS: dict[str, tuple[type, int]] = {
@@ -161,7 +164,24 @@ class NumberInput:
         return item
 
 
-Input: TypeAlias = TensorInput | NumberInput
+@value
+class DerivedInput:
+    """An integer that each call works out of what it is given; nobody passes it."""
+
+    number: Number
+    where: str
+    name: str = "a number"
+
+    def read(self, sizes: Mapping[Scalar, int], passed: Mapping[int, Any]) -> int:
+        """Return the integer of a call."""
+        found = int(worked_out(self.number, sizes, passed))
+        if not -(1 << 63) <= found < 1 << 63:
+            message = f"a size of {found} has more than 63 bits{self.where}"
+            raise RangeError(message)
+        return found
+
+
+Input: TypeAlias = TensorInput | NumberInput | DerivedInput
 
 
 def held(number: Any, dtype: DType, what: str, where: str = "") -> Any:

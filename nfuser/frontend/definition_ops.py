@@ -94,7 +94,7 @@ def _applied(d: Draft, name: str, verb: Callable[..., Any], *operands: Any) -> A
     taken = [d.operand(x) for x in operands]
     if (known := integer_of(d, name, taken)) is not None:
         return known
-    return d.same_kind(verb(d.builder, *taken), taken)
+    return d.host.note(d.same_kind(verb(d.builder, *taken), taken), name, taken)
 
 
 def _general(name: str) -> Any:

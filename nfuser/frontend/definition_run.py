@@ -15,7 +15,7 @@ import numpy as np
 from nfuser.debug.dump import dump_lazily
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_alias import check_aliases, write_aliases
-from nfuser.frontend.definition_inputs import TensorInput
+from nfuser.frontend.definition_inputs import DerivedInput, NumberInput, TensorInput
 from nfuser.frontend.definition_stored import Float8, floats_of
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.ir import scalar as sc
@@ -80,6 +80,12 @@ class Runner:
         shown = [k for k in range(len(fusion.outputs)) if k not in self._aliases]
         self._stored = {n: stored[k] for n, k in enumerate(shown) if k in stored}
         self._inputs = tuple(inputs)
+        numbered = list(enumerate(inputs))
+        self._derived = [(k, x) for k, x in numbered if isinstance(x, DerivedInput)]
+        self._given = [
+            (k, x) for k, x in numbered if isinstance(x, TensorInput | NumberInput)
+        ]
+        self._positions = {slot: k for k, (slot, _) in enumerate(self._given)}
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
         self._backend = backend
@@ -157,27 +163,36 @@ class Runner:
         if not isinstance(inputs, list | tuple):
             message = f"execute: expected a list of inputs, found {_type(inputs)}"
             raise ArgumentError(message)
-        if len(inputs) != len(self._inputs):
-            names = ", ".join(x.name for x in self._inputs)
+        if len(inputs) != len(self._given):
+            names = ", ".join(x.name for _, x in self._given)
             message = (
-                f"execute: expected {len(self._inputs)} inputs ({names}), found "
+                f"execute: expected {len(self._given)} inputs ({names}), found "
                 f"{len(inputs)}"
             )
             raise ArgumentError(message)
         arrays: dict[int, Any] = {}
         numbers: dict[int, Any] = {}
-        for slot, (defined, item) in enumerate(zip(self._inputs, inputs, strict=True)):
+        for position, item in enumerate(inputs):
+            slot, defined = self._given[position]
             if isinstance(defined, TensorInput):
                 if slot in self._written and isinstance(item, np.generic):
                     message = f"{self._name(slot)}: a NumPy scalar is never written"
                     raise ArgumentError(message)
-                arrays[slot] = as_array(defined.taken(slot, item), self._name(slot))
+                arrays[slot] = as_array(defined.taken(position, item), self._name(slot))
             else:
-                numbers[slot] = defined.read(slot, item)
+                numbers[slot] = defined.read(position, item)
+        if self._derived:
+            self._derive(arrays, numbers)
         return make_call(arrays, numbers, self._shaping)
 
+    def _derive(self, arrays: Mapping[int, Any], numbers: dict[int, Any]) -> None:
+        """Work the integers out that nobody passes."""
+        shapes = {slot: tuple(array.shape) for slot, array in arrays.items()}
+        for slot, derived in self._derived:
+            numbers[slot] = derived.read(symbols_of(shapes, numbers), numbers)
+
     def _name(self, slot: int) -> str:
-        return f"input {slot} ({self._inputs[slot].name})"
+        return f"input {self._positions[slot]} ({self._inputs[slot].name})"
 
     def _asked(self, call: Call) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
         """Return where a call runs, and what its arrays and its integers are."""
@@ -185,7 +200,7 @@ class Runner:
         for slot, d in described.items():
             defined = self._inputs[slot]
             assert isinstance(defined, TensorInput)
-            defined.check(slot, d)
+            defined.check(self._positions[slot], d)
         place = self._place(described)
         shapes = {slot: d.shape for slot, d in described.items()}
         self._check(symbols_of(shapes, call.numbers))

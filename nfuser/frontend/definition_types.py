@@ -80,7 +80,7 @@ def dtype_or_none(spec: object) -> DType | None:
         )
         raise DTypeError(message)
     if isinstance(spec, DataType):
-        return spec.value
+        return spec.value if isinstance(spec.value, DType) else None
     return None if spec is None else as_dtype(spec)
 
 

@@ -107,10 +107,8 @@ class HostIrContainer:
 
     def alias(self, alias: TensorView, owner: TensorView) -> None:
         """Let ``alias`` use the memory of ``owner``, and have none of its own."""
-        for found in (alias, owner):
-            if not isinstance(found, TensorView):
-                message = f"pass tensors of this program: found {type(found).__name__}"
-                raise ArgumentError(message)
+        for given in (alias, owner):
+            _check_tensor(given)
         if any(x.value is alias for x in self._inputs):
             message = "Inputs cannot be aliased: the caller gives their memory"
             raise ArgumentError(message)
@@ -425,6 +423,12 @@ class HostIrContainer:
         self._blocks[-1].append(stmt)
         results = st.writes(stmt)
         return results[0] if len(results) == 1 else None
+
+
+def _check_tensor(given: object) -> None:
+    if not isinstance(given, TensorView):
+        message = f"pass tensors of this program: found {type(given).__name__}"
+        raise ArgumentError(message)
 
 
 def _result(

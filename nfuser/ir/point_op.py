@@ -15,7 +15,8 @@ from nfuser.ir.base import value
 
 Takes = Literal["float", "real", "number", "integer", "bits", "bool", "any"]
 Gives = Literal["same", "bool", "cast"]
-MemoryOrder = Literal["K", "A", "C", "F", "like"] | tuple[int, ...]
+NamedOrder = Literal["K", "A", "C", "F", "like"]
+MemoryOrder = NamedOrder | tuple[int, ...]
 
 
 @value

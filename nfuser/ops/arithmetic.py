@@ -20,7 +20,7 @@ from nfuser.ir.point_op import copy_in
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from nfuser.ir.point_op import MemoryOrder
+    from nfuser.ir.point_op import NamedOrder
     from nfuser.ops.builder import Builder, Operand
 
 
@@ -297,7 +297,7 @@ def stride_order(b: Builder, x: TensorView, fastest: tuple[int, ...]) -> TensorV
     return result
 
 
-def memory_order(order: str | None) -> MemoryOrder:
+def memory_order(order: str | None) -> NamedOrder:
     """Return ``order`` as NumPy reads it: K, A, C or F, in either case."""
     found = "K" if order is None else order.upper()
     if found not in ("K", "A", "C", "F"):
