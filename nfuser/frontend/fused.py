@@ -17,6 +17,7 @@ from nfuser.frontend.argument_names import unknown_keyword
 from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.call_line import telling, told
 from nfuser.frontend.dynamo import graph_break, tell
+from nfuser.frontend.families import Families
 from nfuser.frontend.kernels import KernelView
 from nfuser.frontend.pickling import envoy_of, reduced
 from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
@@ -83,6 +84,7 @@ class Fused(Generic[P, R]):
         self._counters = Counters()
         self._variants = Variants(function, self._name, resize)
         self._plans = PlanTable()
+        self._families = Families()
         self._state: State | None = None
         self._native: object = None  # where native code looks: what the state owns
 
@@ -111,6 +113,7 @@ class Fused(Generic[P, R]):
             ready, arrays, entry = self._plans.find(arguments, given, named)
             if ready is None:
                 ready, arrays = self._prepare(arguments, given, named)
+                self._widen(arguments, ready, args, kwargs)
             else:
                 self._counters.counts["hits"] += 1
                 if entry is not None and entry.may_record:
@@ -130,7 +133,6 @@ class Fused(Generic[P, R]):
     ) -> None:
         """Let native code serve calls like this one, if it can."""
         # Not before a call repeats: the first one of a process is to be quick.
-        from nfuser.device.native.state import State  # noqa: PLC0415
         from nfuser.frontend.native_calls import record_call  # noqa: PLC0415
 
         with self._lock:
@@ -140,12 +142,39 @@ class Fused(Generic[P, R]):
             if _has_native_calls():
                 made = record_call(self._function, ready, args, kwargs)
             if made is not None:
-                if self._state is None:  # one for good: calls in flight count in it
-                    self._state = State()
-                    self._native = self._state.owned
+                state = self._made_state()
                 entry.records.append(made)
-                self._state.add(made)
+                state.add(made)
             entry.may_record = made is not None and len(entry.records) < MOST_RECORDS
+
+    def _widen(
+        self,
+        arguments: Arguments,
+        ready: Ready,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Let native code serve calls of other sizes, where these keep changing."""
+        with self._lock:
+            if not self._families.wants(ready.variant) or not _has_native_calls():
+                return
+            from nfuser.frontend.native_family import record_family  # noqa: PLC0415
+
+            made = record_family(self._function, ready, args, kwargs, arguments)
+            dropped = self._families.add(ready.variant, made)
+            if made is not None:
+                self._made_state().add(made)
+                for record in dropped:
+                    self._made_state().discard(record)
+
+    def _made_state(self) -> State:
+        """Return where native code finds records: one for good, calls count in it."""
+        from nfuser.device.native.state import State  # noqa: PLC0415
+
+        if self._state is None:
+            self._state = State()
+            self._native = self._state.owned
+        return self._state
 
     def _discard(self, entries: Iterable[Entry]) -> None:
         if self._state is not None:
@@ -417,6 +446,7 @@ class Fused(Generic[P, R]):
         with self._lock:
             self._variants.clear()
             self._plans.clear()
+            self._families.clear()
             if self._state is not None:
                 self._state.clear()
             self._counters = Counters()

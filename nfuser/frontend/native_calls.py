@@ -33,19 +33,20 @@ from nfuser.host.native_numbers import GREATEST, LEAST, NotNativeError, NumberWr
 from nfuser.host.native_program import NativeProgram
 from nfuser.host.native_record import READ, RecordWriter
 from nfuser.ir.scalar import Const, const
-from nfuser.ir.scalar_walk import substitute, symbols
+from nfuser.ir.scalar_walk import substitute
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nfuser.device.native.shared import Shared
     from nfuser.dtypes import DType
     from nfuser.frontend.call_shape import CallShape
     from nfuser.frontend.ready import Ready
-    from nfuser.host.program import Slot
+    from nfuser.host.program import CallProgram, Slot
     from nfuser.ir.scalar import Scalar
+    from nfuser.runtime.place import Place
 
 _NESTS = (tuple, list, dict)
 
@@ -57,11 +58,17 @@ def record_call(
     kwargs: Mapping[str, Any],
 ) -> Record | None:
     """Return the record of a call of ``function`` that ``ready`` served, if any."""
-    shape = by_position(len(args))
-    if kwargs:
-        signature = inspect.signature(function)
-        shape = with_names(signature, len(args), tuple(kwargs))
+    shape = shape_of(function, args, kwargs)
     return make_record(ready, shape, (*args, *kwargs.values()))
+
+
+def shape_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> CallShape:
+    """Return how a call of ``function`` is spelled."""
+    if not kwargs:
+        return by_position(len(args))
+    return with_names(inspect.signature(function), len(args), tuple(kwargs))
 
 
 def make_record(
@@ -74,21 +81,25 @@ def make_record(
     further arguments.
     """
     found = shared()
-    place = ready.place
-    if (
-        found is None
-        or place.backend == "interpret"
-        or place.library not in READ
-        or dump.wants("launch")
-    ):
+    if found is None or not can_be_native(ready.place):
         return None
     try:
-        return _Maker(found, ready, shape, args, outputs).made()
+        return RecordMaker(found, ready, shape, args, outputs).made()
     except NotNativeError:
         return None
 
 
-class _Maker:
+def can_be_native(place: Place) -> bool:
+    """Tell whether native code reads the arrays of calls there."""
+    is_read = place.backend != "interpret" and place.library in READ
+    return is_read and not dump.wants("launch")
+
+
+class RecordMaker:
+    """Writes the record of calls like one that ``ready`` served."""
+
+    is_open = False  # whether sizes and strides may differ from call to call
+
     def __init__(
         self,
         shared: Shared,
@@ -113,12 +124,21 @@ class _Maker:
         self._writer = RecordWriter(shared, place.library, place.device)
         self._keep = self._writer.keep
         self._keep.hold(ready)
+        self._program, self._inputs = self._laid_out()
         self._positions: dict[Slot, int] = {}
         self._numbers: dict[int, tuple[int, type]] = {}
         self._slots: dict[int, int] = {}
         self._name_slots()
-        shapes = {slot: x.shape for slot, x in ready.plan.inputs.items()}
-        self._sizes = symbols_of(shapes, {})
+        self._sizes = self._fixed_sizes()
+
+    def _laid_out(self) -> tuple[CallProgram, Mapping[int, Slot]]:
+        """Return the program of such calls, and its inputs by slot."""
+        return self._ready.plan.program, self._ready.plan.inputs
+
+    def _fixed_sizes(self) -> dict[Scalar, int]:
+        """Return the sizes that such calls have in common."""
+        shapes = {slot: x.shape for slot, x in self._inputs.items()}
+        return symbols_of(shapes, {})
 
     def _name_slots(self) -> None:
         """Say which argument is the caller's array or number of each slot."""
@@ -128,9 +148,9 @@ class _Maker:
             item = self._args[position]
             cls = type(item)
             if library_of(cls) is not None:
-                if slot not in self._ready.plan.inputs:
+                if slot not in self._inputs:
                     raise NotNativeError  # a scalar on the CPU beside CUDA arrays
-                self._positions[self._ready.plan.inputs[slot]] = position
+                self._positions[self._inputs[slot]] = position
             elif cls is int or cls is float or cls in self._shared.scalars:
                 self._numbers[slot] = position, cls
             elif cls in _NESTS:
@@ -144,28 +164,18 @@ class _Maker:
         leaves = self._ready.variant.trace.output_leaves
         places = range(self._count, len(self._args))
         for position, leaf in zip(places, leaves, strict=False):
-            output = self._ready.plan.program.outputs[leaf.position]
+            output = self._program.outputs[leaf.position]
             self._positions[output] = position
         for k, (captured, _) in enumerate(self._captured):
-            where = self._ready.plan.inputs[captured.slot]
+            where = self._inputs[captured.slot]
             self._positions[where] = len(self._args) + k
 
     def made(self) -> Record:
         """Return the record."""
         ready = self._ready
-        plan, place = ready.plan, ready.place
         if ready.lifted or len(self._items) > at.MOST_ARGUMENTS:
             raise NotNativeError
-        steps = self._steps()
-        program = NativeProgram(
-            plan.program,
-            place.library,
-            place.device,
-            self._positions,
-            self._numbers,
-            len(self._items),
-            steps,
-        )
+        program = self._native()
         frame = self._shared.read(self._items)
         if frame is None:
             raise NotNativeError
@@ -188,30 +198,64 @@ class _Maker:
             header[where // 8] = number
         self._results(header, program)
         addresses = [int(row[at.F_DATA // 8]) for row in frame[:count]]
-        return Record(header, self._keep, addresses)
+        return Record(header, self._keep, addresses, is_open=self.is_open)
+
+    def _native(self) -> NativeProgram:
+        """Return the program, with all that is asked of a call before it runs."""
+        steps = self._steps()
+        self._require_answers(steps)
+        place = self._ready.place
+        return NativeProgram(
+            self._program,
+            place.library,
+            place.device,
+            self._positions,
+            self._numbers,
+            len(self._items),
+            steps,
+        )
 
     def _steps(self) -> NumberWriter:
-        """Return what has to be required of the numbers of a call."""
+        """Return what works out the numbers of a call."""
         integers = {
             slot: position
             for slot, (position, cls) in self._numbers.items()
             if issubclass(cls, (int, np.integer))
         }
-        steps = NumberWriter(integers)
+        return NumberWriter(integers, self._reads())
+
+    def _reads(self) -> dict[Scalar, Callable[[NumberWriter], int]]:
+        """Return how sizes are read that differ from call to call."""
+        return {}
+
+    def _answers(self) -> dict[Scalar, int]:
+        """Return the conditions of such calls, each with its answer."""
+        return dict(self._ready.conditions)
+
+    def _require_answers(self, steps: NumberWriter) -> None:
+        """Serve only calls for which all holds that was asked."""
         for guard in self._ready.outcomes:
             require_outcome(guard, steps, self._numbers)
-        for condition, answer in self._ready.conditions.items():
-            self._require(steps, condition, answer, answer)
+        if answers := self._answers():
+            self._require_conditions(steps, answers)
         for check in self._ready.variant.trace.checks:
-            self._require(steps, check.scalar, *_limits(check.dtype))
-        return steps
+            (number,) = self._open([check.scalar])
+            if not isinstance(number, Const):
+                steps.require(steps.scalar(number), *_limits(check.dtype))
 
-    def _require(self, steps: NumberWriter, x: Scalar, low: int, high: int) -> None:
-        """Serve only calls in which a number, made of integers, is one of these."""
-        known = {s: const(self._sizes[s]) for s in symbols([x]) if s in self._sizes}
-        (needed,) = substitute([x], known)
-        if not isinstance(needed, Const):  # the others hold as sizes are the same
-            steps.require(steps.scalar(needed), low, high)
+    def _require_conditions(
+        self, steps: NumberWriter, answers: Mapping[Scalar, int]
+    ) -> None:
+        needed = dict(zip(self._open(answers), answers.values(), strict=True))
+        # The others hold as long as sizes are the same.
+        steps.require_answers(
+            {c: a for c, a in needed.items() if not isinstance(c, Const)}
+        )
+
+    def _open(self, scalars: Iterable[Scalar]) -> list[Scalar]:
+        """Return scalars with numbers for the sizes that do not change."""
+        known = {symbol: const(size) for symbol, size in self._sizes.items()}
+        return substitute(scalars, known)
 
     # -- what must be alike --------------------------------------------------
 
@@ -226,7 +270,7 @@ class _Maker:
     ) -> list[int]:
         cls = type(item)
         if library_of(cls) is not None:
-            return self._writer.array_pattern(item, row)
+            return self._writer.array_pattern(item, row, is_open=self.is_open)
         if cls is int or cls is float or cls in self._shared.scalars:
             low, high = self._range(position, cls, program)
             return [at.IS_NUMBER, 40, self._keep.object(cls), low, high]
@@ -298,7 +342,7 @@ class _Maker:
 
     def _results(self, header: Any, program: NativeProgram) -> None:
         trace, place = self._ready.variant.trace, self._ready.place
-        outputs = self._ready.plan.program.outputs
+        outputs = self._program.outputs
         words: list[int] = []
         for leaf in trace.output_leaves:
             slot = outputs[leaf.position]

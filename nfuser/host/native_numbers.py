@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 from nfuser.device.native import layout as at
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Const, Op, Poly, ScalarInput, Select
+from nfuser.ir.open_integer import OpenInteger
+from nfuser.ir.scalar import (
+    Binary,
+    Const,
+    Op,
+    Poly,
+    ScalarInput,
+    Select,
+    is_natural,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from nfuser.ir.scalar import Scalar
 
@@ -34,11 +43,17 @@ class NotNativeError(Exception):
 class NumberWriter:
     """Writes steps; a number is known by its place among all that are worked out.
 
-    ``positions`` say which argument each integer of the call is, by its slot.
+    ``positions`` say which argument each integer of the call is, by its slot, and
+    ``reads`` how other symbols are read.
     """
 
-    def __init__(self, positions: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        positions: Mapping[int, int],
+        reads: Mapping[Scalar, Callable[[NumberWriter], int]] | None = None,
+    ) -> None:
         self._positions = positions
+        self._reads = reads or {}
         self._steps: list[tuple[int, ...]] = []
         self._places: dict[tuple[int, ...], int] = {}
         self._scalars: dict[Scalar, int] = {}
@@ -83,9 +98,46 @@ class NumberWriter:
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return self.integer(bits)
 
+    def size(self, position: int, axis: int) -> int:
+        """Return the place of an extent of an array."""
+        return self.step(at.N_SIZE, position, third=8 * axis)
+
+    def stride(self, position: int, axis: int, itemsize: int) -> int:
+        """Return the place of a stride of an array, in elements: whole ones."""
+        found, unit = self.bytes_apart(position, axis), self.integer(itemsize)
+        self.require(self.step(at.N_MODULO, found, unit), 0, 0)
+        return self.step(at.N_FLOOR_DIVIDE, found, unit)
+
+    def bytes_apart(self, position: int, axis: int) -> int:
+        """Return the place of a stride of an array as it is."""
+        return self.step(at.N_STRIDE, position, third=8 * axis)
+
+    def number(self, x: int) -> int:
+        """Return the place of an integer that is open or not."""
+        if isinstance(x, OpenInteger):
+            return self.scalar(x.scalar)
+        return self.integer(x)
+
+    def row(self, numbers: Iterable[int]) -> int:
+        """Return where several integers lie, one after another."""
+        places = [self.number(x) for x in numbers]
+        first = len(self._steps)
+        # The larger of a number and itself is the number.
+        self._steps += [(at.N_MAXIMUM, 8 * p, 8 * p, 0, 0) for p in places]
+        return first
+
     def require(self, place: int, low: int, high: int) -> None:
         """Serve only calls where the integer at ``place`` is one of these."""
         self.step(at.N_BETWEEN, place, 0, max(low, LEAST), min(high, GREATEST))
+
+    def require_answers(self, answers: Mapping[Scalar, int]) -> None:
+        """Serve only calls in which conditions have these answers."""
+        ranges, others = in_ranges(answers)
+        for x, (low, high) in ranges.items():
+            if low > LEAST or high < GREATEST:
+                self.require(self.scalar(x), low, high)
+        for condition, answer in others.items():
+            self.require(self.scalar(condition), answer, answer)
 
     def scalar(self, root: Scalar) -> int:
         """Return the place of an integer expression."""
@@ -96,6 +148,8 @@ class NumberWriter:
 
     def _worked_out(self, x: Scalar) -> int:
         found = self._scalars
+        if x in self._reads:
+            return self._reads[x](self)
         match x:
             case Const(value):
                 # Coefficients are constants, too, but no scalars of their own.
@@ -125,3 +179,66 @@ class NumberWriter:
             total = term if total is None else self.step(at.N_ADD, total, term)
         assert total is not None  # a sum has terms
         return total
+
+
+def in_ranges(
+    answers: Mapping[Scalar, int],
+) -> tuple[dict[Scalar, tuple[int, int]], dict[Scalar, int]]:
+    """Return what conditions say of scalars by themselves, and the other conditions.
+
+    >>> from nfuser.ir.scalar import equal, less, size
+    >>> n = size(0, 0)
+    >>> found, others = in_ranges({less(n * 8, 100): 1, equal(n, 0): 0, less(2, n): 1})
+    >>> found[n], others
+    ((3, 12), {})
+    """
+    ranges: dict[Scalar, tuple[int, int]] = {}
+    others: dict[Scalar, int] = {}
+    for condition, answer in answers.items():
+        found = _range_of(condition, answer)
+        if found is None:
+            others[condition] = answer
+            continue
+        x, low, high = found
+        least, most = ranges.get(x, (0 if is_natural(x) else LEAST, GREATEST))
+        ranges[x] = max(low, least), min(high, most)
+    for condition, answer in list(others.items()):
+        excluded = _value_in(condition) if not answer else None
+        if excluded is None or excluded[0] not in ranges:
+            continue
+        x, value = excluded
+        low, high = ranges[x]
+        ranges[x] = low + (value == low), high - (value == high)
+        if not low < value < high:
+            del others[condition]
+    return ranges, others
+
+
+def _range_of(condition: Scalar, answer: int) -> tuple[Scalar, int, int] | None:
+    """Return the least and the greatest value that a condition leaves to a scalar."""
+    match condition:
+        case Binary(Op.LT, Const(value), x):
+            low, high = (value + 1, GREATEST) if answer else (LEAST, value)
+        case Binary(Op.LT, x, Const(value)):
+            low, high = (LEAST, value - 1) if answer else (value, GREATEST)
+        case Binary(Op.EQ) if answer and (found := _value_in(condition)):
+            x, low = found
+            high = low
+        case _:
+            return None
+    match x:
+        case Poly((((part,), scale),)) if scale > 0:
+            low = low if low == LEAST else -(-low // scale)
+            high = high if high == GREATEST else high // scale
+            return part, low, high
+        case _:
+            return x, low, high
+
+
+def _value_in(condition: Scalar) -> tuple[Scalar, int] | None:
+    """Return what a condition compares with a constant, and that."""
+    match condition:
+        case Binary(Op.EQ, x, Const(value)) | Binary(Op.EQ, Const(value), x):
+            return x, value
+        case _:
+            return None

@@ -45,6 +45,7 @@ from nfuser.host.program import (
     Part,
     slots_of,
 )
+from nfuser.ir.open_integer import OpenInteger
 from nfuser.ir.scalar import ScalarInput
 
 if TYPE_CHECKING:
@@ -136,10 +137,16 @@ class NativeProgram:
         if self._library is Library.NUMPY and size < LEAST_BYTES:
             dtype = slot.dtype.numpy
             strides = [s * dtype.itemsize for s in slot.strides]
-            dims, steps = self.keep.words(slot.shape), self.keep.words(strides)
-            rank, element = len(slot.shape), self.keep.object(dtype)
-            self._put(at.NEW_NUMPY, number, place, element, rank, dims, steps)
+            what = (number, place, self.keep.object(dtype), len(slot.shape))
+            if _is_open(*slot.shape, *strides):
+                dims = 8 * self.steps.row(slot.shape)
+                steps = 8 * self.steps.row(strides)
+                self._put(at.NEW_OPEN, *what, dims, steps)
+            else:
+                dims, steps = self.keep.words(slot.shape), self.keep.words(strides)
+                self._put(at.NEW_NUMPY, *what, dims, steps)
             return
+        _refuse_open(*slot.shape, *slot.strides)
         function, arguments = allocation(
             self._library, self._device, slot.shape, slot.strides, slot.dtype
         )
@@ -149,6 +156,7 @@ class NativeProgram:
 
     def _clear(self, slot: Slot) -> None:
         size = slot.dtype.itemsize * prod(slot.shape)
+        _refuse_open(size)
         function = 0
         if self._device.is_cuda:
             from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
@@ -160,6 +168,8 @@ class NativeProgram:
 
     def _call(self, stmt: Call) -> None:
         """Let Python call the library, which knows the stream by itself."""
+        for slot in slots_of(stmt):
+            _refuse_open(*slot.shape, *slot.strides)
         function = library_call(stmt, self._library, self._device)
         operands = [self._object_of(slot) for slot in slots_of(stmt)]
         self._put(at.CALL, self.keep.object(function), len(operands), *operands)
@@ -176,9 +186,12 @@ class NativeProgram:
         if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST)
-            words = (count, caller, kernel.address, total, release)
-            self._put(at.RUN, *words, *[0] * 5, *parameters)
+            code = at.RUN_OPEN if _is_open(total) else at.RUN
+            given = 8 * self.steps.number(total) if _is_open(total) else total
+            words = (count, caller, kernel.address, given, release)
+            self._put(code, *words, *[0] * 5, *parameters)
             return
+        _refuse_open(total, launch.cost)
         least = chunk_size(total, 1, launch.cost)
         chunks = cuts(total, least, available_threads())
         helpers, words = helpers_for(chunks), self.keep.structure(cut_words(chunks))
@@ -189,6 +202,7 @@ class NativeProgram:
         self._put(at.POOL, count, *given, *parameters)
 
     def _cuda(self, launch: Launch) -> None:
+        _refuse_open(*launch.grid, *launch.block)
         from nfuser.device import driver  # noqa: PLC0415 (loads libcuda)
 
         function = cast("CudaFunction", launch.executable)
@@ -259,6 +273,16 @@ class NativeProgram:
         if kind != "i64":
             self.steps.require(place, *_RANGES[kind])
         return place
+
+
+def _is_open(*numbers: int) -> bool:
+    return any(isinstance(n, OpenInteger) for n in numbers)
+
+
+def _refuse_open(*numbers: int) -> None:
+    """Leave sizes that differ from call to call to plans of their own."""
+    if _is_open(*numbers):
+        raise NotNativeError
 
 
 def _bits(kind: str, value: float) -> int:

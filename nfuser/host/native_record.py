@@ -84,17 +84,21 @@ class RecordWriter:
         header[at.R_STREAM // 8] = at.CALLED_STREAM
         header[at.R_STREAM_READER // 8] = self.keep.object(reader)
 
-    def array_pattern(self, item: Any, row: Any) -> list[int]:
-        """Return what tells arrays like ``item``, which was read into ``row``."""
+    def array_pattern(self, item: Any, row: Any, *, is_open: bool = False) -> list[int]:
+        """Return what tells arrays like ``item``, which was read into ``row``.
+
+        They are of other sizes, too, if it ``is_open``.
+        """
         rank = int(row[at.F_NDIM // 8])
         if rank < 0:  # of a library that native code does not read
             raise NotNativeError
         self.keep.hold(type(item), item.dtype)
         places = (at.F_KIND, at.F_META, at.F_FLAGS, at.F_DATA, at.F_DIMS, at.F_STRIDES)
         kind, meta, flags, data, dims, strides = (int(row[k // 8]) for k in places)
-        sizes = [*_read(dims, rank), *_read(strides, rank)]
+        sizes = [] if is_open else [*_read(dims, rank), *_read(strides, rank)]
         size = 8 * (7 + len(sizes))
-        words = [at.IS_ARRAY, size, kind, meta, flags, data & at.ALIGNMENT, rank]
+        tag = at.IS_OPEN_ARRAY if is_open else at.IS_ARRAY
+        words = [tag, size, kind, meta, flags, data & at.ALIGNMENT, rank]
         return [*words, *sizes]
 
 

@@ -27,7 +27,7 @@ from nfuser.host.program import (
 from nfuser.host.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
-from nfuser.ir.open_integer import OpenInteger
+from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.memory import memory_tensors
 
@@ -52,8 +52,12 @@ def build_program(
     heuristics: tuple[Heuristic, ...] | None = None,
     decided: AbstractSet[Scalar] = frozenset(),
     ready: AbstractSet[int] = frozenset(),
+    *,
+    reuses: bool = True,
 ) -> CallProgram:
     """Return the program of one call; ``places`` says where tensors lie.
+
+    It ``reuses`` memory between kernels, which takes sizes that are known.
 
     Outputs whose numbers are in ``ready`` are there when the program runs.
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
@@ -71,7 +75,8 @@ def build_program(
             body.extend(builder.run(compiled, heuristic.knobs))
     body += [Allocate(slot) for slot in builder.unmade]  # those without elements
     body = with_frees(body, (*inputs, *outputs))
-    return reuse_slots(CallProgram(inputs, outputs, tuple(body)))
+    program = CallProgram(inputs, outputs, tuple(body))
+    return reuse_slots(program) if reuses else program
 
 
 class _Program:
@@ -137,14 +142,14 @@ class _Program:
             case ex.Permute(_, _, order):
                 return ViewOf("permute", order)
             case ex.Expand():
-                return ViewOf("expand", shape)
+                return ViewOf("expand", closed(shape))
             case ex.Slice(_, _, starts, steps):
                 first = map(int, scalar_walk.evaluate_all(starts, self.facts.sizes))
                 spans = zip(first, steps, shape, strict=True)
                 bounds = [(at, at + step * n, step) for at, step, n in spans]
-                return ViewOf("slice", tuple(x for span in bounds for x in span))
+                return ViewOf("slice", closed(tuple(x for b in bounds for x in b)))
             case _:
-                return ViewOf("reshape", shape)
+                return ViewOf("reshape", closed(shape))
 
     def run(
         self, compiled: CompiledSegment, knobs: Mapping[Scalar, int]

@@ -45,6 +45,7 @@ from nfuser.runtime.plan import (
     NOTHING,
     Concretization,
     Plan,
+    build_open_program,
     build_plan,
     facts_of,
     symbol_values,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
     from nfuser.codegen.source import Source
     from nfuser.concretize import Answers, ResizePolicy
-    from nfuser.host.program import CallProgram
+    from nfuser.host.program import CallProgram, Slot
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
@@ -167,6 +168,23 @@ class FusionExecutorCache:
             self._decided,
             outputs.keys(),
         )
+
+    def open_program(
+        self,
+        place: Place,
+        arrays: Mapping[int, Descriptor],
+        integers: Mapping[int, int],
+        counters: Counters,
+        fusion: Fusion,
+    ) -> tuple[CallProgram, Mapping[int, Slot]]:
+        """Return the program of a call whose sizes are open, and its inputs by slot.
+
+        It serves all calls that answer what was asked of the sizes alike.
+        """
+        found, facts, is_new = self._found(place, arrays, integers, counters, fusion)
+        heuristics = closed(heuristics_for(found.segmented, facts))
+        runtime = self._runtime(found, heuristics, place, counters, is_new)
+        return build_open_program(found, runtime, facts, arrays, heuristics)
 
     def plan_like(
         self,

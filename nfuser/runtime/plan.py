@@ -195,6 +195,28 @@ def build_plan(
     Outputs whose numbers are in ``ready`` are given to each run of its program.
     ``decided`` are the integers of the call that such calls have in common, too.
     """
+    inputs, outputs, places = _laid_out(found, facts, arrays)
+    with timing.timed("host"):
+        program = build_program(
+            runtime,
+            facts,
+            places,
+            tuple(inputs.values()),
+            outputs,
+            heuristics,
+            decided,
+            ready,
+        )
+    if dump.wants("host"):
+        dump.dump("host", program_text(program))
+    evaluator = Evaluator(program, place.library, place.device, place.backend)
+    return Plan(evaluator, inputs, runtime, found, program, place)
+
+
+def _laid_out(
+    found: Concretization, facts: Facts, arrays: Mapping[int, Descriptor]
+) -> tuple[dict[int, Slot], tuple[Slot, ...], dict[TensorView, Part]]:
+    """Return the slots of inputs and outputs, and where the tensors of both lie."""
     inputs = {
         slot: Slot(f"in{slot}", d.shape, d.strides, d.dtype)
         for slot, d in arrays.items()
@@ -215,18 +237,26 @@ def build_plan(
         places[next(rewritten)] = Part(slot)
         if tensor.dtype.is_complex:
             places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
+    return inputs, tuple(outputs), places
+
+
+def build_open_program(
+    found: Concretization,
+    runtime: FusionKernelRuntime,
+    facts: Facts,
+    arrays: Mapping[int, Descriptor],
+    heuristics: tuple[Heuristic, ...],
+) -> tuple[CallProgram, Mapping[int, Slot]]:
+    """Return a program whose sizes may be open, and its inputs by slot."""
+    inputs, outputs, places = _laid_out(found, facts, arrays)
     with timing.timed("host"):
         program = build_program(
             runtime,
             facts,
             places,
             tuple(inputs.values()),
-            tuple(outputs),
+            outputs,
             heuristics,
-            decided,
-            ready,
+            reuses=False,
         )
-    if dump.wants("host"):
-        dump.dump("host", program_text(program))
-    evaluator = Evaluator(program, place.library, place.device, place.backend)
-    return Plan(evaluator, inputs, runtime, found, program, place)
+    return program, inputs

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -178,9 +177,16 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
         elif len(moving) == 1 and isinstance(moving[0], LoopIndex):
             steps[moving[0]] = steps.get(moving[0], 0) + coefficient
         else:
-            unit = math.gcd(unit, coefficient)
+            unit = _common_divisor(unit, coefficient)
             irregular.update(loop for a in moving for loop in scalar_walk.loops_in(a))
     return Linear(start, steps, frozenset(irregular), unit)
+
+
+def _common_divisor(a: int, b: int) -> int:
+    """Return ``math.gcd``, of integers that stay open if they are."""
+    while b:
+        a, b = b, a % b
+    return abs(a)
 
 
 @lru_cache(4096)

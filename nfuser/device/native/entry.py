@@ -53,6 +53,7 @@ from nfuser.device.native.layout import (
     IS_NEST,
     IS_NUMBER,
     IS_OBJECT,
+    IS_OPEN_ARRAY,
     MANY,
     MOST_ARGUMENTS,
     MOST_OBJECTS,
@@ -103,6 +104,7 @@ from nfuser.device.native.layout import (
     RETURN_ARRAY,
     S_BUCKETS,
     S_CALLS,
+    S_OPEN,
     SLOT,
     SLOW,
     TRACER,
@@ -341,7 +343,10 @@ def _find(state: int, names: int, named: int, frame: int) -> int:
         if word(record + R_HASH) == key and _fits(record, frame, count, names, named):
             return record
         record = word(record + R_NEXT)
-    return 0
+    record = word(state + S_OPEN)
+    while record and not _fits(record, frame, count, names, named):
+        record = word(record + R_NEXT)
+    return record
 
 
 def mixed(frame: int, count: int) -> int:
@@ -385,7 +390,7 @@ def _fits(record: int, frame: int, count: int, names: int, named: int) -> int:
 
 def _is_alike(pattern: int, frame: int) -> int:
     tag = word(pattern)
-    if tag == IS_ARRAY:
+    if tag in (IS_ARRAY, IS_OPEN_ARRAY):
         return _is_such_array(pattern, frame)
     if tag == IS_OBJECT:
         return word(frame + F_OBJECT) == word(pattern + P_OBJECT)
@@ -410,6 +415,8 @@ def _is_such_array(pattern: int, frame: int) -> int:
         or word(frame + F_NDIM) != word(pattern + P_NDIM)
     ):
         return 0
+    if word(pattern) == IS_OPEN_ARRAY:
+        return 1  # of what sizes and strides, the steps of the record tell
     axes = word(frame + F_NDIM)
     dims = word(frame + F_DIMS)
     strides = word(frame + F_STRIDES)

@@ -119,7 +119,8 @@ GREATEST = (1 << 63) - 1
 
 S_CALLS, S_BUCKETS = 0, 8
 BUCKETS = 128
-STATE_WORDS = 1 + BUCKETS
+S_OPEN = S_BUCKETS + 8 * BUCKETS  # records of calls of many sizes
+STATE_WORDS = 2 + BUCKETS
 
 # -- the state of a bound call: its record, how many items come from outside, its own --
 
@@ -162,7 +163,7 @@ MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
 MOST_PARAMETERS = 128
 
 # What must be alike; each pattern begins with its tag and its size.
-IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT, IS_NEST = range(5)
+IS_ARRAY, IS_NUMBER, IS_OBJECT, IS_REFERENT, IS_NEST, IS_OPEN_ARRAY = range(6)
 P_SIZE, P_KIND, P_META, P_FLAGS, P_ALIGNMENT, P_NDIM, P_DIMS = range(8, 64, 8)
 P_LOW, P_HIGH = 24, 32  # of a number: the least and the greatest that is served
 P_OBJECT = 16
@@ -173,7 +174,9 @@ FROM_DICT, FROM_CELL, FROM_ARGUMENT = range(3)
 Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
 
 # Statements; each begins with its code and its size.
-END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE, CALL = range(9)
+END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE, CALL, NEW_OPEN, RUN_OPEN = range(
+    11
+)
 A_OBJECT, A_SLOT, A_FIRST, A_SECOND, A_THIRD, A_FOURTH = range(16, 64, 8)
 C_SLOT, C_BYTES, C_FUNCTION, C_FOOTPRINT = range(16, 48, 8)
 V_FUNCTION, V_COUNT, V_OPERANDS = range(16, 40, 8)

@@ -83,6 +83,7 @@ from nfuser.device.native.layout import (
     NEW,
     NEW_ARRAY,
     NEW_NUMPY,
+    NEW_OPEN,
     NUMBERS,
     NUMPY_DATA,
     OBJECT_TYPE,
@@ -98,6 +99,7 @@ from nfuser.device.native.layout import (
     READ_TENSOR,
     RECORDER,
     RUN,
+    RUN_OPEN,
     TENSOR,
     TORCH_STREAM,
     V_COUNT,
@@ -150,13 +152,22 @@ def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> in
     """
     code = word(at)
     if code == NEW_NUMPY:
-        return _new_numpy(at, objects, slots)
+        dims = word(at + A_THIRD)
+        strides = word(at + A_FOURTH)
+        return _new_numpy(at, objects, slots, dims, strides)
+    if code == NEW_OPEN:
+        dims = frame + NUMBERS + word(at + A_THIRD)
+        strides = frame + NUMBERS + word(at + A_FOURTH)
+        return _new_numpy(at, objects, slots, dims, strides)
     if code == NEW:
         return _new(at, objects, slots)
     if code == LAUNCH:
         return _launch(at, frame, slots, stream)
     if code == RUN:
-        return _run_kernel(at, frame, slots)
+        return _run_kernel(at, frame, slots, word(at + K_TOTAL))
+    if code == RUN_OPEN:
+        total = word(frame + NUMBERS + word(at + K_TOTAL))
+        return _run_kernel(at, frame, slots, total)
     if code == POOL:
         return _run_in_pool(at, frame, slots)
     if code == CLEAR:
@@ -188,7 +199,7 @@ def _read_stream(record: int, stream: int) -> int:
 # -- memory ------------------------------------------------------------------
 
 
-def _new_numpy(at: int, objects: int, slots: int) -> int:
+def _new_numpy(at: int, objects: int, slots: int, dims: int, strides: int) -> int:
     dtype = word(at + A_FIRST)
     Py_IncRef(dtype)
     made = call_new_array(
@@ -196,8 +207,8 @@ def _new_numpy(at: int, objects: int, slots: int) -> int:
         word(table() + NDARRAY),
         dtype,
         word(at + A_SECOND),
-        word(at + A_THIRD),
-        word(at + A_FOURTH),
+        dims,
+        strides,
         0,
         0,
         0,
@@ -356,13 +367,12 @@ def _tell(footprint: int, values: int, stream: int, begins: int) -> int:
     return 0
 
 
-def _run_kernel(at: int, frame: int, slots: int) -> int:
+def _run_kernel(at: int, frame: int, slots: int, total: int) -> int:
     """Run a CPU kernel in this thread; a long one lets other threads run Python."""
     values = space(MOST_PARAMETERS)
     _fill(at, frame, slots, values)
     function = word(at + K_FUNCTION)
     kernel = word(at + K_KERNEL)
-    total = word(at + K_TOTAL)
     if word(at + K_RELEASE) == 0:
         return call_kernel(function, kernel, 0, total, values)
     thread = PyEval_SaveThread()

@@ -27,11 +27,12 @@ class State:
 
     def __init__(self) -> None:
         self._words = new_words([0] * layout.STATE_WORDS)
-        self._heads: list[Record | None] = [None] * layout.BUCKETS
+        # One for each bucket; the last one is of calls of many sizes.
+        self._heads: list[Record | None] = [None] * _CHAINS
         self.owned = Owned(self._words, self._heads)
 
     def __len__(self) -> int:
-        return sum(1 for bucket in range(layout.BUCKETS) for _ in self._chain(bucket))
+        return sum(1 for bucket in range(_CHAINS) for _ in self._chain(bucket))
 
     @property
     def calls(self) -> int:
@@ -61,7 +62,7 @@ class State:
 
     def clear(self) -> None:
         """Forget all records, and the count of calls."""
-        for bucket in range(layout.BUCKETS):
+        for bucket in range(_CHAINS):
             for record in [*self._chain(bucket)]:
                 self.discard(record)
         self._words[layout.S_CALLS // 8] = 0
@@ -77,14 +78,23 @@ class Record:
     """The words of one record; ``keep`` holds all that they name.
 
     ``addresses`` are where the arguments lay, and the values of those that are numbers.
-    Native code holds the record that it follows.
+    An open one serves calls of many sizes. Native code holds the record that it
+    follows.
     """
 
-    __slots__ = ("_follower", "_header", "_keep", "addresses")
+    __slots__ = ("_follower", "_header", "_is_open", "_keep", "addresses")
 
-    def __init__(self, header: Any, keep: object, addresses: list[int]) -> None:
+    def __init__(
+        self,
+        header: Any,
+        keep: object,
+        addresses: list[int],
+        *,
+        is_open: bool = False,
+    ) -> None:
         self._header = header
         self._keep = keep
+        self._is_open = is_open
         self._follower: Record | None = None
         self.addresses = addresses
         header[layout.R_OWNER // 8] = id(self)
@@ -92,6 +102,8 @@ class Record:
     @property
     def bucket(self) -> int:
         """Where in a state the record belongs."""
+        if self._is_open:
+            return layout.BUCKETS
         return int(self._header[layout.R_HASH // 8]) % layout.BUCKETS
 
     def take_use(self) -> bool:
@@ -119,3 +131,4 @@ class Record:
 
 
 _FIRST = layout.S_BUCKETS // 8
+_CHAINS = layout.BUCKETS + 1
