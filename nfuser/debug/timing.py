@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import nfuser.debug.progress as progress
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -23,6 +25,7 @@ def record(name: str, seconds: float) -> None:
 def timed(name: str) -> Generator[None]:
     """Charge the body of the ``with`` statement to ``name``."""
     begin = perf_counter()
+    progress.stage(name)
     try:
         yield
     finally:

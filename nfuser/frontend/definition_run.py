@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.debug.dump import dump_lazily
+from nfuser.debug.progress import watching
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.definition_alias import check_aliases, write_aliases
 from nfuser.frontend.definition_inputs import DerivedInput, NumberInput, TensorInput
@@ -212,7 +213,8 @@ class Runner:
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
         known = counters.counts["concretizations"]
-        plan = self._cache.plan(*asked, counters, self.fusion)
+        with watching(self.fusion.name):
+            plan = self._cache.plan(*asked, counters, self.fusion)
         check_aliases(self._aliases, plan, asked[1], self._name)
         if counters.counts["concretizations"] > known:
             dump_lazily(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug.dump import dump_lazily
+from nfuser.debug.progress import watching
 from nfuser.device.descriptor import describe
 from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import unknown_keyword
@@ -249,9 +250,10 @@ class Fused(Generic[P, R]):
             ready, arrays, _ = self._plans.find(arguments, args, kwargs)
             if ready is not None:
                 return ready, arrays
-            found, described = self._traced(arguments, args, kwargs)
             known = self._counters.counts["concretizations"]
-            ready = self._ready(*found, described)
+            with watching(self._name):
+                found, described = self._traced(arguments, args, kwargs)
+                ready = self._ready(*found, described)
             if self._counters.counts["concretizations"] > known:
                 dump_lazily(
                     "explain",

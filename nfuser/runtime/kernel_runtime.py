@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import nfuser.config as config
-from nfuser.debug import dump, timing
+from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import structure
 from nfuser.lower.build import lower
@@ -97,6 +97,7 @@ def build_runtime(
     made: list[CompiledSegment] = []
     origins: Counter[str] = Counter()
     for segment, heuristic in zip(_run_by_kernels(segmented), heuristics, strict=True):
+        progress.kernels(len(made), len(heuristics))
         lowered = _lowered(segment, heuristic, place.target)
         scheduled, source = lowered.scheduled, lowered.source
         _dump(lowered)
