@@ -19,11 +19,15 @@ from nfuser.errors import (
     NfuserError,
     VerifyError,
 )
-from nfuser.trace.source_line import current_line, is_users
+from nfuser.frontend.first_use import FirstUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+
+    from nfuser.trace import source_line
+else:
+    source_line = FirstUse("nfuser.trace.source_line")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +68,7 @@ def told(error: Exception) -> Exception:
 def name_call(error: NfuserError) -> None:
     """Put the calling line into a message that names no line yet."""
     text = str(error.args[0]) if error.args else ""
-    line = current_line()
+    line = source_line.current_line()
     if line is not None and "\n  at " not in text:
         error.args = (text + line.note, *error.args[1:])
 
@@ -73,7 +77,7 @@ def _users(trace: TracebackType | None) -> TracebackType | None:
     """Return ``trace`` with the frames of the user's code alone."""
     frames: list[TracebackType] = []
     while trace is not None:
-        if is_users(trace.tb_frame.f_code.co_filename):
+        if source_line.is_users(trace.tb_frame.f_code.co_filename):
             frames.append(trace)
         trace = trace.tb_next
     kept = None
@@ -87,7 +91,7 @@ def _is_raised_by_user(trace: TracebackType | None) -> bool:
     """Tell whether the innermost frame is one of the user's code."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and is_users(trace.tb_frame.f_code.co_filename)
+    return trace is not None and source_line.is_users(trace.tb_frame.f_code.co_filename)
 
 
 def _forget_ours(error: BaseException) -> None:

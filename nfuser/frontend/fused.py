@@ -9,33 +9,14 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import nfuser.config as config
-from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.debug.dump import dump_lazily
-from nfuser.debug.progress import watching
-from nfuser.device.descriptor import describe
 from nfuser.errors import ArgumentError
-from nfuser.frontend.argument_names import unknown_keyword
-from nfuser.frontend.arguments import Arguments, Described
 from nfuser.frontend.call_line import telling, told
 from nfuser.frontend.dynamo import graph_break, tell
 from nfuser.frontend.families import Families
-from nfuser.frontend.kernels import KernelView
+from nfuser.frontend.first_use import FirstUse
 from nfuser.frontend.pickling import envoy_of, reduced
-from nfuser.frontend.plan_table import MOST_RECORDS, PlanTable
-from nfuser.frontend.ready import make_ready, shaping
-from nfuser.frontend.scalar_checks import check_scalars
-from nfuser.frontend.spec import has_phantoms, no_device, with_arrays
-from nfuser.frontend.stages import Form, Lowered
-from nfuser.frontend.variants import Variants
-from nfuser.ir.open_integer import Asked
-from nfuser.ir.scalar import scalar_input
 from nfuser.locks import ForkSafeLock
-from nfuser.runtime.call import is_integer
 from nfuser.runtime.counters import CacheInfo, Counters
-from nfuser.runtime.place import check_backend, common_place, find_place
-from nfuser.runtime.plan import symbol_values
-from nfuser.trace import current_tracer
-from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -43,14 +24,21 @@ if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy
     from nfuser.device.descriptor import Descriptor
     from nfuser.device.native.state import State
+    from nfuser.frontend import parts
+    from nfuser.frontend.arguments import Arguments, Described
     from nfuser.frontend.bound import Bound
     from nfuser.frontend.explanation import Explanation
     from nfuser.frontend.graph import GraphedCall
-    from nfuser.frontend.plan_table import Entry
+    from nfuser.frontend.kernels import KernelView
+    from nfuser.frontend.plan_table import Entry, PlanTable
     from nfuser.frontend.ready import Ready
-    from nfuser.frontend.variants import Variant
+    from nfuser.frontend.stages import Lowered
+    from nfuser.frontend.variants import Variant, Variants
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+else:
+    parts = FirstUse("nfuser.frontend.parts")
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,22 +60,30 @@ class Fused(Generic[P, R]):
         self,
         function: Callable[P, R],
         backend: str | None,
-        resize: ResizePolicy = DEFAULT_RESIZE,
+        resize: ResizePolicy | None = None,
     ) -> None:
-        check_policy(resize)
+        if resize is not None:
+            parts.check_policy(resize)
         functools.update_wrapper(self, function)
         self.__nfuser_wrapped__ = function
         self._function = function
         self._backend = backend
-        self._resize: ResizePolicy = resize
+        self._resize: ResizePolicy | None = resize
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
-        self._variants = Variants(function, self._name, resize)
-        self._plans = PlanTable()
         self._families = Families()
         self._state: State | None = None
         self._native: object = None  # where native code looks: what the state owns
+
+    @functools.cached_property
+    def _variants(self) -> Variants:
+        resize = self._resize or parts.DEFAULT_RESIZE
+        return parts.Variants(self._function, self._name, resize)
+
+    @functools.cached_property
+    def _plans(self) -> PlanTable:
+        return parts.PlanTable()
 
     def _anew(self, backend: str | None, resize: ResizePolicy | None) -> Fused[P, R]:
         """Return the same function fused again; what is None stays as it is."""
@@ -102,14 +98,14 @@ class Fused(Generic[P, R]):
         """Call the fused function."""
         if tell():
             return self(*args, **kwargs)
-        if current_tracer() is not None or config.current().disable_all:
+        if parts.current_tracer() is not None or config.current().disable_all:
             return self._function(*args, **kwargs)
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs
         try:
             if named:
                 given, named = self._normalised(given, named)
-            arguments = Arguments(given, named, self._function)
+            arguments = parts.Arguments(given, named, self._function)
             self._counters.counts["calls"] += 1
             ready, arrays, entry = self._plans.find(arguments, given, named)
             if ready is None:
@@ -146,7 +142,9 @@ class Fused(Generic[P, R]):
                 state = self._made_state()
                 entry.records.append(made)
                 state.add(made)
-            entry.may_record = made is not None and len(entry.records) < MOST_RECORDS
+            entry.may_record = (
+                made is not None and len(entry.records) < parts.MOST_RECORDS
+            )
 
     def _widen(
         self,
@@ -191,7 +189,7 @@ class Fused(Generic[P, R]):
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            reason = unknown_keyword(signature, kwargs) or error
+            reason = parts.unknown_keyword(signature, kwargs) or error
             message = f"{self._name}() {reason}; expected {self._name}{signature}"
             raise ArgumentError(message) from None
         return bound.args, bound.kwargs
@@ -220,9 +218,9 @@ class Fused(Generic[P, R]):
         named: Mapping[str, Any] = kwargs
         if named:
             given, named = self._normalised(given, named)
-        arguments = Arguments(given, named, self._function)
+        arguments = parts.Arguments(given, named, self._function)
         ready = self._prepare(arguments, given, named)[0]
-        outputs = None if out is None else tuple(trees.flatten(out)[0])
+        outputs = None if out is None else tuple(parts.trees.flatten(out)[0])
         native = _has_native_calls()
         return Bound(self, ready, given, named, outputs, native=native)
 
@@ -251,11 +249,11 @@ class Fused(Generic[P, R]):
             if ready is not None:
                 return ready, arrays
             known = self._counters.counts["concretizations"]
-            with watching(self._name):
+            with parts.watching(self._name):
                 found, described = self._traced(arguments, args, kwargs)
                 ready = self._ready(*found, described)
             if self._counters.counts["concretizations"] > known:
-                dump_lazily(
+                parts.dump_lazily(
                     "explain",
                     lambda: str(self._explained(*found, described)),
                     self._name,
@@ -267,7 +265,7 @@ class Fused(Generic[P, R]):
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Variant, tuple[Any, ...]], Described]:
         """Return the trace that serves a call, with what it captures; and the call."""
-        described = Described(arguments, self._function)
+        described = parts.Described(arguments, self._function)
         call = (arguments, described, args, kwargs)
         found = self._variants.find(*call)
         if found is None:
@@ -280,15 +278,15 @@ class Fused(Generic[P, R]):
     ) -> Ready:
         """Return the plan of a call that ``variant`` serves; it captures ``arrays``."""
         place, descriptors, given = self._asked(variant, arrays, described)
-        asked, decide = Asked(), shaping(variant)
+        asked, decide = parts.Asked(), parts.shaping(variant)
         integers = {
-            slot: n if slot in decide else asked.open(scalar_input(slot), n)
+            slot: n if slot in decide else asked.open(parts.scalar_input(slot), n)
             for slot, n in given.items()
         }
         plan = variant.cache.plan(
             place, descriptors, integers, self._counters, variant.trace.fusion
         )
-        return make_ready(variant, plan, place, described, arrays, asked)
+        return parts.make_ready(variant, plan, place, described, arrays, asked)
 
     def _asked(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
@@ -299,12 +297,16 @@ class Fused(Generic[P, R]):
         named = described.named(descriptors)
         for captured, array in zip(trace.captured.arrays, arrays, strict=True):
             name = f"captured {captured.origin}"
-            d = describe(array, f"{name} of {self._name}")
+            d = parts.describe(array, f"{name} of {self._name}")
             named[name] = descriptors[captured.slot] = d
-        library, device = common_place(self._name, named)
-        integers = {s: int(n) for s, n in described.numbers.items() if is_integer(n)}
-        check_scalars(trace.checks, symbol_values(descriptors, integers))
-        place = find_place(library, device, self._backend, has_arrays=bool(descriptors))
+        library, device = parts.common_place(self._name, named)
+        integers = {
+            s: int(n) for s, n in described.numbers.items() if parts.is_integer(n)
+        }
+        parts.check_scalars(trace.checks, parts.symbol_values(descriptors, integers))
+        place = parts.find_place(
+            library, device, self._backend, has_arrays=bool(descriptors)
+        )
         return place, descriptors, integers
 
     # -- compiling without a call --------------------------------------------
@@ -322,11 +324,11 @@ class Fused(Generic[P, R]):
         array([[3., 3., 3.],
                [3., 3., 3.]], dtype=float32)
         """
-        given, named = with_arrays((args, kwargs))
-        form = Form(given, named)
+        given, named = parts.with_arrays((args, kwargs))
+        form = parts.Form(given, named)
         if named:
             given, named = self._normalised(given, named)
-        arguments = Arguments(given, named, self._function)
+        arguments = parts.Arguments(given, named, self._function)
         with self._lock:
             (variant, captured), described = self._traced(arguments, given, named)
             asked = self._asked(variant, captured, described)
@@ -335,11 +337,11 @@ class Fused(Generic[P, R]):
             ).sources
 
         def prepare() -> None:
-            if has_phantoms((given, named)):
-                raise no_device(self._name)
+            if parts.has_phantoms((given, named)):
+                raise parts.no_device(self._name)
             self._prepare(arguments, given, named)
 
-        return Lowered(self._name, asked[0].backend, sources, form, prepare, self)
+        return parts.Lowered(self._name, asked[0].backend, sources, form, prepare, self)
 
     @telling
     def warmup(self, specs: Iterable[Any], *, progress: bool = False) -> None:
@@ -370,13 +372,14 @@ class Fused(Generic[P, R]):
 
         ``nfuser.Spec`` may stand for an array.
         """
-        given, named = with_arrays((args, kwargs))
-        if has_phantoms((given, named)):
+        given, named = parts.with_arrays((args, kwargs))
+        if parts.has_phantoms((given, named)):
             return [
-                KernelView(source) for source in self.lower(*given, **named).sources
+                parts.KernelView(source)
+                for source in self.lower(*given, **named).sources
             ]
         launches = self._plan_of(given, named).program.launches
-        return [KernelView(launch.source, launch) for launch in launches]
+        return [parts.KernelView(launch.source, launch) for launch in launches]
 
     @telling
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
@@ -394,10 +397,10 @@ class Fused(Generic[P, R]):
         ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
         sum it reduces other axes than the rest
         """
-        given, named = with_arrays((args, kwargs))
+        given, named = parts.with_arrays((args, kwargs))
         if named:
             given, named = self._normalised(given, named)
-        arguments = Arguments(given, named, self._function)
+        arguments = parts.Arguments(given, named, self._function)
         with self._lock:
             found, described = self._traced(arguments, given, named)
             return self._explained(*found, described)
@@ -417,7 +420,7 @@ class Fused(Generic[P, R]):
         given, named = args, kwargs
         if named:
             given, named = self._normalised(given, named)
-        arguments = Arguments(given, named, self._function)
+        arguments = parts.Arguments(given, named, self._function)
         return self._prepare(arguments, given, named)[0].plan
 
     def cache_info(self) -> CacheInfo:
@@ -544,7 +547,8 @@ def fuse(
     >>> scaled(np.arange(3, dtype="f4"), 2.0)
     array([1., 3., 5.], dtype=float32)
     """
-    check_backend(backend)
+    if backend is not None:
+        parts.check_backend(backend)
     tell()
     if function is None:
         return functools.partial(fuse, backend=backend, resize=resize)
@@ -557,4 +561,4 @@ def fuse(
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
-    return Fused(function, backend, DEFAULT_RESIZE if resize is None else resize)
+    return Fused(function, backend, resize)
