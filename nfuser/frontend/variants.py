@@ -7,12 +7,14 @@ import logging
 import warnings
 import weakref
 from collections import Counter, OrderedDict
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import timing
+from nfuser.device.move import moved
 from nfuser.errors import TraceError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -107,6 +109,7 @@ class Variants:
         drop_dead(self._traced)
         with timing.timed("trace"):
             trace = trace_function(self._function, described.call(arguments))
+            trace = _with_tables_there(trace, described)
         found = self._found.get(structure, [])
         counters.add("traces")
         counters.reason = self._why_traced(found)
@@ -164,6 +167,15 @@ class Variants:
             times = f"for {self._objects_traced} objects, each by itself"
         message = f"{self._name} was traced {times}; the last because of {reason}"
         warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+def _with_tables_there(trace: Trace, described: Described) -> Trace:
+    """Return ``trace`` with its tables where the arrays of the call are."""
+    places = [(d.library, d.device) for d in described.arrays.values()]
+    there = next((pair for pair in places if pair[1].is_cuda), None)
+    if there is None:
+        return trace
+    return replace(trace, captured=trace.captured.placed(lambda x: moved(x, *there)))
 
 
 def _structure(arguments: Arguments, described: Described) -> _Key:

@@ -16,6 +16,7 @@ import hashlib
 import sys
 import weakref
 from array import array
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,7 +33,7 @@ from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
 from nfuser.trace.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.standin import Standin
-from nfuser.trace.tables import Tables, can_keep, hidden, warn_of_compared
+from nfuser.trace.tables import Held, Tables, can_keep, hidden, warn_of_compared
 from nfuser.trace.windows import sharing, window_of
 
 if TYPE_CHECKING:
@@ -84,6 +85,18 @@ class Captured:
         except (AttributeError, LookupError, ValueError):
             return None
         return tuple(found)
+
+    def placed(self, place: Callable[[Any], Any]) -> Captured:
+        """Return this with the tables of the trace as ``place`` gives them."""
+        arrays: list[CapturedArray] = []
+        for found in self.arrays:
+            root = found.origin.root
+            if not isinstance(root.place, Held):
+                arrays.append(found)
+                continue
+            item = root.place[root.key] = place(root.place[root.key])
+            arrays.append(replace(found, library=type(item), native=item.dtype))
+        return replace(self, arrays=tuple(arrays))
 
     def changed(
         self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

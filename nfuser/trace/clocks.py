@@ -50,7 +50,7 @@ def _is_clock(owner: Any, short: str) -> bool:
 def drawn(name: str) -> TraceError:
     """Return the error for random numbers, or a clock, called ``name``."""
     message = (
-        f"{name}: a fused function is traced once, so random numbers and clocks would "
-        "be the same in every call; draw them outside and pass them as arguments"
+        f"draw them outside and pass them as arguments: {name}: a fused function is "
+        "traced once, so random numbers and clocks would be the same in every call"
     )
     return TraceError(message)

@@ -36,11 +36,15 @@ _CODE = (type, BuiltinFunctionType, FunctionType, MethodType, ModuleType, np.ufu
 _COMPARED = (*PLAIN, *_CODE, np.dtype, range, slice, set, frozenset, bytearray)
 
 
+class Held(dict[str, Any]):
+    """The tables of one trace by name: the place that calls read them from."""
+
+
 class Tables:
     """The arrays that one trace keeps, each content once."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Any] = {}
+        self._held = Held()
         self._names: dict[Any, Origin] = {}
 
     def keep(self, item: Any) -> tuple[Origin, Any]:

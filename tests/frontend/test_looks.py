@@ -147,6 +147,8 @@ def test_kernels_of_a_gpu_are_shown_without_one(library: str) -> None:
     assert "on cuda:0" in str(fused.explain(spec))
     lowered = fused.lower(spec)
     assert lowered.as_text() == kernel.source
+    (with_table,) = nfuser.fuse(lambda x: x * (np.arange(64) + 0.5)).kernels(spec)
+    assert "@cuda.jit" in with_table.source
     with pytest.raises(
         BackendError, match=r"^compile <lambda> on a machine with a CUDA"
     ):

@@ -161,8 +161,8 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: np.ptp(x > 0), DTypeError, "any(x) != all(x)"),
     (lambda x: x.size(0), TraceError, "write x.shape[0]"),
     (lambda x: np.stack([x, x[0]]), ShapeError, "same shape"),
-    (lambda x: np.stack([x, x[1:]]), ShapeError, "found (4, 8), (3, 8)"),
-    (lambda x: x.sort(), UnsupportedError, r"np\.sort\(x\) gives"),
+    (lambda x: np.stack([x, x[1:]]), ShapeError, "found (4,8), (3,8)"),
+    (lambda x: x.sort(), UnsupportedError, "np.sort(x) gives"),
     (lambda x: np.put(x, [0], 1), UnsupportedError, "where(condition, new, x)"),
     (lambda x: np.trim_zeros(x[0]), UnsupportedError, "shape that depends on values"),
     (lambda x: np.triu_indices_from(x), UnsupportedError, "triu(x)"),
@@ -180,7 +180,7 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x.cummax(0), TraceError, "np.maximum.accumulate(x, axis)"),
     (lambda x: np.add.reduceat(x, [0]), UnsupportedError, "add.reduceat"),
     (lambda x: x[x > 0], UnsupportedError, "where(condition"),
-    (lambda x: x[[0, 1], [0, 1]], UnsupportedError, "x.reshape(-1)[i * "),
+    (lambda x: x[[0, 1], [0, 1]], UnsupportedError, "x.reshape(-1)[i % "),
     (lambda x: x[x > 0, 0], UnsupportedError, "where(condition"),
     (lambda x: x[1.0], AxisError, "valid indices, found float"),
     (lambda x: x[x], AxisError, "found an array of"),
@@ -307,12 +307,16 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (truncate_in_place, DTypeError, "same_kind"),
     (widen_in_place, ShapeError, "non-broadcastable"),
     (lambda x: "text", TraceError, "found str"),
-    (lambda x: (x, {1, 2}), TraceError, "found set; return a tuple or a list"),
+    (lambda x: (x, {1, 2}), TraceError, "return a tuple or a list; expected"),
     (lambda x: {x}, TraceError, "use a tuple or a list"),
     (lambda x: {x: 1}, TraceError, "a value of the dict"),
-    (lambda x: (y for y in [x]), TraceError, "found generator; return a tuple"),
-    (lambda x: map(np.exp, [x]), TraceError, "found map; return a tuple"),
-    (lambda x: np.exp, TraceError, "found ufunc; return its arrays"),
+    (lambda x: (y for y in [x]), TraceError, "in place of `yield`; expected"),
+    (
+        lambda x: map(np.exp, [x]),
+        TraceError,
+        "return a tuple or a list: [*items]; expected",
+    ),
+    (lambda x: np.exp, TraceError, "return its arrays and numbers, and build"),
     (coroutine, TraceError, "fuse a plain function and await around it"),
     (generator, TraceError, "`return` in place of `yield`"),
     (lambda x: x + INTERFACE, ArgumentError, "no dtype and no shape"),
@@ -323,7 +327,7 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x + time.time(), TraceError, "time.time"),
     (lambda x: x + secrets.randbelow(3), TraceError, "secrets.randbelow"),
     (lambda x: x + uuid.uuid4().int, TraceError, "uuid.uuid4"),
-    (lambda x: x + datetime.datetime.now().year, TraceError, "datetime.now"),
+    (lambda x: x + datetime.datetime.now().year, TraceError, "now: a fused"),
 ]
 
 
@@ -333,7 +337,8 @@ def test_it_is_refused(
 ) -> None:
     with pytest.raises(error) as caught:
         trace_function(function, call_of((X,)))
-    assert advice in str(caught.value)
+    # The user's line, which follows, may hold the advice as well.
+    assert advice in str(caught.value).partition("\n  at ")[0]
     lines, first = inspect.getsourcelines(function)
     here = [f"{__file__}:{first + k}" for k in range(len(lines))]
     assert any(f"{place}\n" in str(caught.value) for place in here)
