@@ -17,6 +17,7 @@ import nfuser.system as system
 from nfuser.device import driver
 from nfuser.device.affinity import available_threads, num_threads
 from nfuser.errors import BackendError
+from nfuser.frontend.why_not_native import why_no_calls_are
 from nfuser.ir.base import value
 
 _PACKAGES = ("nfuser", "numpy", "ml_dtypes", "numba", "llvmlite")
@@ -126,6 +127,7 @@ def report(facts: Facts) -> str:
         f"  {_processor()}",
         f"  {_threads()}",
         *(f"  no {name}: {reason}" for name, reason in system.missing().items()),
+        f"  {_calls()}",
         "",
         "CUDA backend",
     ]
@@ -246,6 +248,12 @@ def _processor() -> str:
     features = cast("dict[str, bool]", llvm.get_host_cpu_features())
     wide = [name for name in _WIDE if features.get(name)]
     return f"{llvm.get_host_cpu_name()}: {', '.join(wide) or 'no vector extensions'}"
+
+
+def _calls() -> str:
+    if reason := why_no_calls_are():
+        return f"calls go through Python: {reason}"
+    return "calls are native from the third of a kind on; f.explain(...) says of which"
 
 
 def _threads() -> str:

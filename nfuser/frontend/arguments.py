@@ -188,6 +188,7 @@ class Described:
     """
 
     def __init__(self, arguments: Arguments, function: Callable[..., Any]) -> None:
+        self.arguments = arguments
         self.arrays: dict[int, Descriptor] = {}
         self.numbers = dict(arguments.numbers)
         self.names = self._name_slots(arguments, function)

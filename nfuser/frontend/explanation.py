@@ -87,7 +87,8 @@ class Explanation:
 
     ``unfused`` is what ``operations`` move, each by itself: its operands read, its
     result written. Caches are left out of account, for both. ``notes`` are on results
-    that are no new values, and on pieces that share nothing with others.
+    that are no new values, and on pieces that share nothing with others. ``calls`` says
+    of a fused function whether native code serves such calls, and why not.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Explanation:
     cuts: tuple[Cut, ...]
     unfused: Traffic
     notes: tuple[str, ...] = ()
+    calls: str | None = None
 
     @property
     def kernels(self) -> int:
@@ -111,7 +113,7 @@ class Explanation:
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """The operations against the kernels, and the bytes that both move."""
+        """The operations against the kernels, the bytes that both move, the calls."""
         calls = sum(not p.is_kernel and p.is_launched for p in self.pieces)
         own = f"{self.kernels} kernel{'s' * (self.kernels != 1)}"
         if calls:
@@ -119,10 +121,12 @@ class Explanation:
         times = self.unfused.total / self.fused.total if self.fused.total else 0
         more = f": {times:.1f} times as many" if times >= _WORTH_SAYING else ""
         operations = f"{self.operations} array operation{'s' * (self.operations != 1)}"
+        calls_are = (f"calls   {self.calls}",) if self.calls else ()
         return (
             f"{operations} in {own}",
             f"fused   {_moved(self.fused)}",
             f"unfused {_moved(self.unfused)}{more}",
+            *calls_are,
         )
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from dataclasses import replace
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -409,12 +410,16 @@ class Fused(Generic[P, R]):
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
     ) -> Explanation:
         from nfuser.frontend.explain import explain  # noqa: PLC0415 (few ask for it)
+        from nfuser.frontend.why_not_native import why_not_native  # noqa: PLC0415
 
         asked = self._asked(variant, arrays, described)
         captured = variant.trace.captured.arrays
         names = {**described.names, **{a.slot: a.origin.name for a in captured}}
         fusion, counters = variant.trace.fusion, self._counters
-        return explain(variant.cache, fusion, *asked, counters, names)
+        told = explain(variant.cache, fusion, *asked, counters, names)
+        reason = why_not_native(asked[0], variant.trace, described)
+        calls = f"through Python: {reason}" if reason else "native from the third on"
+        return replace(told, calls=calls)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
         given, named = args, kwargs

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pytest
 import nfuser
 from nfuser import Spec, config
 from nfuser import __main__ as command_line
+from nfuser.device.native.shared import is_as_expected
 from nfuser.frontend.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -326,3 +328,46 @@ def test_the_command_line_tells_the_version(
     with pytest.raises(SystemExit):
         command_line.main(["--version"])
     assert capsys.readouterr().out == f"nfuser {config.VERSION}\n"
+
+
+def test_whether_calls_are_native_is_told_with_the_reason() -> None:
+    doubled = nfuser.fuse(lambda x: x * 2)
+    told = doubled.explain(X)
+    if is_as_expected():
+        assert told.calls == "native from the third on"
+    assert told.calls is not None
+    assert told.calls in str(told)
+    interpreted = nfuser.fuse(lambda x: x * 2, backend="interpret")
+    listed = [X]
+    reasons = {
+        "interpreter": interpreted.explain(X),
+        "OrderedDict": nfuser.fuse(lambda d: d["x"] * 2).explain(OrderedDict(x=X)),
+        "float16": nfuser.fuse(lambda x, s: x * s).explain(X, np.float16(2)),
+        "32 arguments": nfuser.fuse(lambda xs: sum(xs)).explain([X] * 40),
+        "listed": nfuser.fuse(lambda x: x * listed[0]).explain(X),
+    }
+    for word, found in reasons.items():
+        assert found.calls is not None
+        assert found.calls.startswith("through Python: ")
+        assert word in found.calls
+
+
+@pytest.mark.skipif(not is_as_expected(), reason="no native calls here")
+@pytest.mark.parametrize(
+    "given",
+    [(X,), ([X, X],), ({"x": X},), (X, 2.0), (X, np.float32(2)), (X, np.int64(3))],
+    ids=str,
+)
+def test_calls_that_are_told_to_be_native_are(given: tuple[Any, ...]) -> None:
+    def every(*parts: Any) -> Any:
+        flat = [*parts[0].values()] if isinstance(parts[0], dict) else [*parts]
+        total = 0.0
+        for part in flat:
+            total = total + (part[0] if isinstance(part, list) else part) * 2
+        return total
+
+    fused = nfuser.fuse(every)
+    assert fused.explain(*given).calls == "native from the third on"
+    for _ in range(4):
+        fused(*given)
+    assert fused.native_calls >= 1
