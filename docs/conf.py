@@ -4,16 +4,51 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from nfuser import __version__
+
 project = "nfuser"
 author = "The nfuser developers"
 copyright = "The nfuser developers"
-release = version = installed_version("nfuser")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "operations", "promotion"]
+release = version = __version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "reference",
+    "promotion",
+]
 exclude_patterns = ["_build", "_ext"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Fusion of array functions in pure Python"}
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3  # pages link to each other's headings
+# What nothing but a type checker reads has no page.
+nitpick_ignore_regex = [("py:.*", ".*")]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 70  # longer ones have a line for each argument
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output are no code
+html_theme = "pydata_sphinx_theme"
+html_title = "nfuser"
+html_static_path = ["_static"]
+html_css_files = ["nfuser.css"]
+html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "logo": {"text": "nfuser"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 5,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "install": [], "quickstart": []}

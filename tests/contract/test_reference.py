@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every public name has an entry in the reference, and an example that runs."""
+
+# Names are looked up as pages have them.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+import nfuser.numpy as xp
+from nfuser import DataType, FusionDefinition, config, errors
+from nfuser.__main__ import main
+from nfuser.frontend.definition_ops import TABLE
+from tests.contract.pages import examples_of
+from tests.contract.reference import DOCS, extension
+
+PAGES = {path: path.read_text() for path in sorted(DOCS.glob("reference/*.md"))}
+TEXT = "\n".join(PAGES.values())
+BLOCKS = re.findall(r"^```(pycon|python)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+# What needs a GPU, or another library, is shown in blocks that nothing runs.
+CODE = "\n".join(
+    block
+    if kind == "python"
+    else "\n".join(line for e in examples_of(block) for line in e.code)
+    for kind, block in BLOCKS
+)
+CLASSES = {
+    name: found
+    for name in nfuser.__all__
+    if inspect.isclass(found := getattr(nfuser, name))
+}
+METHODS = [
+    (owner, name)
+    for owner, found in CLASSES.items()
+    if owner not in ("DataType", "NfuserError")
+    for name in vars(found)
+    if not name.startswith("_")
+]
+# What only the rooms above call: a sentence in the page says so.
+INTERNAL = {"plan", "plan_like", "outline"}
+OPERATIONS: dict[str, str] = extension("examples").operations()
+
+
+@pytest.mark.parametrize("name", nfuser.__all__)
+def test_a_public_name_has_an_entry_and_an_example(name: str) -> None:
+    entry = rf"auto\w+:: nfuser\.{name}$|`nfuser\.{name}`"
+    assert re.search(entry, TEXT, re.MULTILINE), (
+        f"write `.. autofunction:: nfuser.{name}`, or autoclass, into "
+        "docs/reference/fuse.md, definition.md or host.md"
+    )
+    of_methods = any(owner == name for owner, _ in METHODS)
+    assert of_methods or re.search(rf"\b{name}\b", CODE), (
+        f"write an example of {name} into the page of docs/reference that lists it"
+    )
+
+
+@pytest.mark.parametrize(("owner", "name"), METHODS)
+def test_a_public_method_says_what_it_does_and_has_an_example(
+    owner: str, name: str
+) -> None:
+    found = inspect.getattr_static(CLASSES[owner], name)
+    is_field = inspect.ismemberdescriptor(found)
+    assert is_field or inspect.getdoc(found), f"give {owner}.{name} a docstring"
+    assert name in INTERNAL or re.search(rf"\.{name}\b", CODE), (
+        f"write an example of {owner}.{name} under `## {owner}` in docs/reference"
+    )
+
+
+def test_every_name_of_the_namespace_is_in_one_family() -> None:
+    families = extension("examples").numpy_families()
+    listed = [name for family in families for name in family.examples]
+    for name in xp.__all__:
+        assert listed.count(name) == 1, (
+            f"write {name} into `names` of one family in docs/reference/numpy.toml, "
+            "and an example under it if the family's does not fit"
+        )
+    assert sorted(listed) == sorted(xp.__all__)
+
+
+@pytest.mark.parametrize(
+    "family", extension("examples").numpy_families(), ids=lambda f: f.title
+)
+def test_the_examples_of_a_family_run_plain_and_traced(family: Any) -> None:
+    names = extension("examples").numpy_names()
+    space = {"xp": names.pop("xp")}
+    lines = ",\n    ".join(family.examples.values())
+    code = f"def examples({', '.join(names)}):\n    return [{lines}]\n"
+    exec(code, space)  # noqa: S102 (lines of our own)
+    examples: Any = space["examples"]
+    with np.errstate(all="ignore"):
+        assert len(examples(*names.values())) == len(family.examples)
+    if family.title != "Questions":  # answers that are no arrays
+        nfuser.fuse(examples).explain(*names.values())
+
+
+def test_every_operation_has_an_example() -> None:
+    for name in TABLE:
+        assert name in OPERATIONS, (
+            f"write an example of {name} into docs/reference/operations.toml"
+        )
+        assert f"fd.ops.{name}(" in OPERATIONS[name]
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_the_example_of_an_operation_defines_something(name: str) -> None:
+    fd = FusionDefinition()
+
+    def tensor(shape: list[int], dtype: DataType = DataType.Float) -> Any:
+        return fd.define_tensor(shape, [True] * len(shape), dtype)
+
+    given = {name: tensor([2, 3]) for name in ("x", "y")}
+    given |= {name: tensor([3]) for name in ("u", "v")}
+    given |= {name: tensor([3], DataType.Int) for name in ("i", "j")}
+    given["b"] = tensor([3], DataType.Bool)
+    made = eval(OPERATIONS[name], {"fd": fd, "DataType": DataType, **given})
+    assert made is not None
+
+
+def test_the_pages_of_names_that_come_by_the_hundred_show_all_of_them() -> None:
+    page = extension("reference").numpy_page()
+    assert re.findall(r"^\| `(\w+)", page, re.MULTILINE)[:2] == ["abs", "absolute"]
+    assert len(re.findall(r"^\| `", page, re.MULTILINE)) == len(xp.__all__)
+    assert "keepdims" in re.findall(r"^\| `sum.*", page, re.MULTILINE)[0]
+
+
+def test_every_error_and_setting_is_listed() -> None:
+    page = extension("reference").errors_page()
+    for name, found in vars(errors).items():
+        if inspect.isclass(found) and issubclass(found, errors.NfuserError):
+            assert f"`nfuser.errors.{name}`" in page
+    page = extension("reference").settings_page()
+    for name in config.Config.__dataclass_fields__:
+        is_there = f"`{name}`" in page or f"``{name}``" in (config.Config.__doc__ or "")
+        assert is_there, f"write ``{name}`` into the docstring of nfuser.config.Config"
+    source = (DOCS.parent / "nfuser" / "config.py").read_text()
+    for name in set(re.findall(r'"(NFUSER_[A-Z_]+)"', source)):
+        assert f"| `{name}` |" in TEXT, (
+            f"write a row of {name} into docs/reference/environment.md"
+        )
+
+
+def test_every_command_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    (commands,) = re.findall(r"\{([\w,]+)\} \.\.\.", capsys.readouterr().out)
+    for name in commands.split(","):
+        assert re.search(rf"^\| `{name}\b", TEXT, re.MULTILINE), (
+            f"write a row of `{name}` into docs/reference/command_line.md"
+        )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages are looked at in a browser, and what a browser would hide is found."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from asv_bench.compare import chart
+from tests import site
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = "<!doctype html><meta name=viewport content='width=device-width'><p>text"
+
+
+def test_pages_with_faults_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("websocket")
+    if site.find_chromium() is None:
+        pytest.skip("no Chromium here")
+    pages = {
+        "good": GOOD,
+        "image": f"{GOOD}<img src=nowhere.png>",
+        "script": f"{GOOD}<script>undefined_name()</script>",
+        "told": f"{GOOD}<script>console.error('oh')</script>",
+        "wide": f"{GOOD}<div style='width: 900px'>text</div>",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.html").write_text(text)
+    assert site.main(tmp_path) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.partition(".")[0] for line in lines[:-1]} == {*pages} - {"good"}
+    assert any("pixels wide" in line for line in lines)
+
+
+def test_without_a_browser_that_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(site, "NAMES", ("no-such-browser",))
+    assert site.main(tmp_path) == 0
+    assert capsys.readouterr().out.startswith("skipped: no Chromium")
+
+
+def test_the_picture_of_the_landing_page_is_drawn_from_what_was_measured() -> None:
+    found = json.loads(chart.FOUND.read_text())
+    assert chart.PICTURE.read_text() == chart.chart(found)
+    page = (chart.ROOT / "docs" / "index.md").read_text()
+    assert found["date"] in page
+    assert found["commit"] in page
