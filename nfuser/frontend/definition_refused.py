@@ -59,6 +59,7 @@ TENSOR = {
     "definition": "print fd.fusion: it shows which expression gives each tensor",
     "uses": "print fd.fusion: it shows which expressions read each tensor",
 }
+_PYTHON = "write the expression as a function of arrays in Python, and nfuser.fuse it"
 MODULE = {
     **dict.fromkeys(("DeviceMesh", "MultiDeviceExecutor", "Sharding"), _MESH),
     **dict.fromkeys(("Communicator", "multidevice", "execute_with_dtensors"), _MESH),
@@ -70,6 +71,9 @@ MODULE = {
     "SchedulerType": _SCHEDULE,
     "nvf_cutlass": _CUTLASS,
     "translate_fusion": "write repr(fd)",
+    # Names of CuPy's fusion and kernels.
+    "clear_cache": "write f.cache_clear() for a fused function f",
+    **dict.fromkeys(("ElementwiseKernel", "ReductionKernel", "RawKernel"), _PYTHON),
 }
 
 

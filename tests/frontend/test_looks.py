@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import array
+import sys
 import traceback
 from typing import Any
 
@@ -153,3 +154,14 @@ def test_kernels_of_a_gpu_are_shown_without_one(library: str) -> None:
         BackendError, match=r"^compile <lambda> on a machine with a CUDA"
     ):
         lowered.compile()
+
+
+def test_ipython_hides_the_border() -> None:
+    ultratb = pytest.importorskip("IPython.core.ultratb")
+    try:
+        branching(X)
+    except NfuserError:
+        shown = ultratb.VerboseTB().text(*sys.exc_info())
+    assert "skipping hidden 1 frame" in shown
+    assert "trace_function" not in shown
+    assert "helper" in shown
