@@ -40,7 +40,7 @@ def gelu_bias(x: Array, bias: Array) -> Array:
 @fuse
 def softmax(x: Array) -> Array:
     """Each row as probabilities."""
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
@@ -48,7 +48,8 @@ def softmax(x: Array) -> Array:
 def layer_norm(x: Array, weight: Array, bias: Array) -> Array:
     """Each row with mean 0 and variance 1, then scaled and shifted."""
     centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5) * weight + bias
+    variance = np.var(x, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + 1e-5) * weight + bias
 
 
 @fuse
@@ -62,7 +63,7 @@ def rms_norm(x: Array, residual: Array, weight: Array) -> tuple[Array, Array]:
 @fuse
 def batch_norm_stats(x: Array) -> tuple[Array, Array]:
     """Mean and variance of each channel of images (batch, channel, height, width)."""
-    return x.mean(axis=(0, 2, 3)), x.var(axis=(0, 2, 3))
+    return x.mean(axis=(0, 2, 3)), np.var(x, axis=(0, 2, 3))
 
 
 @fuse

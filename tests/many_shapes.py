@@ -92,7 +92,7 @@ def call_all(
     Return the outcome, and the table of the subject's cache.
     """
     function, arguments = SUBJECTS[subject]
-    fused = nfuser.fuse(function, backend=backend, resize="dynamic")
+    fused = nfuser.fuse(function, backend=backend, resize="dynamic", dialect="numpy")
     rng = np.random.default_rng(seed)
     wrong = 0
     for _ in range(calls):

@@ -28,7 +28,7 @@ class Cpu:
         self.function = FUNCTIONS[function]
         weights = [normal(columns, seed=n + 1) for n in range(WEIGHTS[function])]
         self.arguments = [normal((1 << 21) // columns, columns), *weights]
-        self.fused = nfuser.fuse(self.function)
+        self.fused = nfuser.fuse(self.function, dialect="numpy")
         np.testing.assert_allclose(
             self.fused(*self.arguments),
             self.function(*self.arguments),

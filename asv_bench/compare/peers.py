@@ -73,7 +73,7 @@ def _reusing(fused: Any, arguments: Sequence[Any]) -> Callable[[], Any]:
 @cache
 def _fused(function: Callable[..., Any], resize: Any) -> Any:
     """Return one fused function for all its workloads: kernels are made once."""
-    return nfuser.fuse(function, resize=resize)
+    return nfuser.fuse(function, resize=resize, dialect="numpy")
 
 
 def _numpy(workload: Workload, _: Sequence[Any]) -> Bound:

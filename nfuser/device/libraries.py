@@ -140,6 +140,19 @@ def is_array(x: object) -> bool:
     return library_of(type(x)) is not None
 
 
+def array_class(library: Library) -> type:
+    """Return the class by which programs ask for the arrays of ``library``.
+
+    >>> array_class(Library.NUMPY)
+    <class 'numpy.ndarray'>
+    """
+    if library is Library.TORCH:
+        return module(library).Tensor
+    if library in (Library.NUMPY, Library.CUPY):
+        return module(library).ndarray
+    return object
+
+
 def module(library: Library) -> Any:
     """Return the module of ``library``; importing it was the caller's choice."""
     name = "numba.cuda" if library is Library.NUMBA else library.value

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from nfuser.device.descriptor import (
     library_of,
     pointer_reader,
 )
+from nfuser.device.libraries import array_class
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import leaf_names
@@ -97,7 +99,11 @@ class Arguments:
                 continue
             is_array = taken is self.arrays
             library = library_of(_class_of(item))
-            kinds.append((library, item.dtype, len(item.shape)) if is_array else key)
+            if is_array:
+                # What a trace is told of a tensor, and a kernel asks of all arrays.
+                where = item.device if library is Library.TORCH else None
+                key = library, item.dtype, len(item.shape), where
+            kinds.append(key)
             slot += 1
         return tuple(kinds)
 
@@ -230,15 +236,15 @@ class Described:
                 lifted.append(slot)
         return tuple(lifted)
 
-    def call(self, arguments: Arguments) -> TracedCall:
-        """Return the call as a tracer wants it."""
+    def call(self, arguments: Arguments, dialect: str | None = None) -> TracedCall:
+        """Return the call as a tracer wants it, where all arrays speak ``dialect``."""
         leaves: list[Leaf] = []
         slot = 0
         for item in arguments.flat:
             leaf: Leaf
             if slot in self.arrays and item is arguments.arrays.get(slot):
                 d = self.arrays[slot]
-                leaf = ArrayLeaf(slot, d.dtype, d.shape)
+                leaf = _array_leaf(slot, d, dialect)
             elif slot in self.numbers and (
                 item is arguments.numbers.get(slot) or slot in self.lifted
             ):
@@ -250,6 +256,17 @@ class Described:
             leaves.append(leaf)
             slot += 1
         return TracedCall(arguments.tree, tuple(leaves))
+
+
+def _array_leaf(slot: int, d: Descriptor, dialect: str | None) -> ArrayLeaf:
+    if dialect == "numpy":
+        return ArrayLeaf(slot, d.dtype, d.shape)
+    where = sys.modules["torch"].device(str(d.device)) if _is_tensor(d) else "cpu"
+    return ArrayLeaf(slot, d.dtype, d.shape, array_class(d.library), where)
+
+
+def _is_tensor(d: Descriptor) -> bool:
+    return d.library is Library.TORCH
 
 
 def _kind_of(cls: type[object]) -> type[int] | type[float] | DType:

@@ -62,14 +62,18 @@ class Fused(Generic[P, R]):
         function: Callable[P, R],
         backend: str | None,
         resize: ResizePolicy | None = None,
+        dialect: str | None = None,
     ) -> None:
         if resize is not None:
             parts.check_policy(resize)
+        if dialect is not None:
+            parts.check_dialect(dialect)
         functools.update_wrapper(self, function)
         self.__nfuser_wrapped__ = function
         self._function = function
         self._backend = backend
         self._resize: ResizePolicy | None = resize
+        self._dialect = dialect
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
@@ -80,17 +84,20 @@ class Fused(Generic[P, R]):
     @functools.cached_property
     def _variants(self) -> Variants:
         resize = self._resize or parts.DEFAULT_RESIZE
-        return parts.Variants(self._function, self._name, resize)
+        return parts.Variants(self._function, self._name, resize, self._dialect)
 
     @functools.cached_property
     def _plans(self) -> PlanTable:
         return parts.PlanTable()
 
-    def _anew(self, backend: str | None, resize: ResizePolicy | None) -> Fused[P, R]:
+    def _anew(
+        self, backend: str | None, resize: ResizePolicy | None, dialect: str | None
+    ) -> Fused[P, R]:
         """Return the same function fused again; what is None stays as it is."""
         backend = self._backend if backend is None else backend
         kept = self._resize if resize is None else resize
-        return Fused(self._function, backend, kept)
+        spoken = self._dialect if dialect is None else dialect
+        return Fused(self._function, backend, kept, spoken)
 
     # -- calls ---------------------------------------------------------------
 
@@ -498,7 +505,7 @@ class Fused(Generic[P, R]):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle as the plain function would: by name, or its code and globals."""
-        return reduced(self, (self._backend, self._resize), protocol)
+        return reduced(self, (self._backend, self._resize, self._dialect), protocol)
 
 
 @functools.cache
@@ -520,7 +527,10 @@ def _has_native_calls() -> bool:
 def fuse(function: Callable[P, R], /) -> Fused[P, R]: ...
 @overload
 def fuse(
-    *, backend: str | None = None, resize: ResizePolicy | None = None
+    *,
+    backend: str | None = None,
+    resize: ResizePolicy | None = None,
+    dialect: str | None = None,
 ) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
 @overload
 def fuse(
@@ -529,6 +539,7 @@ def fuse(
     *,
     backend: str | None = None,
     resize: ResizePolicy | None = None,
+    dialect: str | None = None,
 ) -> Fused[P, R]: ...
 def fuse(
     function: Callable[..., Any] | None = None,
@@ -536,14 +547,16 @@ def fuse(
     *,
     backend: str | None = None,
     resize: ResizePolicy | None = None,
+    dialect: str | None = None,
 ) -> Any:
     """Return ``function`` compiled: traced once, few kernels a call.
 
     As a decorator, with or without arguments. ``backend="interpret"`` runs the CUDA
     kernels of NumPy arrays in the interpreter that checks them. ``resize="static"``
     compiles the extents of slices, pads and concatenations in, once for each new one;
-    ``"dynamic"``, the default, passes them to the kernel. What is not said of a fused
-    function stays as it is.
+    ``"dynamic"``, the default, passes them to the kernel. ``dialect="numpy"`` lets the
+    tensors of torch have the methods and operators of NumPy's arrays; by default they
+    mean what torch's do. What is not said of a fused function stays as it is.
 
     >>> import numpy as np
     >>> @fuse
@@ -556,14 +569,15 @@ def fuse(
         parts.check_backend(backend)
     tell()
     if function is None:
-        return functools.partial(fuse, backend=backend, resize=resize)
+        return functools.partial(fuse, backend=backend, resize=resize, dialect=dialect)
     if isinstance(function, _METHODS):
         method: Any = function
         kind = cast("type[Any]", type(function))
-        return kind(fuse(method.__func__, backend=backend, resize=resize))
+        options = {"backend": backend, "resize": resize, "dialect": dialect}
+        return kind(fuse(method.__func__, **options))
     if isinstance(function, Fused):
-        return function._anew(backend, resize)  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
+        return function._anew(backend, resize, dialect)  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
-    return Fused(function, backend, resize)
+    return Fused(function, backend, resize, dialect)

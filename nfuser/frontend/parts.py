@@ -18,7 +18,7 @@ from nfuser.frontend.ready import make_ready, shaping
 from nfuser.frontend.scalar_checks import check_scalars
 from nfuser.frontend.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.stages import Form, Lowered
-from nfuser.frontend.variants import Variants
+from nfuser.frontend.variants import Variants, check_dialect
 from nfuser.ir.open_integer import Asked
 from nfuser.ir.scalar import scalar_input
 from nfuser.runtime.call import is_integer
@@ -39,6 +39,7 @@ __all__ = [
     "PlanTable",
     "Variants",
     "check_backend",
+    "check_dialect",
     "check_policy",
     "check_scalars",
     "common_place",

@@ -15,7 +15,7 @@ import nfuser.config as config
 from nfuser.codegen.compiler_lock import COMPILER
 from nfuser.debug import timing
 from nfuser.device.move import moved
-from nfuser.errors import TraceError
+from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.runtime.call import symbols_of
@@ -39,6 +39,16 @@ MOST_VARIANTS = 64  # of one structure of arguments
 MANY_TRACES = 8  # for one instance: from here on one warning says why
 MANY_OBJECTS = 64  # instances of a method that were traced, each at least once
 _log = logging.getLogger("nfuser")
+
+
+def check_dialect(dialect: str | None) -> None:
+    """Refuse a dialect that there is not; None leaves it to the arrays."""
+    if dialect not in (None, "numpy"):
+        message = (
+            f'write dialect="numpy", or leave it to the arrays: expected one of '
+            f"those, found {dialect!r}"
+        )
+        raise ArgumentError(message)
 
 
 @node
@@ -65,11 +75,16 @@ class Variants:
     """Traces of ``function``; of the structure looked for longest ago goes first."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, resize: ResizePolicy
+        self,
+        function: Callable[..., Any],
+        name: str,
+        resize: ResizePolicy,
+        dialect: str | None,
     ) -> None:
         self._function = function
         self._name = name
         self._resize: ResizePolicy = resize
+        self._dialect = dialect
         self._found: OrderedDict[_Key, list[Variant]] = OrderedDict()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0
@@ -108,7 +123,9 @@ class Variants:
         drop_dead(self._found)
         drop_dead(self._traced)
         with timing.timed("trace"):
-            trace = trace_function(self._function, described.call(arguments))
+            trace = trace_function(
+                self._function, described.call(arguments, self._dialect)
+            )
             trace = _with_tables_there(trace, described)
         found = self._found.get(structure, [])
         counters.add("traces")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ class TracedArray(Methods, NumpyProtocols):
         is_input: bool = False,
         kind: type | None = None,
     ) -> None:
-        self._kind = kind or tracer.builder.weak.get(held, TracedArray)
+        kind = kind or tracer.builder.weak.get(held)
+        self._kind = tracer.class_of(held) if kind is None else kind
         self._tracer = tracer
         tracer.made.append(weakref.ref(self))
         self._held = held
@@ -88,7 +90,7 @@ class TracedArray(Methods, NumpyProtocols):
         if self._is_number:
             return self._tracer.operate(verb, self, other)
         before = self._operand()
-        after = self._tracer.tensor(self._tracer.call(verb, self, other))
+        after = self._tracer.tensor(self._tracer.call_operator(verb, self, other))
         self._assign(before, after)
         return self
 
@@ -205,9 +207,12 @@ class TracedArray(Methods, NumpyProtocols):
         return np.asarray(number, dtype)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_NUMBERS and self._is_number and hasattr(self.dtype.type, name):
+        dialect, held = self._tracer.dialect, self._operand().dtype.numpy
+        if name in dialect.methods:
+            return partial(dialect.methods[name], self._tracer, self)
+        if name in _OF_NUMBERS and self._is_number and hasattr(held.type, name):
             return lambda: getattr(self.item(), name)()
-        raise refusals.attribute(name)
+        raise dialect.attribute(name)
 
     @property
     @unwatched
@@ -226,9 +231,9 @@ class TracedArray(Methods, NumpyProtocols):
         return integer(self._tracer, sc.product(self._operand().shape))
 
     @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """The dtype, as NumPy's."""
-        return self._operand().dtype.numpy
+    def dtype(self) -> Any:
+        """The dtype, as the library of the array has it."""
+        return self._tracer.dialect.dtype(self._operand().dtype)
 
     @property
     def itemsize(self) -> int:

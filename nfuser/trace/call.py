@@ -15,6 +15,7 @@ import nfuser.trace.tree as tree
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node, value
 from nfuser.trace.captured import Captured
+from nfuser.trace.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
 
 @value
 class ArrayLeaf:
-    """An array: its place among the inputs, and its shape in this call."""
+    """An array: its place among the inputs, and its shape in this call.
+
+    ``kind`` is the class that its stand-in says it is of, ``device`` where it is.
+    """
 
     slot: int
     dtype: DType
     shape: tuple[int, ...]
+    kind: type = np.ndarray
+    device: Any = "cpu"
 
 
 @value
@@ -132,7 +138,7 @@ def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Tra
 
 def leaf_of(item: Any, slot: int) -> Leaf:
     """Return what ``item`` is to a trace."""
-    if isinstance(item, np.ndarray):
+    if is_ndarray(item):
         return ArrayLeaf(slot, as_dtype(item.dtype), item.shape)
     if isinstance(item, np.number):
         return ScalarLeaf(slot, as_dtype(item.dtype), item)

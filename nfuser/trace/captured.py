@@ -32,7 +32,7 @@ from nfuser.trace.elements import Elements
 from nfuser.trace.observer import Observer
 from nfuser.trace.origins import Finder, Origin, Root
 from nfuser.trace.parts import PLAIN, is_array, is_users_name
-from nfuser.trace.standin import Standin
+from nfuser.trace.standin import Standin, is_ndarray
 from nfuser.trace.tables import Held, Tables, can_keep, hidden, warn_of_compared
 from nfuser.trace.windows import sharing, window_of
 
@@ -173,6 +173,10 @@ class Snapshot:
     def observe(self, step: Callable[[], Any]) -> Any:
         """Run ``step`` of the trace; what it does adds to what is watched."""
         return self._observer.run(step)
+
+    def note(self, origin: Origin, found: Any) -> None:
+        """Add what the trace depends on, and would read at ``origin``."""
+        self._finder.values.setdefault(origin, found)
 
     def meet(self, item: Any) -> CapturedArray | None:
         """Return the input that a captured array, or a part of one, becomes."""
@@ -332,7 +336,7 @@ def _may_hold(item: Any) -> bool:
 
 def _memory(item: Any) -> Any:
     """Return what two views of the same elements have in common."""
-    if isinstance(item, np.ndarray):
+    if is_ndarray(item):
         return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
     if hasattr(item, "data_ptr"):
         return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
@@ -381,7 +385,7 @@ def _same_array(expected: Any) -> Callable[[Any], bool]:
 
 def _digest(item: Any) -> tuple[Any, ...]:
     """Return a summary of the elements, or what says that they were written."""
-    if isinstance(item, np.ndarray):
+    if is_ndarray(item):
         content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
         return content.digest(), item.shape, item.dtype
     if hasattr(item, "_version"):

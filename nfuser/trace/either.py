@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import UnsupportedError
+from nfuser.trace.dialect import in_numpy
 from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.standin import Standin
@@ -33,7 +34,7 @@ def _tracer_of(items: Iterable[Any]) -> Tracer | None:
 
 def function(name: str, handler: Any = None) -> Callable[..., Any]:
     """Return the function called ``name``, with NumPy's or our own eager form."""
-    handler = handler or HANDLERS[name]
+    handler = in_numpy(handler) if handler else HANDLERS[name]
     return _named(_either(_plain(name), handler), name)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from nfuser.trace.standin import Standin
+from nfuser.trace.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ class Elements:
 
     def use(self, item: Any) -> None:
         """Note an array that NumPy computes with at once."""
-        if isinstance(item, np.ndarray):
+        if is_ndarray(item):
             self._seen.add(self._key(item))
         else:
             self.meet(item)
@@ -78,7 +78,7 @@ class Elements:
             self.meet(held)
         for chain in _chains(frame.f_code):
             found = _value(chain, frame)
-            if isinstance(found, np.ndarray):
+            if is_ndarray(found):
                 # The loop that this is in may have taken others apart before.
                 self._seen.add(self._key(found))
                 self._dtypes.add(found.dtype)

@@ -25,6 +25,7 @@ import nfuser.trace.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.composed.products import outer_of
+from nfuser.trace.dialect import in_numpy
 from nfuser.trace.keywords import MISSING, given, keeps, plain
 from nfuser.trace.sizes import sizes
 from nfuser.trace.symbolic import SymbolicInt
@@ -280,12 +281,13 @@ def _matrix_transpose(t: Tracer, x: Any, /) -> Any:
     return x.mT
 
 
+def _is_dtype(x: Any) -> bool:
+    return isinstance(x, (type, np.dtype)) or type(x).__module__ == "torch"
+
+
 def _result_type(t: Tracer, *args: Any) -> Any:
-    operands = [x if isinstance(x, (type, np.dtype)) else t.operand(x) for x in args]
-    kinds = [
-        as_dtype(x) if isinstance(x, (type, np.dtype)) else t.builder.type_of(x)
-        for x in operands
-    ]
+    operands = [x if _is_dtype(x) else t.operand(x) for x in args]
+    kinds = [as_dtype(x) if _is_dtype(x) else t.builder.type_of(x) for x in operands]
     return ops.promote(*kinds).numpy
 
 
@@ -441,4 +443,4 @@ def _table() -> dict[str, Any]:
     return table
 
 
-HANDLERS = {name: unwatched(handler) for name, handler in _table().items()}
+HANDLERS = {name: in_numpy(unwatched(verb)) for name, verb in _table().items()}

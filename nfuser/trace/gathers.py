@@ -19,6 +19,7 @@ from nfuser.ir import scalar as sc
 from nfuser.trace.listed import array_of, constant, holds_standins
 from nfuser.trace.moves import ravel
 from nfuser.trace.sizes import is_sequence
+from nfuser.trace.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def index_tensor(t: Tracer, item: Any) -> TensorView:
     """Return an index array: a traced one, a captured one, or a list of integers."""
-    if isinstance(item, np.ndarray):
+    if is_ndarray(item):
         try:
             held = t.tensor(item)
         except TraceError:

@@ -17,7 +17,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.errors import UnsupportedError
 from nfuser.ir.scalar import Binary, Op
 from nfuser.trace.sizes import is_sequence
-from nfuser.trace.standin import Standin
+from nfuser.trace.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import SourceLine, TensorView
@@ -28,7 +28,7 @@ _LONGEST = 128
 
 def array_of(t: Tracer, item: Any) -> TensorView:
     """Return what ``numpy.asarray`` makes of an array, a number or a list."""
-    if isinstance(item, np.ndarray) or not is_sequence(item):
+    if is_ndarray(item) or not is_sequence(item):
         held = t.tensor(item)
         # An array made of a Python number promotes like any other.
         return t.builder.point("copy", held) if held in t.builder.weak else held

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
+from nfuser.trace.dialect import spoken
 from nfuser.trace.moves import flatten, reshape_method
 from nfuser.trace.operators import Operators
 from nfuser.trace.unwatched import unwatched
@@ -30,7 +29,7 @@ def _method(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__doc__ = f"Return ``numpy.{name}`` of the array."
-    return method
+    return spoken(method)
 
 
 class Methods(Operators):
@@ -68,10 +67,13 @@ class Methods(Operators):
             return self
         return self._tracer.call_on_tensor(ops.astype, self, target, order)
 
+    @spoken
     @unwatched
     def conj(self) -> Any:
         """Return the conjugate; what is real, bool too, as it is."""
-        return np.conj(self) if self._tracer.tensor(self).dtype.is_complex else self
+        is_complex = self._tracer.tensor(self).dtype.is_complex
+        t = self._tracer
+        return t.handlers["conj"](t, self) if is_complex else self
 
     conjugate = conj
 
@@ -96,11 +98,13 @@ class Methods(Operators):
         """Return the elements in C order with other sizes."""
         return reshape_method(self._tracer, self, *shape, **options)
 
+    @spoken
     @unwatched
     def flatten(self, order: str = "C") -> Any:
         """Return the elements along one axis."""
         return flatten(self._tracer, self, order)
 
+    @spoken
     @unwatched
     def transpose(self, *order: Any) -> Any:
         """Return a view with the axes in ``order``, by default reversed."""
@@ -136,9 +140,9 @@ class Methods(Operators):
         return self._tracer.view(ops.imag, self)
 
     @property
-    def device(self) -> str:
-        """Where the array is, in the words of the array API."""
-        return "cpu"
+    def device(self) -> Any:
+        """Where the array is: in the words of the array API, or a torch.device."""
+        return self._tracer.device
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """Return the array itself: results stay where the inputs are."""

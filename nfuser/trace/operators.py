@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
+from nfuser.trace.dialect import NUMPY
 from nfuser.trace.standin import Standin
 from nfuser.trace.unwatched import unwatched
 
@@ -47,20 +48,21 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 @unwatched
 def _power(self: Any, other: Any) -> Any:
     # Of arrays alone NumPy takes the square, which makes an int8 of a bool.
-    squares = type(other) is int and other == 2 and not self._is_number
-    if squares and self.dtype == bool:
+    is_square = type(other) is int and other == 2 and not self._is_number
+    squares = is_square and self._tracer.dialect is NUMPY
+    if squares and self._operand().dtype.is_bool:
         return self._tracer.operate(ops.square, self)
     return self._tracer.operate(ops.power, self, other)
 
 
 @unwatched
 def _matmul(self: Any, other: Any) -> Any:
-    return self._tracer.call(ops.matmul, self, other)
+    return self._tracer.call_operator(ops.matmul, self, other)
 
 
 @unwatched
 def _rmatmul(self: Any, other: Any) -> Any:
-    return self._tracer.call(ops.matmul, other, self)
+    return self._tracer.call_operator(ops.matmul, other, self)
 
 
 class Operators(Standin):

@@ -26,7 +26,7 @@ import numpy as np
 
 from nfuser.trace.bytecode import REFERENT, Step
 from nfuser.trace.source_line import is_users
-from nfuser.trace.standin import Standin
+from nfuser.trace.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,7 +172,7 @@ def is_array(item: Any) -> bool:
     if isinstance(item, (np.generic, type)):
         return False
     names = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
-    return isinstance(item, np.ndarray) or any(hasattr(item, n) for n in names)
+    return is_ndarray(item) or any(hasattr(item, n) for n in names)
 
 
 @lru_cache(1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ops as ops
 import nfuser.trace.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import TraceError
@@ -31,6 +32,29 @@ _REDUCTIONS = {
     "logical_and": "all",
     "logical_or": "any",
 }
+
+
+_OF_TENSORS = {
+    name: verb
+    for verb, names in {
+        "add": "add",
+        "subtract": "sub __rsub__",
+        "multiply": "mul",
+        "divide": "div true_divide __rtruediv__ __rdiv__",
+        "floor_divide": "__floordiv__ floor_divide __rfloordiv__",
+        "remainder": "remainder __mod__ __rmod__",
+        "power": "pow __pow__ __rpow__",
+        "matmul": "matmul __matmul__ __rmatmul__",
+        "less": "lt",
+        "less_equal": "le",
+        "equal": "eq",
+        "not_equal": "ne",
+        "greater": "gt",
+        "greater_equal": "ge",
+    }.items()
+    for name in names.split()
+}
+"""Operators by the names that torch hands over, of functions that take two."""
 
 
 class NumpyProtocols(Standin):
@@ -57,6 +81,8 @@ class NumpyProtocols(Standin):
         handler = tracer.handlers.get(name)
         if handler is None:
             raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
+        if not options and tracer.dialect.is_operator(name, inputs):
+            return tracer.operate(getattr(ops, name), *inputs)
         outputs = options.pop("out", None)
         where = options.pop("where", True)
         core = {key: options.pop(key) for key in _core_options(ufunc) & options.keys()}
@@ -91,9 +117,18 @@ class NumpyProtocols(Standin):
     def __torch_function__(
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        del types, args, kwargs
+        del types
         name = getattr(func, "__name__", str(func))
+        if name in _OF_TENSORS and len(args) == 2 and not kwargs:
+            return _operated(name, *args)
         raise refusals.of_torch(name)
+
+
+def _operated(name: str, x: Any, y: Any) -> Any:
+    """Return what an operator of a tensor gives, as ``weight * x`` does."""
+    tracer = next(a for a in (x, y) if isinstance(a, Standin))._tracer  # pyright: ignore[reportPrivateUsage]
+    verb = getattr(ops, _OF_TENSORS[name])
+    return tracer.call_operator(verb, *((y, x) if name[:3] == "__r" else (x, y)))
 
 
 def _core_options(ufunc: np.ufunc) -> frozenset[str]:

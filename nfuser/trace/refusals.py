@@ -16,6 +16,7 @@ from nfuser.errors import (
     UnsupportedError,
 )
 from nfuser.trace.source_line import running
+from nfuser.trace.torch_names import instead
 
 MASK = (
     "use where(condition, x, fill), and reduce that: indexing by a boolean array gives "
@@ -27,53 +28,6 @@ GATHERS = (
     "one by one, x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]: indexing "
     "by two or more arrays or lists at once is not supported"
 )
-_TORCH_METHODS = {
-    "unsqueeze": "np.expand_dims(x, axis) or x[:, None]",
-    "permute": "x.transpose(order)",
-    "contiguous": "nothing: outputs are laid out as NumPy's",
-    "to": "x.astype(dtype)",
-    "float": "x.astype(np.float32)",
-    "double": "x.astype(np.float64)",
-    "half": "x.astype(np.float16)",
-    "bfloat16": "x.astype(ml_dtypes.bfloat16)",
-    "int": "x.astype(np.int32)",
-    "long": "x.astype(np.int64)",
-    "type": "x.astype(dtype)",
-    "expand": "np.broadcast_to(x, shape)",
-    "expand_as": "np.broadcast_to(x, y.shape)",
-    "amax": "x.max(axis)",
-    "amin": "x.min(axis)",
-    "cummax": "np.maximum.accumulate(x, axis)",
-    "cummin": "np.minimum.accumulate(x, axis)",
-    "logcumsumexp": "np.log(np.exp(x).cumsum(axis))",
-    "logsumexp": "nfuser.numpy.logsumexp(x, axis)",
-    "softmax": "nfuser.numpy.softmax(x, axis)",
-    "log_softmax": "nfuser.numpy.log_softmax(x, axis)",
-    "abs": "np.abs(x)",
-    "clamp": "np.clip(x, low, high)",
-    "numel": "x.size",
-    "dim": "x.ndim",
-    "detach": "nothing: a fused function has no gradients",
-    "cpu": "nothing: results stay where the inputs are",
-    "cuda": "nothing: results stay where the inputs are",
-    "numpy": "nothing: the traced array is NumPy's already",
-    "requires_grad": "nothing: a fused function has no gradients",
-}
-_ELEMENTWISE = (
-    "exp log log2 log10 log1p expm1 sqrt sin cos tan tanh sinh cosh floor ceil sign "
-    "square reciprocal maximum minimum pow add sub mul div where isnan isinf isfinite"
-)
-_TORCH_METHODS.update({name: f"np.{name}(x)" for name in _ELEMENTWISE.split()})
-_ACTIVATIONS = ("sigmoid", "relu", "gelu", "silu", "erf", "erfc", "rsqrt")
-_TORCH_METHODS.update({name: f"nfuser.numpy.{name}(x)" for name in _ACTIVATIONS})
-_OPERATORS = {
-    "pow": "x ** y",
-    "add": "x + y",
-    "sub": "x - y",
-    "mul": "x * y",
-    "div": "x / y",
-}
-_TORCH_METHODS.update(_OPERATORS)
 _NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
 _AFTERWARDS = "call x.{name} of the returned array"
 _NUMPY_METHODS = {
@@ -150,14 +104,22 @@ def attribute(name: str) -> Exception:
     if name.startswith("__"):
         # Protocols are probed for by name; their absence is an answer.
         return AttributeError(name)
-    if name in _TORCH_METHODS:
-        message = f"x.{name} is a torch spelling; write {_TORCH_METHODS[name]}"
-        return TraceAttributeError(message)
     if name in _NUMPY_METHODS:
         advice = _NUMPY_METHODS[name].format(name=name)
         message = f"{advice}: x.{name} has no fused form"
         return UnsupportedAttributeError(message)
+    if (advice := instead(name)) is not None:
+        message = f"write {advice}: x.{name} is a torch spelling"
+        return TraceAttributeError(message)
     message = f"a traced array has no attribute {name!r}"
+    return TraceAttributeError(message)
+
+
+def attribute_of_tensor(name: str) -> Exception:
+    """Return the error for an attribute that traced tensors do not have."""
+    if (advice := instead(name)) is None:
+        return attribute(name)
+    message = f"write {advice} in place of x.{name}, which has no fused form"
     return TraceAttributeError(message)
 
 
@@ -342,12 +304,19 @@ def formatted(spec: str) -> TraceError:
 
 def of_torch(name: str) -> TraceError:
     """Return the error for a function of torch that was given a traced array."""
-    advice = "use array operations, or call it outside the fused function"
-    if hasattr(np, name):
-        advice = f"write np.{name}, or the function of that name in nfuser.numpy"
-    elif name in _TORCH_METHODS:
-        advice = f"write {_TORCH_METHODS[name]}"
-    return TraceError(f"torch.{name} does not take a traced array; {advice}")
+    advice = instead(name)
+    if advice is None and hasattr(np, name):
+        advice = f"np.{name}, or the function of that name in nfuser.numpy"
+    advice = advice or "it with array operations, or call it outside"
+    return TraceError(f"write {advice}: torch.{name} does not take a traced array")
+
+
+def torch_meaning(name: str) -> TraceError:
+    """Return the error for a method that is another in torch than in NumPy."""
+    return TraceError(
+        f"write {instead(name)}: of a tensor x.{name} means what torch's does, and "
+        "these arguments have no fused form"
+    )
 
 
 def unknown_array(shape: tuple[int, ...], source: object = None) -> TraceError:

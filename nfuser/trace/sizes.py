@@ -15,7 +15,7 @@ from nfuser.errors import ArgumentError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.trace.known import host_number
-from nfuser.trace.standin import Standin
+from nfuser.trace.standin import Standin, is_ndarray
 from nfuser.trace.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def is_sequence(x: Any) -> bool:
     """Tell whether ``x`` lists several things, as NumPy sees it."""
-    if isinstance(x, np.ndarray):
+    if is_ndarray(x):
         return x.ndim > 0
     return isinstance(x, (tuple, list, range)) and not isinstance(x, Standin)
 

@@ -35,12 +35,14 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captured import Snapshot
 from nfuser.trace.conversions import converting
+from nfuser.trace.dialect import is_of_torch
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.leaks import warn_of_kept
 from nfuser.trace.listed import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.parts import is_array
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.symbolic import SymbolicInt, integer
+from nfuser.trace.torch_dialect import TORCH
 from nfuser.trace.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -68,7 +70,19 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
 def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
     tracer = Tracer(_builder(function, call), _values(call), HANDLERS, wrap)
     tracer.namespace = namespace
+    _speak_like(tracer, [leaf for leaf in call.leaves if isinstance(leaf, ArrayLeaf)])
     return tracer
+
+
+def _speak_like(tracer: Tracer, arrays: list[ArrayLeaf]) -> None:
+    """Let stand-ins speak as ``arrays`` do: beside a tensor all of them speak torch."""
+    if not arrays:
+        return
+    are_tensors = [leaf for leaf in arrays if is_of_torch(leaf.kind)]
+    first = (are_tensors or arrays)[0]
+    tracer.array_class, tracer.device = first.kind, first.device
+    if are_tensors:
+        tracer.dialect = tracer.home = TORCH
 
 
 def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:
@@ -79,6 +93,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
         tracer.list_items = lambda items: array_of(tracer, items)
         tracer.meet_number = snapshot.elements.meet
+        tracer.note = snapshot.note
         with tracer.running():
             returned = snapshot.observe(lambda: _call(function, args, kwargs))
             tensors, leaves, shape = _outputs(tracer, returned)
@@ -185,9 +200,9 @@ def _values(call: TracedCall) -> dict[int, Any]:
 def _standin(tracer: Tracer, leaf: Leaf) -> Any:
     b = tracer.builder
     match leaf:
-        case ArrayLeaf(slot, dtype, shape):
+        case ArrayLeaf(slot, dtype, shape, array_class):
             held = b.argument(slot, len(shape), dtype)
-            return TracedArray(tracer, held, is_input=True)
+            return TracedArray(tracer, held, is_input=True, kind=array_class)
         case ScalarLeaf(slot, kind):
             if kind is int:
                 return integer(tracer, sc.scalar_input(slot))

@@ -20,6 +20,7 @@ from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
 from nfuser.trace.containers import array_in
+from nfuser.trace.dialect import NUMPY
 from nfuser.trace.outcomes import OutcomeGuard, outcome_guard
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standin import Standin
@@ -46,7 +47,9 @@ class Tracer:
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
     makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
     ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays;
-    ``converts`` says that NumPy's conversions take stand-ins.
+    ``converts`` says that NumPy's conversions take stand-ins. ``dialect`` is what
+    stand-ins speak now, ``array_class`` what they say they are; ``note`` is told of
+    what the trace depends on.
     """
 
     def __init__(
@@ -68,6 +71,10 @@ class Tracer:
         self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
         self.namespace: Any = None
         self.converts = False
+        self.dialect = self.home = NUMPY
+        self.array_class: type = np.ndarray
+        self.device: Any = "cpu"
+        self.note: Callable[[Any, Any], None] = lambda _, __: None
         self._turns = Turns(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
@@ -85,6 +92,7 @@ class Tracer:
             self._has_ended = True
             # They hold what the function held.
             self.capture, self.meet_number = _ended, _ended
+            self.note = lambda _, __: None
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""
@@ -107,6 +115,10 @@ class Tracer:
             message = f"write {instead}, outside the fused function: {message}"
         raise ArgumentError(message)
 
+    def class_of(self, held: TensorView) -> type:
+        """Return the class that the stand-in of a result says it is of."""
+        return self.home.class_of(held, self.array_class)
+
     def tensor(self, item: Any) -> TensorView:
         """Return ``item`` as a tensor."""
         return self.builder.tensor(self.operand(item))
@@ -116,6 +128,12 @@ class Tracer:
         self.builder.source = self._turns.line()
         found = verb(self.builder, *(self.operand(x) for x in operands), **options)
         return self.wrap(found)
+
+    def call_operator(self, verb: Callable[..., Any], *operands: Any) -> Any:
+        """Apply the verb of an operator, after the operands met."""
+        self.builder.source = self._turns.line()
+        taken = self.dialect.meet(self, verb, [self.operand(x) for x in operands])
+        return self.wrap(verb(self.builder, *taken))
 
     def call_on_tensor(
         self, verb: Callable[..., Any], x: Any, *args: Any, **options: Any
@@ -137,7 +155,7 @@ class Tracer:
         are_python = all(isinstance(kind, type) for kind in kinds)
         if are_python and (number := self._outcome(verb, taken)) is not None:
             return number
-        found = verb(self.builder, *taken)
+        found = verb(self.builder, *self.dialect.meet(self, verb, taken))
         if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]

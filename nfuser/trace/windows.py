@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from nfuser.ir.base import value
+from nfuser.trace.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +72,7 @@ def window_of(item: Any, whole: Any) -> Window | None:
 
 def sharing(item: Any, known: Iterable[Any]) -> list[Any]:
     """Return those of the ``known`` arrays of NumPy that ``item`` may be a part of."""
-    if not isinstance(item, np.ndarray):
+    if not is_ndarray(item):
         return []
-    arrays = (x for x in known if isinstance(x, np.ndarray))
+    arrays = (x for x in known if is_ndarray(x))
     return [x for x in arrays if np.may_share_memory(x, item)]

@@ -32,7 +32,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 def _fused(function: Callable[..., Any], backend: str) -> Any:
     if backend != "cuda":
         return nfuser.fuse(function, backend=backend)
-    return nfuser.fuse(function)
+    return nfuser.fuse(function, dialect="numpy")
 
 
 def _call(fused: Any, backend: str, *args: Any) -> list[Any]:

@@ -27,7 +27,7 @@ def _run(case: str, backend: str, arguments: list[Any]) -> list[Any]:
     if backend == "interpret":
         fused = nfuser.fuse(function, backend="interpret")
     else:
-        fused = nfuser.fuse(function)
+        fused = nfuser.fuse(function, dialect="numpy")
     if backend == "cuda":
         arguments = [
             a if isinstance(a, int | float) else to_torch(a) for a in arguments

@@ -107,7 +107,8 @@ def _run(function: Callable[..., Any], backend: str, *args: Any) -> list[Any]:
     if backend == "torch":
         torch = pytest.importorskip("torch")
         args = tuple(torch.from_numpy(a) for a in args)
-    found = nfuser.fuse(function, backend=None if is_torch else backend)(*args)
+    place = None if is_torch else backend
+    found = nfuser.fuse(function, backend=place, dialect="numpy")(*args)
     listed = list(found) if isinstance(found, tuple) else [found]
     return [from_torch(x) if backend == "cuda" else np.asarray(x) for x in listed]
 

@@ -99,7 +99,9 @@ def cuda(program: Program) -> Run:
     import nfuser
     import nfuser.numpy as xp
 
-    return Fused(nfuser.fuse(program.function(xp)), _on_device, from_torch)
+    return Fused(
+        nfuser.fuse(program.function(xp), dialect="numpy"), _on_device, from_torch
+    )
 
 
 def _on_device(argument: Any) -> Any:

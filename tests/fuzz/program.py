@@ -138,7 +138,7 @@ def script(program: Program, backend: str) -> str:
         lines.append("from ml_dtypes import bfloat16")
     lines.append("from tests.fuzz.arrays import build")
     if backend == "cuda":
-        made = "to_torch(build{!r})"
+        fuse, made = 'nfuser.fuse(dialect="numpy")', "to_torch(build{!r})"
         lines.append("from tests.fuzz.backends import to_torch")
     lines += ["", f"@{fuse}"]
     lines += program.source().splitlines()

@@ -18,6 +18,7 @@ from nfuser.ops import normal_axes
 from nfuser.trace.composed.parts import array
 from nfuser.trace.keywords import MISSING, given, keeps, plain
 from nfuser.trace.sizes import is_sequence
+from nfuser.trace.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +81,7 @@ def lexsort(t: Tracer, keys: Any, axis: Any = -1) -> Any:
 def _check_places(x: Any, kth: Any, axis: Any, name: str) -> None:
     """Refuse places that do not lie along ``axis``; those inside are one guard."""
     size = x.size if axis is None or not x.ndim else x.shape[plain(axis)]
-    listed = kth.ravel() if isinstance(kth, np.ndarray) else kth
+    listed = kth.ravel() if is_ndarray(kth) else kth
     for place in listed if is_sequence(listed) else (kth,):
         if not -size <= place < size:
             message = f"{name}: kth(={int(place)}) out of bounds ({int(size)})"
@@ -253,7 +254,7 @@ def _quantile(name: str, scale: int, *, skips: bool) -> Callable[..., Any]:
 def _shares(t: Tracer, q: Any, name: str, scale: int) -> Any:
     """Return ``q`` as parts of one; what is known of it is checked."""
     listed = array(t, q)
-    is_known = type(q) in (int, float) or isinstance(q, np.ndarray)
+    is_known = type(q) in (int, float) or is_ndarray(q)
     known = q if is_known else ()
     if any(not 0 <= number <= scale for number in np.ravel(known)):
         message = f"{name}: expected numbers in the range [0, {scale}], found {q!r}"
