@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import imported
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
 from nfuser.frontend.fused import Fused, fuse
@@ -77,8 +77,7 @@ def __getattr__(name: str) -> Any:
         _refuse_of_nvfuser(name)
         message = f"module 'nfuser' has no attribute {name!r}"
         raise AttributeError(message)
-    with COMPILER:  # forks wait for it, and a module must not be half imported
-        found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    found = globals()[name] = getattr(imported(_ON_FIRST_USE[name]), name)
     return found
 
 

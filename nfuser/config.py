@@ -234,9 +234,12 @@ def _enter(chosen: Config) -> None:
 @contextmanager
 def override(**changes: Any) -> Generator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
-    before = _current
-    _enter(replace(before, **changes))
+    global _current
+    before, number = _current, _number[0]
     try:
+        _enter(replace(before, **changes))
         yield _current
     finally:
-        _enter(before)
+        # No call of a function: an exception of another thread might end it.
+        _current = before
+        _number[0] = number

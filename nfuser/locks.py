@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks that survive a fork: the child has one thread, and nobody else to release them.
+"""Locks that survive a fork, and exceptions that other threads raise.
 
 Two kinds. A ``ForkSafeLock`` guards tables that are whole at every moment: a fork does
 not wait, and the child gets a new lock where another thread held the old one. Where
 data is inconsistent while a lock is held (Numba's compiler, LLVM), ``waited_for`` makes
 the fork wait until the holder is done.
+
+An exception that another thread raises (``PyThreadState_SetAsyncExc``, as timeouts and
+debuggers use it) arrives between two instructions of Python code. So entering and
+leaving a lock is C code, here and in what a fork does: written in Python, the exception
+could arrive when the lock was taken and nobody knew yet who has to release it.
 """
 
 from __future__ import annotations
@@ -13,83 +18,80 @@ from __future__ import annotations
 # reverse order: imported first, it is asked when the compiler's lock is ours already.
 import logging  # pyright: ignore[reportUnusedImport]  # noqa: F401
 import os
-import threading
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable
 
-_all: WeakSet[ForkSafeLock] = WeakSet()
-_sources: list[Callable[[], Iterable[AbstractContextManager[object]]]] = []
-_forking = threading.RLock()  # one fork at a time, or they mix up what they hold
-_held: list[AbstractContextManager[object]] = []
+    class _Reentrant:
+        """What ``RLock`` makes, to a checker that takes its class for final."""
+
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+        def release(self) -> None: ...
+        def __enter__(self) -> bool: ...
+        def __exit__(self, *_: object) -> None: ...
+        def _at_fork_reinit(self) -> None: ...
+else:
+    _Reentrant: Any = type(RLock())
 
 
-class ForkSafeLock:
+class _Lock(Protocol):
+    @property
+    def acquire(self) -> Callable[[], object]: ...
+    @property
+    def release(self) -> Callable[[], object]: ...
+
+
+class ForkSafeLock(_Reentrant):
     """A reentrant lock that is free in a forked child, unless the child holds it."""
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        super().__init__()
         _all.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
     def renew(self) -> None:
-        """Replace the lock if a thread that is gone holds it."""
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
+        """Make the lock free if a thread that is gone holds it."""
+        if self.acquire(blocking=False):
+            self.release()
         else:
-            self._lock = threading.RLock()
+            self._at_fork_reinit()
 
 
-def waited_for(
-    source: Callable[[], Iterable[AbstractContextManager[object]]],
-) -> None:
-    """Make every fork hold the locks that ``source`` names at that moment.
+_all: WeakSet[ForkSafeLock] = WeakSet()
+
+
+def waited_for(lock: _Lock) -> None:
+    """Make every fork hold ``lock``, which has methods in C.
 
     Who calls last is asked first: locks of upper layers are taken before those of the
     layers that they call.
     """
-    _sources.insert(0, source)
+    at_fork(
+        before=lock.acquire,
+        after_in_parent=lock.release,
+        after_in_child=lock.release,
+    )
 
 
-def _before_fork() -> None:
-    _forking.acquire()
-    for source in _sources:
-        for lock in source():
-            lock.__enter__()
-            _held.append(lock)
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().__exit__(None, None, None)
-    _forking.release()
-
-
-def _after_fork_in_child() -> None:
-    _after_fork()
-    for lock in list(_all):
-        lock.renew()
-
-
-def at_fork(**what: Callable[[], None]) -> None:
+def at_fork(**what: Callable[[], object]) -> None:
     """Register what forks do, by ``os.register_at_fork``; Windows has no forks."""
     register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
     if register is not None:
         register(**what)
 
 
-at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork,
-    after_in_child=_after_fork_in_child,
-)
+def _pass() -> None:
+    """Take an exception that waits for the first Python code of a child."""
+
+
+def _renew_all() -> None:
+    for lock in list(_all):
+        lock.renew()
+
+
+at_fork(after_in_child=_pass)
+at_fork(after_in_child=_renew_all)

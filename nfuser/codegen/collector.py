@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def no_collection() -> Generator[None]:
     """Hold the cycle collector off: a full pass takes longer than a kernel."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if was_enabled:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.device import driver
 from nfuser.device.parameters import FORMATS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Size3 = tuple[int, int, int]
 
 _COOPERATIVE = 2
+_MOST_STORAGES = 8
 _ANOTHER_CONTEXT = (driver.INVALID_CONTEXT, driver.INVALID_HANDLE)
 
 
@@ -45,6 +46,15 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
+class _Storage(NamedTuple):
+    """What one launch at a time is written into, and what that points to."""
+
+    values: Any
+    config: LaunchConfig
+    handles: tuple[Any, ...]
+    keep: tuple[Any, ...]
+
+
 class PackedLaunch:
     """A launch whose grid, block and parameter types are fixed.
 
@@ -53,8 +63,7 @@ class PackedLaunch:
     what kernels that wait for one another need.
 
     The storage is written anew by each call. Two threads may call at once, and a
-    finalizer may call in the middle of a call: who finds the storage in use makes his
-    own.
+    finalizer may call in the middle of a call: who finds no storage makes his own.
     """
 
     def __init__(
@@ -75,39 +84,37 @@ class PackedLaunch:
         self.cooperative = cooperative
         function.allow_dynamic_shared(shared_bytes)
         self._empty = 0 in grid
-        self._in_use = threading.Lock()
         self._launch: Any = driver.library().cuLaunchKernelEx
-        self._prepare()
+        layout = "".join(FORMATS[kind] for kind in self.kinds)
+        self._pack = struct.Struct(f"<{layout}").pack_into
+        self._free = deque([self._storage()], maxlen=_MOST_STORAGES)
 
     def __call__(self, stream: int, *arguments: float) -> None:
         """Launch with these arguments, addresses and numbers, on a stream's handle."""
-        if not self._in_use.acquire(False):
-            self._copy()(stream, *arguments)
-            return
         try:
-            self._pack(self._storage, 0, *arguments)
-            self._config.stream = stream
-            status = 0 if self._empty else self._launch(*self._handles)
-            if status in _ANOTHER_CONTEXT:
-                driver.make_current(self.function.device)
-                status = self._launch(*self._handles)
-        finally:
-            self._in_use.release()
+            storage = self._free.pop()
+        except IndexError:
+            storage = self._storage()
+        self._pack(storage.values, 0, *arguments)
+        storage.config.stream = stream
+        status = 0 if self._empty else self._launch(*storage.handles)
+        if status in _ANOTHER_CONTEXT:
+            driver.make_current(self.function.device)
+            status = self._launch(*storage.handles)
+        self._free.append(storage)
         if status:
             raise driver.failure(status, f"launching {self}")
 
-    def _prepare(self) -> None:
+    def _storage(self) -> _Storage:
         count = len(self.kinds)
-        layout = "".join(FORMATS[kind] for kind in self.kinds)
-        self._pack = struct.Struct(f"<{layout}").pack_into
-        self._storage = (ctypes.c_uint64 * max(count, 1))()
-        first = ctypes.addressof(self._storage)
+        values = (ctypes.c_uint64 * max(count, 1))()
+        first = ctypes.addressof(values)
         table = (ctypes.c_void_p * max(count, 1))(
             *(first + 8 * k for k in range(count))
         )
         attribute = LaunchAttribute(_COOPERATIVE, 0, (1,))
         attribute_count = int(self.cooperative)
-        self._config = LaunchConfig(
+        config = LaunchConfig(
             self.grid,
             self.block,
             self.shared_bytes,
@@ -115,23 +122,13 @@ class PackedLaunch:
             ctypes.addressof(attribute) if attribute_count else None,
             attribute_count,
         )
-        self._handles = (
-            ctypes.byref(self._config),
+        handles = (
+            ctypes.byref(config),
             ctypes.c_void_p(self.function.handle),
             ctypes.byref(table),
             None,
         )
-        self._keep = (table, attribute)
-
-    def _copy(self) -> PackedLaunch:
-        return PackedLaunch(
-            self.function,
-            self.kinds,
-            self.grid,
-            self.block,
-            self.shared_bytes,
-            cooperative=self.cooperative,
-        )
+        return _Storage(values, config, handles, (table, attribute))
 
     def __repr__(self) -> str:
         sizes = f"{self.grid}, {self.block}, {self.shared_bytes} bytes"

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from nfuser.locks import at_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,82 +71,61 @@ class ReusePool:
     """Memory that was lent and came back, at most ``most_bytes`` of it.
 
     Loans come back at any moment, out of the collector in the middle of anything, and
-    from any thread: ``give_back`` only appends to a queue, and nobody ever waits for
-    the lock. Who does not get it does without.
+    from any thread. There is no lock: each step on the queue is one of C's, and whoever
+    finds that another was faster does without.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._returned: deque[Block] = deque()
-        self._free: list[Block] = []  # the longest unused first
-        self._lock = threading.Lock()
-        self._is_late = False
+        self._waiting: deque[Block] = deque()  # the longest unused first
+        self._is_counted = False  # whether there may be more than a few small ones
 
     def take(self, size: int) -> Block:
         """Return memory of ``size`` bytes, used before or fresh."""
-        returned = self._returned
+        waiting = self._waiting
         try:
-            block = returned.pop()
+            block = waiting.pop()
         except IndexError:
-            return self._find(size)
+            return _new_block(size)
         if block.size == size:
             return block
-        returned.append(block)
+        waiting.append(block)
         return self._find(size)
 
     def _find(self, size: int) -> Block:
-        if self._lock.acquire(blocking=False):
-            try:
-                self._collect()
-                free = self._free
-                for position in range(len(free) - 1, -1, -1):
-                    if free[position].size == size:
-                        return free.pop(position)
-            finally:
-                self._lock.release()
+        for block in reversed(list(self._waiting)):
+            if block.size == size:
+                try:
+                    self._waiting.remove(block)
+                except (ValueError, IndexError):  # another thread took it
+                    continue
+                return block
         return _new_block(size)
 
     def give_back(self, block: Block) -> None:
         """Keep a block to which nobody has a reference."""
-        returned = self._returned
-        returned.append(block)
+        waiting = self._waiting
+        waiting.append(block)
         is_small = block.size * _FEW <= self.most_bytes
-        is_settled = not (self._free or self._is_late)
-        if is_small and is_settled and len(returned) <= _FEW:
+        if is_small and not self._is_counted and len(waiting) <= _FEW:
             return
-        if self._lock.acquire(blocking=False):
+        excess = self.waiting_bytes - self.most_bytes
+        while excess > 0:
             try:
-                self._collect()
-            finally:
-                self._lock.release()
-        else:
-            self._is_late = True  # the next caller collects, whatever it returns
+                excess -= waiting.popleft().size
+            except IndexError:
+                break
+        self._is_counted = len(waiting) > _FEW or not is_small
 
     @property
     def waiting_bytes(self) -> int:
         """What is kept and in nobody's use."""
-        return sum(block.size for block in (*self._free, *self._returned))
+        return sum(block.size for block in list(self._waiting))
 
     def clear(self) -> None:
         """Return all that waits to the system."""
-        with self._lock:
-            self._returned.clear()
-            self._free.clear()
-
-    def after_fork(self) -> None:
-        """Forget a lock that another thread held; the memory is the process's own."""
-        self._lock = threading.Lock()
-
-    def _collect(self) -> None:
-        self._is_late = False
-        if not self._returned:
-            return
-        free = self._free
-        while self._returned:
-            free.append(self._returned.popleft())
-        excess = self.waiting_bytes - self.most_bytes
-        while excess > 0:
-            excess -= free.pop(0).size
+        self._waiting.clear()
+        self._is_counted = False
 
 
 def _give_back(loan: Any) -> None:
@@ -203,4 +179,3 @@ def _most_bytes() -> int:
 
 
 POOL = ReusePool(_most_bytes())
-at_fork(after_in_child=POOL.after_fork)

@@ -10,6 +10,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import nfuser.config as config
+from nfuser.codegen.compiler_lock import imported
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call_line import telling, told
 from nfuser.frontend.dynamo import graph_break, tell
@@ -138,6 +139,7 @@ class Fused(Generic[P, R]):
     ) -> None:
         """Let native code serve calls like this one, if it can."""
         # Not before a call repeats: the first one of a process is to be quick.
+        imported("nfuser.frontend.native_calls")
         from nfuser.frontend.native_calls import record_call  # noqa: PLC0415
 
         with self._lock:

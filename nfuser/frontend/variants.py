@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import imported
 from nfuser.debug import timing
 from nfuser.device.move import moved
 from nfuser.errors import ArgumentError, TraceError
@@ -66,8 +66,9 @@ def _shared_cache() -> Callable[[Fusion, ResizePolicy], FusionExecutorCache]:
     Forks wait for the lock, as a module must not be half imported. Traces do not: it is
     held while anything is compiled.
     """
-    with COMPILER:
-        from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+    imported("nfuser.runtime.registry")
+    from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+
     return shared_cache
 
 

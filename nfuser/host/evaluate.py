@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import imported
 from nfuser.debug import dump
 from nfuser.device.allocate import allocator
 from nfuser.device.descriptor import pointer_reader
@@ -217,8 +217,8 @@ def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
 
 class _CpuLaunch:
     def __init__(self, launch: Launch) -> None:
-        with COMPILER:
-            from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
+        imported("nfuser.device.threads")
+        from nfuser.device.threads import run_range  # noqa: PLC0415 (its own pool)
 
         self.launch = launch
         self._kernel = cast("CpuKernel", launch.executable)
@@ -232,8 +232,8 @@ class _CpuLaunch:
 
 class _CudaLaunch:
     def __init__(self, launch: Launch) -> None:
-        with COMPILER:
-            from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
+        imported("nfuser.device.launch")
+        from nfuser.device.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
 
         self.arguments = launch.arguments
         self._touched = footprint.of_launch(launch)
@@ -257,8 +257,8 @@ class _InterpretedLaunch:
         self.launch = launch
 
     def run(self, frame: Frame) -> None:
-        with COMPILER:
-            from nfuser.interpret.run import run  # noqa: PLC0415 (a tool)
+        imported("nfuser.interpret.run")
+        from nfuser.interpret.run import run  # noqa: PLC0415 (a tool)
 
         launch = self.launch
         values = _values(launch.arguments, frame)

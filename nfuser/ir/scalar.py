@@ -170,7 +170,7 @@ Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
 _interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 _interning = RLock()  # look-up and insertion are one step, or identity breaks
-waited_for(lambda: (_interning,))
+waited_for(_interning)
 
 
 def _intern(make: Any, key: Callable[[], tuple[int, ...]], *fields: object) -> Any:

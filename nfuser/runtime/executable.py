@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import undisturbed
 from nfuser.codegen.cpu import print_cpu
 from nfuser.codegen.cuda import print_cuda
 from nfuser.debug import timing
@@ -55,8 +56,7 @@ class KernelCache:
         """
 
         def make() -> tuple[Any, Origin]:
-            with COMPILER:  # modules imported here, too
-                return _made(source, backend, device)
+            return undisturbed(partial(_made, source, backend, device))
 
         (made, origin), is_new = self._found.get((backend, source.digest, device), make)
         return made, origin if is_new else "reused"

@@ -80,8 +80,8 @@ class Observer:
         """Return what ``step`` returns; refuse what it did that cannot be watched."""
         before = sys.getprofile()
         interruptions.watch()
-        sys.setprofile(self.see)
         try:
+            sys.setprofile(self.see)
             found = step()
         finally:
             sys.setprofile(None)

@@ -84,11 +84,12 @@ class Tracer:
     @contextmanager
     def running(self) -> Generator[None]:
         """Make this the current trace."""
-        token = VARIABLE.set(self)
+        before = VARIABLE.get()
         try:
+            VARIABLE.set(self)
             yield
         finally:
-            VARIABLE.reset(token)
+            VARIABLE.set(before)
             self._has_ended = True
             # They hold what the function held.
             self.capture, self.meet_number = _ended, _ended

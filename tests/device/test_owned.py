@@ -14,7 +14,7 @@ import gc
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +23,7 @@ import nfuser
 from nfuser.device.native import layout
 from nfuser.device.native.owned import Keeper, new_words
 from nfuser.device.native.state import Record, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.interrupts import interrupted
 
 ROOT = Path(nfuser.__file__).parent
 WRITERS = (
@@ -33,10 +31,6 @@ WRITERS = (
     *("frontend/native_calls.py", "frontend/native_guards.py", "frontend/bound.py"),
     *("runtime/linked_calls.py", "device/native/state.py"),
 )
-
-
-class _Interrupt(BaseException):
-    pass
 
 
 def _record(bucket: int) -> Record:
@@ -73,29 +67,6 @@ def _held(state: State) -> set[int]:
     return {x.address for x in seen.values() if isinstance(x, Record)}
 
 
-def _interrupted(number: int, change: Callable[[], None]) -> bool:
-    """Make ``change``, raising before its line ``number``; tell whether it has one."""
-    left = number
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename.endswith("state.py") and event == "line":
-            left -= 1
-            if left < 0:
-                raise _Interrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        change()
-    except _Interrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.parametrize("kind", ["add", "discard first", "discard middle"])
 def test_an_exception_between_two_statements_leaves_every_linked_record_held(
     kind: str,
@@ -108,7 +79,7 @@ def test_an_exception_between_two_statements_leaves_every_linked_record_held(
         _add_all(state, records[:3])
         victim = records[{"discard first": 2, "discard middle": 1}.get(kind, 3)]
         change = state.add if kind == "add" else state.discard
-        is_reached = _interrupted(number, lambda: change(victim))  # noqa: B023
+        is_reached = interrupted("state.py", number, lambda: change(victim))  # noqa: B023
         del records, victim
         _linked(state, 5)
         more = _record(5)

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.device import reuse
 from nfuser.device.reuse import POOL, ReusePool, reusing_allocator, size_class
 from nfuser.dtypes import DType
+from tests.interrupts import interrupted
 
 ROOM = 1 << 24
 SHAPE = (512, 1024)
@@ -156,21 +158,45 @@ def test_threads_never_share_memory(pool: ReusePool) -> None:
     assert not failed
 
 
-def test_a_collection_within_a_request_does_no_harm(pool: ReusePool) -> None:
-    make = reusing_allocator(SHAPE, DType.F32, pool)
-    with pool._lock:  # pyright: ignore[reportPrivateUsage]
-        make()  # comes back while the lock is held
-    assert pool.waiting_bytes == SHAPE[0] * SHAPE[1] * 4
+def test_a_loan_that_comes_back_within_a_request_does_no_harm(
+    pool: ReusePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_block, make = reuse._new_block, reusing_allocator(SHAPE, DType.F32, pool)  # pyright: ignore[reportPrivateUsage]
+
+    def busy(size: int) -> reuse.Block:
+        monkeypatch.setattr(reuse, "_new_block", new_block)
+        make()  # as the collector may do it
+        return new_block(size)
+
+    monkeypatch.setattr(reuse, "_new_block", busy)
+    array = make()
+    assert pool.waiting_bytes == array.nbytes
 
 
-def test_what_comes_back_while_the_pool_is_busy_is_collected_later() -> None:
+def test_what_is_far_too_large_does_not_wait() -> None:
     small = ReusePool(1 << 20)
-    with small._lock:  # pyright: ignore[reportPrivateUsage]
-        reusing_allocator((1 << 24,), DType.I8, small)()  # comes back, far too large
+    reusing_allocator((1 << 24,), DType.I8, small)()
     make = reusing_allocator((1 << 16,), DType.I8, small)
     for _ in range(3):
         make()
     assert small.waiting_bytes <= 1 << 20
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_between_two_statements_leaves_a_pool_that_works() -> None:
+    number, is_reached = 0, True
+    while is_reached:
+        pool = ReusePool(1 << 20)
+        pair = [reusing_allocator((n << 15,), DType.I8, pool) for n in (9, 10)]
+        del (held := [make() for make in pair * 3])[:]
+        is_reached = interrupted("reuse.py", number, lambda: held.append(pair[0]()))  # noqa: B023
+        number += 1
+        again = [pair[1]() for _ in range(4)]
+        assert len({x.ctypes.data for x in again}) == 4
+        pool.clear()
+        assert pool.waiting_bytes == 0
+    assert number > 4
 
 
 def test_a_child_writes_to_memory_of_its_own() -> None:

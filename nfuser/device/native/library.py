@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.codegen.compile_llvm import compile_llvm
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import undisturbed
 from nfuser.codegen.load_object import load_object
 from nfuser.device.native.owned import for_ever
 
@@ -67,8 +67,7 @@ class Library:
 @cache
 def library() -> Library:
     """Return the native source as machine code, one for the process."""
-    with COMPILER:
-        return _only()
+    return undisturbed(_only)
 
 
 @cache
@@ -162,7 +161,7 @@ def keep_by(keeper: Keeper) -> None:
 
 
 def _loaded(name: str, make: Make) -> int:
-    address, owner = _keepers[0](name, make, load_object)
+    address, owner = undisturbed(lambda: _keepers[0](name, make, load_object))
     # Plans name code by its address, and threads that help sleep in it until the
     # process is gone: it is never unloaded, not even at the end.
     for_ever(owner)

@@ -22,7 +22,7 @@ import numpy as np
 
 import nfuser.config as config
 import nfuser.system as system
-from nfuser.codegen.compiler_lock import COMPILER
+from nfuser.codegen.compiler_lock import undisturbed
 from nfuser.device import ordering
 from nfuser.device.libraries import Library, module
 from nfuser.device.native import layout
@@ -192,8 +192,7 @@ def shared() -> Shared | None:
     """Return what native calls share, or None where there can be none."""
     if not system.has("native_calls") or not is_as_expected():
         return None
-    with COMPILER:
-        return Shared()
+    return undisturbed(Shared)
 
 
 def _has_sign(kind: type[Any]) -> bool:
