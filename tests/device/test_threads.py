@@ -301,10 +301,11 @@ def test_a_child_forked_while_others_compute_starts_afresh() -> None:
 
 def test_helpers_do_not_hold_up_the_end_of_the_process() -> None:
     code = """
-import numpy as np, nfuser, os
+import numpy as np, nfuser, os, time
 from nfuser import config
 f = nfuser.fuse(lambda x: np.exp(x) * 2 + x)
 f(np.zeros(8, np.float32))
+time.sleep(0.3)  # what compiled has gone
 before = len(os.listdir("/proc/self/task"))
 with config.override(num_threads=3):
     y = f(np.zeros(1 << 22, np.float32))
