@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nfuser.device.apart import check_apart
 from nfuser.device.descriptor import describe, library_of
 from nfuser.device.native.layout import MOST_ARGUMENTS
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
@@ -22,6 +23,7 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.device.descriptor import Descriptor
     from nfuser.frontend.ready import Ready
     from nfuser.host.program import Slot
 
@@ -129,7 +131,7 @@ def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
     if len(given) != len(slots):
         message = f"out: expected {len(slots)} arrays, found {len(given)}"
         raise ArgumentError(message)
-    begins: dict[int, str] = {}
+    found: list[tuple[str, Descriptor]] = []
     for number, (array, slot) in enumerate(zip(given, slots, strict=True)):
         what = f"out[{number}]" if len(given) > 1 else "out"
         d = describe(array, what)
@@ -148,12 +150,8 @@ def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
         if d.dtype is not slot.dtype:
             message = f"{what}: expected {slot.dtype}, found {d.dtype}"
             raise DTypeError(message)
-        if 0 not in d.shape and (other := begins.setdefault(d.pointer, what)) != what:
-            message = (
-                f"{what}: expected memory of its own, found that of {other}; give each "
-                "result another array"
-            )
-            raise ArgumentError(message)
+        found.append((what, d))
+    check_apart(found)
 
 
 def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:

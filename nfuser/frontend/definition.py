@@ -212,5 +212,35 @@ class FusionDefinition(Calls):
             self._draft.write()
             return text(self._draft.builder.fusion(self._draft.outputs))
 
+    def __copy__(self) -> FusionDefinition:
+        if self._draft.is_open:
+            message = "leave the with statement before a definition is copied"
+            raise ArgumentError(message)
+        return self  # nobody can change it any more
+
+    def __deepcopy__(self, memo: object) -> FusionDefinition:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle the program that ``repr`` shows."""
+        return _defined, (repr(self.__copy__()), *self._kind, self._should_merge)
+
     def __repr__(self) -> str:
         return definition_text(self._draft.records, *self._kind)
+
+
+def _defined(
+    text: str,
+    backend: str | None,
+    resize: ResizePolicy,
+    should_merge: ShouldMerge | None,
+) -> FusionDefinition:
+    """Return the definition that a program makes, as ``repr`` of one is."""
+    known: dict[str, Any] = {}
+    exec(text, known)  # noqa: S102 (what pickles hold is run in any case)
+    if should_merge is None:
+        return known["fd"]
+    made = FusionDefinition(backend=backend, resize=resize, should_merge=should_merge)
+    with made:
+        known["nfuser_fusion"](made)
+    return made

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.device.apart import check_apart
 from nfuser.device.descriptor import CPU, Library, describe
 from nfuser.errors import (
     ArgumentError,
@@ -98,6 +99,7 @@ def bind_outputs(
     taken = [describe(a, "an input") for a in frame.arrays.values()]
     staged: dict[int, Any] = {}
     ready: dict[TensorView, Any] = {}
+    found: list[tuple[str, Descriptor]] = []
     for number, given in enumerate(outputs):
         if given is None:
             continue
@@ -110,6 +112,8 @@ def bind_outputs(
         else:
             staged[number] = given
         taken.append(d)
+        found.append((what, d))
+    check_apart(found)
     frame.arrays |= ready
     return staged
 

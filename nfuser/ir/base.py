@@ -37,8 +37,8 @@ def _freeze(cls: type[T]) -> type[T]:
         "__repr__": _repr,
         "__getstate__": _state,
         "__setstate__": _restore,
-        "__setattr__": _refuse,
-        "__delattr__": _refuse,
+        "__setattr__": refuse_change,
+        "__delattr__": refuse_change,
     }
     for name, method in methods.items():
         if name not in cls.__dict__:
@@ -109,5 +109,6 @@ def _restore(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, field.name, kept)
 
 
-def _refuse(self: object, name: str, *_: object) -> NoReturn:
+def refuse_change(self: object, name: str, *_: object) -> NoReturn:
+    """Refuse to set or to delete an attribute."""
     raise FrozenInstanceError(f"cannot change field {name!r}")

@@ -8,7 +8,7 @@ from functools import cached_property, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from nfuser.ir.base import node
+from nfuser.ir.base import node, refuse_change
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
     Argument,
@@ -47,17 +47,36 @@ class Tensors(tuple["TensorView", ...]):
 
 
 class Fusion:
-    """Expressions in an order that defines before it uses; frozen by convention.
+    """Expressions in an order that defines before it uses; frozen.
 
-    Not slotted, unlike other nodes: look-ups are computed on demand and kept.
+    Not slotted, unlike other nodes: look-ups are computed on demand and kept. Equal
+    fusions share what is built for them. A copy is the fusion itself.
     """
+
+    name: str
+    exprs: tuple[Expr, ...]
+    outputs: Tensors
 
     def __init__(
         self, name: str, exprs: Sequence[Expr], outputs: Sequence[TensorView]
     ) -> None:
-        self.name = name
-        self.exprs = tuple(exprs)
-        self.outputs = Tensors(outputs)
+        held = vars(self)
+        held["name"] = name
+        held["exprs"] = tuple(exprs)
+        held["outputs"] = Tensors(outputs)
+
+    __setattr__ = refuse_change
+    __delattr__ = refuse_change
+
+    def __copy__(self) -> Fusion:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fusion:
+        return self
+
+    def __reduce__(self) -> tuple[type[Fusion], tuple[object, ...]]:
+        """Pickle what it says, and not what was worked out of that."""
+        return Fusion, (self.name, self.exprs, tuple(self.outputs))
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:

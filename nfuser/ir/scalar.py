@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from dataclasses import fields
 from enum import Enum
 from threading import RLock
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
@@ -52,6 +53,17 @@ class _Arithmetic:
 
     def __mod__(self, other: Scalar | int) -> Scalar:
         return modulo(cast("Scalar", self), other)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle how it is found: equal scalars are one object in each process."""
+        names = (f.name for f in fields(cast("Any", self)))
+        return _interned_again, (type(self), *(getattr(self, name) for name in names))
 
 
 @node
@@ -180,6 +192,11 @@ def _intern(make: Any, key: Callable[[], tuple[int, ...]], *fields: object) -> A
         if found is None:
             found = _interned[identity] = make(*fields, key())
     return found
+
+
+def _interned_again(kind: Any, *found: Any) -> Any:
+    *parts, key = found
+    return _intern(kind, lambda: key, *parts)
 
 
 def _digest(*parts: object) -> int:

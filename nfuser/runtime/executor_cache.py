@@ -9,6 +9,7 @@ source). Each is bounded, and makes what is missing once, whichever thread asks.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partialmethod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -321,6 +322,17 @@ class FusionExecutorCache:
 
     execute = run
 
+    def __deepcopy__(self, memo: object) -> FusionExecutorCache:
+        """Return a cache of its own for the fusion, in which nothing is built yet."""
+        return _cache_of(*self.__reduce__()[1])
+
+    __copy__ = partialmethod(__deepcopy__, None)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle what it is made of; what it built is built again where it is."""
+        chosen = self.fusion, self._backend, self._resize, self._should_merge
+        return _cache_of, chosen
+
     def kernel_runtime_for(self, inputs: Sequence[Any]) -> FusionKernelRuntime:
         """Return the kernels that a call with ``inputs`` runs."""
         return self._plan_for(inputs).runtime
@@ -386,6 +398,17 @@ class FusionExecutorCache:
         self.runtimes.clear()
         self.concretizations.clear()
         self._counters = Counters()
+
+
+def _cache_of(
+    fusion: Fusion,
+    backend: str | None,
+    resize: ResizePolicy,
+    should_merge: ShouldMerge | None,
+) -> FusionExecutorCache:
+    return FusionExecutorCache(
+        fusion, backend=backend, resize=resize, should_merge=should_merge
+    )
 
 
 def _apart(call: Call, outputs: Sequence[Any]) -> Ready:
