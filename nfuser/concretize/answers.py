@@ -66,12 +66,14 @@ class Answers:
     """The class of each extent asked for: 0, 1 or MANY; then the other answers.
 
     A resized axis is (extent, left, right) where extents are compiled in, else one of
-    TRIVIAL, BROADCAST and ITERATION.
+    TRIVIAL, BROADCAST and ITERATION. ``sizes`` are all extents asked for, where those
+    are compiled in.
     """
 
     classes: tuple[int, ...]
     patterns: tuple[ReshapePattern, ...] = ()
     resized: tuple[Triple, ...] = ()
+    sizes: tuple[int, ...] = ()
 
 
 def questions(fusion: Fusion) -> Questions:
@@ -118,10 +120,11 @@ def answer(
     values: Mapping[Scalar, int],
     *,
     static: bool = False,
+    exact: bool = False,
 ) -> Answers:
     """Return the answers for one call; sizes that do not fit are refused here.
 
-    ``static`` compiles the extents of resized axes in.
+    ``static`` compiles the extents of resized axes in, ``exact`` all.
     """
     sizes = scalar_walk.evaluate_all(asked.extents, values)
     known: dict[Scalar, int] = dict(zip(asked.extents, sizes, strict=True))
@@ -139,6 +142,7 @@ def answer(
         tuple(min(s, MANY) for s in sizes),
         tuple(patterns),
         _triples(fusion, asked.resized, values, static),
+        tuple(map(int, sizes)) if exact else (),
     )
 
 

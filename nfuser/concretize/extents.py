@@ -40,6 +40,9 @@ class Extents:
                 self._know(one.extent, extent)
                 whole = one.extent + one.left + one.right
                 self._know(whole, extent + left + right)
+        if answers.sizes:
+            for extent, size in zip(asked.extents, answers.sizes, strict=True):
+                self._know(extent, size)
 
     def _know(self, x: Scalar, number: int) -> None:
         if not isinstance(x, Const):

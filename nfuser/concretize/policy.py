@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the extents of resized axes are compiled into kernels."""
+"""Which extents are compiled into kernels: those of resized axes, all, or none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import nfuser.config as config
 from nfuser.errors import ArgumentError
 
-ResizePolicy: TypeAlias = Literal["static", "dynamic"]
+ResizePolicy: TypeAlias = Literal["static", "dynamic", "exact"]
 DEFAULT_RESIZE: ResizePolicy = "dynamic"
 
 
@@ -20,6 +20,6 @@ def check_policy(resize: str) -> None:
 
 
 def policy_in_force(resize: ResizePolicy) -> ResizePolicy:
-    """Return ``resize``, or "dynamic" where NFUSER_DISABLE turns the other off."""
+    """Return ``resize``, or "dynamic" where NFUSER_DISABLE turns the others off."""
     is_off = "concretize_resize_extents" in config.current().disable
     return "dynamic" if is_off else resize

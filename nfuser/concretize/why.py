@@ -53,6 +53,10 @@ def _differences(
             found.append(f"the reshape{_line(expr)} pairs other axes: {how}")
     resizes = zip(asked.resized, answers.resized, other.resized, strict=True)
     found += [_resize(fusion, one, new) for one, new, old in resizes if new != old]
+    if answers.sizes and not found:
+        pairs = zip(answers.sizes, other.sizes, strict=True)
+        new = ", ".join(str(size) for size, before in pairs if size != before)
+        found = [f"there are new sizes, which are compiled in: {new}"] if new else []
     if not found:
         found = [f"a size computed of others is {_SIZES[n]}" for _, n in changed]
     return list(dict.fromkeys(found))

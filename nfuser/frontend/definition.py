@@ -52,8 +52,8 @@ class FusionDefinition(Calls):
     ``fd.ops`` holds the operations; dtypes meet by NumPy's rules. ``repr`` is Python
     that makes the definition again. ``backend="interpret"`` runs the CUDA kernels of
     NumPy arrays in the interpreter that checks them; ``resize="static"`` compiles the
-    extents of slices, pads and concatenations in; ``should_merge`` tells which two
-    groups of expressions may share a kernel.
+    extents of slices, pads and concatenations in, ``"exact"`` all; ``should_merge``
+    tells which two groups of expressions may share a kernel.
 
     >>> import numpy as np
     >>> with FusionDefinition() as fd:

@@ -31,7 +31,6 @@ from nfuser.runtime.call import (
     run_call,
     symbols_of,
 )
-from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.memo import Memo
 from nfuser.runtime.place import BACKENDS, common_place, find_place
 from nfuser.runtime.registry import shared_cache
@@ -90,11 +89,7 @@ class Runner:
         self._requirements = tuple(requirements)
         self._fits = tuple(fits)
         self._backend = backend
-        self._cache = (
-            shared_cache(fusion, resize)
-            if should_merge is None
-            else FusionExecutorCache(fusion, resize=resize, should_merge=should_merge)
-        )
+        self._cache = shared_cache(fusion, resize, should_merge)
         self._plans: Memo[tuple[Hashable, ...], Plan] = Memo()
         asked = scalar_walk.symbols(self._cache.questions.scalars)
         self._shaping = tuple(s.slot for s in asked if isinstance(s, sc.ScalarInput))

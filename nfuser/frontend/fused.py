@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.variants import Variant, Variants
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+    from nfuser.segment import ShouldMerge
 else:
     parts = FirstUse("nfuser.frontend.parts")
 
@@ -64,6 +65,7 @@ class Fused(Generic[P, R]):
         backend: str | None,
         resize: ResizePolicy | None = None,
         dialect: str | None = None,
+        should_merge: ShouldMerge | None = None,
     ) -> None:
         if resize is not None:
             parts.check_policy(resize)
@@ -75,6 +77,7 @@ class Fused(Generic[P, R]):
         self._backend = backend
         self._resize: ResizePolicy | None = resize
         self._dialect = dialect
+        self._should_merge = should_merge
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
@@ -85,20 +88,26 @@ class Fused(Generic[P, R]):
     @functools.cached_property
     def _variants(self) -> Variants:
         resize = self._resize or parts.DEFAULT_RESIZE
-        return parts.Variants(self._function, self._name, resize, self._dialect)
+        merge = self._should_merge
+        return parts.Variants(self._function, self._name, resize, self._dialect, merge)
 
     @functools.cached_property
     def _plans(self) -> PlanTable:
         return parts.PlanTable()
 
     def _anew(
-        self, backend: str | None, resize: ResizePolicy | None, dialect: str | None
+        self,
+        backend: str | None,
+        resize: ResizePolicy | None,
+        dialect: str | None,
+        should_merge: ShouldMerge | None,
     ) -> Fused[P, R]:
         """Return the same function fused again; what is None stays as it is."""
         backend = self._backend if backend is None else backend
         kept = self._resize if resize is None else resize
         spoken = self._dialect if dialect is None else dialect
-        return Fused(self._function, backend, kept, spoken)
+        merge = self._should_merge if should_merge is None else should_merge
+        return Fused(self._function, backend, kept, spoken, merge)
 
     # -- calls ---------------------------------------------------------------
 
@@ -507,7 +516,8 @@ class Fused(Generic[P, R]):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle as the plain function would: by name, or its code and globals."""
-        return reduced(self, (self._backend, self._resize, self._dialect), protocol)
+        options = self._backend, self._resize, self._dialect, self._should_merge
+        return reduced(self, options, protocol)
 
 
 @functools.cache
@@ -533,6 +543,7 @@ def fuse(
     backend: str | None = None,
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
+    should_merge: ShouldMerge | None = None,
 ) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
 @overload
 def fuse(
@@ -542,6 +553,7 @@ def fuse(
     backend: str | None = None,
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
+    should_merge: ShouldMerge | None = None,
 ) -> Fused[P, R]: ...
 def fuse(
     function: Callable[..., Any] | None = None,
@@ -550,15 +562,18 @@ def fuse(
     backend: str | None = None,
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
+    should_merge: ShouldMerge | None = None,
 ) -> Any:
     """Return ``function`` compiled: traced once, few kernels a call.
 
     As a decorator, with or without arguments. ``backend="interpret"`` runs the CUDA
     kernels of NumPy arrays in the interpreter that checks them. ``resize="static"``
     compiles the extents of slices, pads and concatenations in, once for each new one;
-    ``"dynamic"``, the default, passes them to the kernel. ``dialect="numpy"`` lets the
-    tensors of torch have the methods and operators of NumPy's arrays; by default they
-    mean what torch's do. What is not said of a fused function stays as it is.
+    ``"exact"`` does so for every size, and ``"dynamic"``, the default, passes them to
+    the kernel. ``dialect="numpy"`` lets the tensors of torch have the methods and
+    operators of NumPy's arrays; by default they mean what torch's do. ``should_merge``
+    tells which two groups of expressions may share a kernel. What is not said of a
+    fused function stays as it is.
 
     >>> import numpy as np
     >>> @fuse
@@ -570,16 +585,17 @@ def fuse(
     if backend is not None:
         parts.check_backend(backend)
     tell()
+    options: dict[str, Any] = {"backend": backend, "resize": resize}
+    options |= {"dialect": dialect, "should_merge": should_merge}
     if function is None:
-        return functools.partial(fuse, backend=backend, resize=resize, dialect=dialect)
+        return functools.partial(fuse, **options)
     if isinstance(function, _METHODS):
         method: Any = function
         kind = cast("type[Any]", type(function))
-        options = {"backend": backend, "resize": resize, "dialect": dialect}
         return kind(fuse(method.__func__, **options))
     if isinstance(function, Fused):
-        return function._anew(backend, resize, dialect)  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
+        return function._anew(**options)  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
     if not callable(function):
         message = f"fuse expects a function, found {type(function).__name__}"
         raise TypeError(message)
-    return Fused(function, backend, resize, dialect)
+    return Fused(function, **options)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.arguments import Arguments, Described
-    from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.counters import Counters
     from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.segment import ShouldMerge
 
     _Object = weakref.ref[object]
     _Key = tuple[object, ...]
@@ -60,7 +60,7 @@ class Variant:
 
 
 @cache
-def _shared_cache() -> Callable[[Fusion, ResizePolicy], FusionExecutorCache]:
+def _shared_cache() -> Callable[..., FusionExecutorCache]:
     """Import schedules, lowering and codegen: a third of what nfuser would take.
 
     Forks wait for the lock, as a module must not be half imported. Traces do not: it is
@@ -81,11 +81,13 @@ class Variants:
         name: str,
         resize: ResizePolicy,
         dialect: str | None,
+        should_merge: ShouldMerge | None = None,
     ) -> None:
         self._function = function
         self._name = name
         self._resize: ResizePolicy = resize
         self._dialect = dialect
+        self._should_merge = should_merge
         self._found: OrderedDict[_Key, list[Variant]] = OrderedDict()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0
@@ -142,7 +144,8 @@ class Variants:
                 "value as an argument and return the new one"
             )
             raise TraceError(message)
-        variant = Variant(trace, _shared_cache()(trace.fusion, self._resize))
+        cache = _shared_cache()(trace.fusion, self._resize, self._should_merge)
+        variant = Variant(trace, cache)
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         while len(self._found) > config.current().cache_size:

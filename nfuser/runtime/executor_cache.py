@@ -237,10 +237,10 @@ class FusionExecutorCache:
         outputs: Mapping[int, Descriptor] = NOTHING,
     ) -> tuple[Concretization, Facts, bool]:
         values = symbol_values(arrays, integers)
-        is_static = policy_in_force(self._resize) == "static"
-        answers = closed(
-            answer(fusion or self.fusion, self.questions, values, static=is_static)
-        )
+        policy = policy_in_force(self._resize)
+        whose = fusion or self.fusion
+        compiled_in = {"static": policy != "dynamic", "exact": policy == "exact"}
+        answers = closed(answer(whose, self.questions, values, **compiled_in))
         is_new_here = counters.meet(self)
         found = self._concretization(answers, counters, is_new_here)
         facts = facts_of(found, place, arrays, values, outputs)

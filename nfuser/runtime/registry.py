@@ -19,20 +19,24 @@ if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.identity import Structure
+    from nfuser.segment import ShouldMerge
 
 _SHARED: Memo[tuple[Structure, ResizePolicy], FusionExecutorCache] = Memo()
 _above: list[Callable[[], None]] = []
 
 
 def shared_cache(
-    fusion: Fusion, resize: ResizePolicy = DEFAULT_RESIZE
+    fusion: Fusion,
+    resize: ResizePolicy = DEFAULT_RESIZE,
+    should_merge: ShouldMerge | None = None,
 ) -> FusionExecutorCache:
     """Return the cache of all fusions that say what ``fusion`` says.
 
     While something is dumped nothing is shared: each function shows all its stages.
+    Nor is it where ``should_merge`` decides, of which nothing is known.
     """
-    if config.current().dump:
-        return FusionExecutorCache(fusion, resize=resize)
+    if config.current().dump or should_merge is not None:
+        return FusionExecutorCache(fusion, resize=resize, should_merge=should_merge)
     key = (structure(fusion), resize)
     return _SHARED.get(key, lambda: FusionExecutorCache(fusion, resize=resize))[0]
 

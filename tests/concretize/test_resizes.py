@@ -257,3 +257,20 @@ def test_what_is_new_is_said_in_words() -> None:
     assert "has size 5 and gains -1 and 0, which is compiled in" in resized
     assert new(_x(7, 4), 2) == ""
     assert whats_new(fusion, asked, known, []) == ""
+
+
+def test_exact_sizes_leave_no_symbol() -> None:
+    function = lambda x, b: (x[1:] * 2, x.reshape(b, -1) + 1)  # noqa: E731
+    fusion = traced(function, _x(6, 4), 2)
+    asked = questions(fusion)
+
+    def settled(*arguments: Any) -> Answers:
+        values = _values(*arguments)
+        return answer(fusion, asked, values, static=True, exact=True)
+
+    given = [settled(_x(n, 4), b) for n, b in ((6, 2), (6, 2), (6, 3), (8, 2))]
+    assert given[0] == given[1]
+    assert len(set(given)) == 3
+    concrete = concretize(fusion, asked, given[0]).fusion
+    assert all(isinstance(n, Const) for t in concrete.definition for n in t.shape)
+    assert "compiled in: " in whats_new(fusion, asked, given[2], [given[0]])

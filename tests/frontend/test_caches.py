@@ -287,3 +287,23 @@ def test_the_table_lists_every_runtime() -> None:
     assert len(rows) == 1 + fused.cache_info().runtimes
     assert rows[0].split() == ["trace", "concretization", "runtime", "kernels"]
     assert [row.split()[0] for row in rows[1:]] == ["0", "0", "1"]
+
+
+def test_a_predicate_of_a_fused_function_tells_what_may_share_a_kernel() -> None:
+    def function(x: Any) -> Any:
+        return np.exp(x).sum() * 2 + x
+
+    x = np.ones(100, np.float32)
+    apart = nfuser.fuse(function, should_merge=lambda *_: False)
+    whole = nfuser.fuse(function)
+    np.testing.assert_allclose(apart(x), whole(x), 1e-6)
+    assert len(apart.kernels(x)) > len(whole.kernels(x))
+    assert len(nfuser.fuse(apart, backend="cpu").kernels(x)) == len(apart.kernels(x))
+
+
+def test_exact_sizes_compile_for_each_shape() -> None:
+    exact = nfuser.fuse(lambda x, n: x.reshape(n, -1) + 1, resize="exact")
+    for length, n in ((12, 3), (12, 4), (18, 3), (12, 3)):
+        x = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(exact(x, n), x.reshape(n, -1) + 1)
+    assert exact.cache_info().concretizations == 3
