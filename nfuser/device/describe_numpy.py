@@ -14,7 +14,7 @@ from nfuser.errors import ArgumentError, DTypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_PLAIN = (np.ndarray, np.memmap)
+PLAIN = (np.ndarray, np.memmap)
 # By name: only who uses masked arrays should pay for importing ``numpy.ma``.
 _REMEDY = {
     "MaskedArray": "masked arrays; call .filled() first",
@@ -25,7 +25,7 @@ _REMEDY = {
 
 def describe_numpy(array: Array, what: str) -> Descriptor:
     """Return what a kernel needs to know about a NumPy array, or refuse it by name."""
-    if type(array) not in _PLAIN:
+    if type(array) not in PLAIN:
         _refuse_subclass(array, what)
     numpy_dtype = array.dtype
     if not numpy_dtype.isnative:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -20,6 +21,7 @@ from nfuser.device.descriptor import (
     pointer_reader,
 )
 from nfuser.device.libraries import array_class
+from nfuser.device.readable import fault, readable
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.frontend.argument_names import leaf_names
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from nfuser.trace.call import Leaf
+    from nfuser.trace.captured import Captured
 
 _NUMBERS = (int, float)
 _SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 _PLAIN = (bool, str, bytes, type(None), type(Ellipsis))
 _NAMED: tuple[type[Any], ...] = (type, np.dtype)
 # To a strict checker type(x) of a value typed Any is unknown; this one is not.
@@ -47,10 +51,14 @@ class Arguments:
     """One call: what its leaves are, and keys that tell calls apart.
 
     ``key`` holds everything a plan depends on but the values of run-time numbers;
-    ``structure`` what a trace depends on.
+    ``structure`` what a trace depends on. What no kernel can read where it lies is
+    copied: ``copied`` are the originals, ``read`` adds those of what is captured.
     """
 
-    __slots__ = ("arrays", "flat", "key", "kinds", "numbers", "pointers", "tree")
+    __slots__ = (
+        *("arrays", "copied", "flat", "key", "kinds", "numbers", "pointers", "tree"),
+        "_captured",
+    )
 
     def __init__(
         self,
@@ -62,18 +70,24 @@ class Arguments:
         self.arrays: dict[int, Any] = {}
         self.pointers: dict[int, int] = {}
         self.numbers: dict[int, Any] = {}
+        self.copied: Mapping[int, Any] = _NONE
+        self._captured = _NONE
         keys: list[Hashable] = [config.number(), self.tree]
         slot = 0
-        for item in self.flat:
+        for place, item in enumerate(self.flat):
             cls = _class_of(item)
             if cls in _NUMBERS:
                 self.numbers[slot] = item
                 keys.append(cls)
                 slot += 1
             elif (library := library_of(cls)) is not None:
-                self.arrays[slot] = item
-                pointer = self.pointers[slot] = _pointer(library, item)
-                keys.append((library, key_reader(library)(item), pointer & 15))
+                array = readable(library, item)
+                if array is not item:
+                    self.copied = {**self.copied, slot: item}
+                    self.flat[place] = array
+                self.arrays[slot] = array
+                pointer = self.pointers[slot] = _pointer(library, array)
+                keys.append((library, key_reader(library)(array), pointer & 15))
                 slot += 1
             elif isinstance(item, _SCALARS):
                 self.numbers[slot] = item
@@ -86,6 +100,31 @@ class Arguments:
                 keys.append(static)
         self.key = tuple(keys)
         self.kinds = slot
+
+    @property
+    def copies(self) -> int:
+        """The number of arrays that were copied for this call."""
+        return len(self.copied) + len(self._captured)
+
+    def read(
+        self, captured: Captured, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Return what a trace captures, or None; what has to be copied, as copies."""
+        held = captured.read(args, kwargs)
+        if not held:
+            return held
+        found = tuple(readable(_library_of(array), array) for array in held)
+        triples = zip(captured.arrays, held, found, strict=True)
+        self._captured = {str(c.origin): a for c, a, b in triples if a is not b}
+        return found
+
+    def copies_told(self, names: Mapping[int, str]) -> tuple[str, ...]:
+        """Say which arrays are copied for each such call, and why."""
+        found = {names[slot]: array for slot, array in self.copied.items()}
+        found |= self._captured
+        return tuple(
+            f"{n} is copied at each call: {fault(a)}" for n, a in found.items()
+        )
 
     @property
     def structure(self) -> tuple[Hashable, ...]:
@@ -106,6 +145,12 @@ class Arguments:
             kinds.append(key)
             slot += 1
         return tuple(kinds)
+
+
+def _library_of(array: Any) -> Library:
+    library = library_of(_class_of(array))
+    assert library is not None
+    return library
 
 
 def _pointer(library: Library, array: Any) -> int:

@@ -25,6 +25,7 @@ from nfuser.ir.fusion import Fusion
 from nfuser.runtime.call import (
     Call,
     as_array,
+    as_read,
     call_symbols,
     describe_call,
     make_call,
@@ -100,7 +101,7 @@ class Runner:
 
     def run(self, inputs: Sequence[Any], counters: Counters) -> list[Any]:
         """Return the outputs for ``inputs``."""
-        call = self._call(inputs)
+        call = self._call(inputs, counters)
         counters.add("calls")
         plan, is_new = self._plans.get(call.key, lambda: self._made(call, counters))
         if not is_new:
@@ -155,7 +156,7 @@ class Runner:
 
     # -- one call ------------------------------------------------------------
 
-    def _call(self, inputs: Sequence[Any]) -> Call:
+    def _call(self, inputs: Sequence[Any], counters: Counters | None = None) -> Call:
         if not isinstance(inputs, list | tuple):
             message = f"execute: expected a list of inputs, found {_type(inputs)}"
             raise ArgumentError(message)
@@ -174,7 +175,10 @@ class Runner:
                 if slot in self._written and isinstance(item, np.generic):
                     message = f"{self._name(slot)}: a NumPy scalar is never written"
                     raise ArgumentError(message)
-                arrays[slot] = as_array(defined.taken(position, item), self._name(slot))
+                given = as_array(defined.taken(position, item), self._name(slot))
+                arrays[slot] = given if slot in self._written else as_read(given)
+                if counters is not None and arrays[slot] is not given:
+                    counters.add("copied")
             else:
                 numbers[slot] = defined.read(position, item)
         if self._derived:

@@ -131,8 +131,10 @@ class Fused(Generic[P, R]):
                 self._widen(arguments, ready, args, kwargs)
             else:
                 self._counters.counts["hits"] += 1
-                if entry is not None and entry.may_record:
+                # Native code reads arrays where they lie.
+                if entry is not None and entry.may_record and not arguments.copies:
                     self._record(arguments.key, entry, ready, args, kwargs)
+            self._counters.counts["copied"] += arguments.copies
             return ready.run(arguments, arrays)
         except Exception as error:  # noqa: BLE001 (all are raised again)
             __tracebackhide__ = True  # in IPython and pytest
@@ -174,7 +176,9 @@ class Fused(Generic[P, R]):
     ) -> None:
         """Let native code serve calls of other sizes, where these keep changing."""
         with self._lock:
-            if not self._families.wants(ready.variant) or not _has_native_calls():
+            if arguments.copies or not self._families.wants(ready.variant):
+                return
+            if not _has_native_calls():
                 return
             from nfuser.frontend.native_family import record_family  # noqa: PLC0415
 
@@ -240,7 +244,7 @@ class Fused(Generic[P, R]):
         arguments = parts.Arguments(given, named, self._function)
         ready = self._prepare(arguments, given, named)[0]
         outputs = None if out is None else tuple(parts.trees.flatten(out)[0])
-        native = _has_native_calls()
+        native = _has_native_calls() and not arguments.copies
         return Bound(self, ready, given, named, outputs, native=native)
 
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> GraphedCall[R]:
@@ -422,7 +426,9 @@ class Fused(Generic[P, R]):
         arguments = parts.Arguments(given, named, self._function)
         with self._lock:
             found, described = self._traced(arguments, given, named)
-            return self._explained(*found, described)
+            explained = self._explained(*found, described)
+        copies = arguments.copies_told(described.names)
+        return replace(explained, notes=(*explained.notes, *copies))
 
     def _explained(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described

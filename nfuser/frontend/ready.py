@@ -51,7 +51,7 @@ class Ready:
         if any(numbers.get(slot) != value for slot, value in self.integers.items()):
             return None
         trace = self.variant.trace
-        arrays = trace.captured.read(args, kwargs)
+        arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None or _keys(arrays) != self.captured_keys:
             return None
         guards = trace.value_guards

@@ -108,7 +108,8 @@ class Variants:
         shapes = {slot: d.shape for slot, d in described.arrays.items()}
         values = symbols_of(shapes, described.numbers)
         for variant in self._found[structure]:
-            arrays = _serves(variant.trace, values, described, args, kwargs)
+            call = (arguments, described, args, kwargs)
+            arrays = _serves(variant.trace, values, *call)
             if arrays is not None:
                 return variant, arrays
         return None
@@ -135,7 +136,7 @@ class Variants:
         counters.reason = self._why_traced(found)
         _log.info("traced %s: %s", self._name, counters.reason)
         self._warn_of_many(structure, counters.reason)
-        arrays = trace.captured.read(args, kwargs)
+        arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None:
             what = trace.captured.changed(args, kwargs) or "a value"
             message = (
@@ -206,6 +207,7 @@ def _structure(arguments: Arguments, described: Described) -> _Key:
 def _serves(
     trace: Trace,
     values: Mapping[Scalar, int],
+    arguments: Arguments,
     described: Described,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -214,7 +216,7 @@ def _serves(
     numbers = described.numbers
     if any(not same_number(numbers.get(g.slot), g.value) for g in trace.value_guards):
         return None
-    arrays = trace.captured.read(args, kwargs)
+    arrays = arguments.read(trace.captured, args, kwargs)
     if arrays is None:
         return None
     known = dict(values)

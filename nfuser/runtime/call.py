@@ -20,6 +20,7 @@ from nfuser.device.descriptor import (
     library_of,
     pointer_reader,
 )
+from nfuser.device.readable import readable
 from nfuser.dtypes import check_fits
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir import scalar as sc
@@ -81,6 +82,13 @@ def as_array(item: Any, what: str) -> Any:
         describe(item, what)
         raise AssertionError(item)
     return item
+
+
+def as_read(array: Any) -> Any:
+    """Return ``array``, or its copy where no kernel can read it as it lies."""
+    library = library_of(type(array))
+    assert library is not None
+    return readable(library, array)
 
 
 def describe_call(call: Call, name: Callable[[int], str]) -> dict[int, Descriptor]:

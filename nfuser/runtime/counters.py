@@ -12,6 +12,7 @@ class CacheInfo(NamedTuple):
 
     They are of what its own calls caused: what an equal function built before it finds,
     and counts it neither as ``concretizations`` nor as ``runtimes`` or ``compiled``.
+    ``copied`` are arrays that no kernel can read where they lie.
     """
 
     calls: int
@@ -22,6 +23,7 @@ class CacheInfo(NamedTuple):
     compiled: int
     reused: int
     loaded: int
+    copied: int
 
 
 class Counters:

@@ -64,7 +64,7 @@ def environment(backend: str) -> Environment:
     """Return what machine code depends on in this process."""
     folders = tuple((folder, _age(folder)) for folder in _folders(backend))
     versions = tuple(_versions(backend))
-    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    settings = sorted((k, v) for k, v in os.environ.items() if _matters(k))
     parts = (
         VERSION,
         sys.implementation.cache_tag,
@@ -77,6 +77,15 @@ def environment(backend: str) -> Environment:
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     is_sound = codegen.SOURCES.are_as_imported() and _are_named(backend, versions)
     return Environment(digest, versions, folders, is_sound)
+
+
+def _matters(variable: str) -> bool:
+    """Tell whether Numba compiles otherwise where this variable is set.
+
+    Pools of processes tell their workers how many threads of Numba's to use. Kernels
+    are given theirs at the launch.
+    """
+    return variable.startswith("NUMBA_") and variable != "NUMBA_NUM_THREADS"
 
 
 def is_current(backend: str) -> bool:

@@ -214,7 +214,7 @@ class Snapshot:
             self._slots[origin] = CapturedArray(
                 self._first_slot + len(self._slots),
                 origin,
-                as_dtype(item.dtype),
+                as_dtype(_in_own_order(item.dtype)),
                 len(item.shape),
                 kind,
                 item.dtype,
@@ -267,6 +267,12 @@ class Snapshot:
                 inputs.update((first, *others))
                 aliases += [(first, other) for other in others]
         return inputs, tuple(aliases)
+
+
+def _in_own_order(dtype: Any) -> Any:
+    """Return ``dtype`` in the byte order of this machine: that of the copy it gets."""
+    is_swapped = isinstance(dtype, np.dtype) and not dtype.isnative
+    return dtype.newbyteorder("=") if is_swapped else dtype
 
 
 def _named(

@@ -88,7 +88,6 @@ ARGUMENTS: dict[str, tuple[Any, type[NfuserError], str]] = {
     "timedelta": (np.array([1], "m8[s]"), DTypeError, "x.view(np.int64)"),
     "record": (RECORD, DTypeError, "x['name']"),
     "longdouble": (np.ones(3, np.longdouble), DTypeError, "x.astype(np.float64)"),
-    "big-endian": (np.ones(3, ">f4"), DTypeError, "newbyteorder"),
     "masked": (np.ma.array([1.0]), ArgumentError, ".filled()"),
     "set": ({1, 2}, ArgumentError, ": pass tuple(sorted(x)); expected"),
     "defaultdict": (DEFAULTS, ArgumentError, ": pass dict(x), as of its kinds only"),

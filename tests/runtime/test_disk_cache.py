@@ -118,6 +118,15 @@ def test_numbas_settings_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) ->
     disk_key.environment.cache_clear()
 
 
+def test_numbas_threads_are_no_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _counts() == (1, 0)
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_NUM_THREADS", "1")  # as workers of joblib are told
+        disk_key.environment.cache_clear()
+        assert _counts() == (0, 1)
+    disk_key.environment.cache_clear()
+
+
 def test_the_key_names_what_is_installed() -> None:
     found = disk_key._versions("cpu")
     for name in ("numba", "llvmlite"):
