@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
 from nfuser.frontend.variants import MOST_VARIANTS, drop_dead
+from nfuser.runtime.gone import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,7 @@ class PlanTable:
 
     def __init__(self) -> None:
         self._found: OrderedDict[tuple[object, ...], Entry] = OrderedDict()
+        self._gone = Gone()
 
     def find(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -75,14 +77,20 @@ class PlanTable:
         found = self._found.setdefault(key, Entry())
         found.ready = [ready, *found.ready[: MOST_VARIANTS - 1]]
         found.may_record = len(found.records) < MOST_RECORDS
-        while len(self._found) > config.current().cache_size:
-            # The oldest goes, unless it was used since it was last looked at.
-            oldest, entry = self._found.popitem(last=False)
-            if entry.take_use():
-                self._found[oldest] = entry
-            else:
-                dropped.append(entry)
+        size = config.current().cache_size
+        if len(self._found) > size and not self._gone.is_back(key):
+            self._renew()
+            self._found.move_to_end(key)
+        while (leaving := self._gone.drop(self._found, key)) is not None:
+            dropped.append(self._found.pop(leaving))
         return dropped
+
+    def _renew(self) -> None:
+        """Let the oldest entry be one not used since it was last looked at."""
+        for oldest in list(self._found):
+            if not self._found[oldest].take_use():
+                break
+            self._found.move_to_end(oldest)
 
     def holds(self, key: tuple[object, ...], entry: Entry) -> bool:
         """Tell whether ``entry`` is still what calls with this key find."""
@@ -100,3 +108,4 @@ class PlanTable:
     def clear(self) -> None:
         """Forget all plans."""
         self._found.clear()
+        self._gone.clear()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-import nfuser.config as config
 from nfuser.codegen.compiler_lock import imported
 from nfuser.debug import timing
 from nfuser.device.move import moved
@@ -19,6 +18,7 @@ from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.runtime.call import symbols_of
+from nfuser.runtime.gone import Gone
 from nfuser.trace import Trace, trace_function
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Variants:
         self._dialect = dialect
         self._should_merge = should_merge
         self._found: OrderedDict[_Key, list[Variant]] = OrderedDict()
+        self._gone = Gone()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0
         self._has_warned = False
@@ -149,8 +150,8 @@ class Variants:
         variant = Variant(trace, cache)
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]
-        while len(self._found) > config.current().cache_size:
-            self._found.popitem(last=False)
+        while (leaving := self._gone.drop(self._found, structure)) is not None:
+            del self._found[leaving]
         return variant, arrays
 
     def all(self) -> list[Variant]:
@@ -160,6 +161,7 @@ class Variants:
     def clear(self) -> None:
         """Forget all traces."""
         self._found.clear()
+        self._gone.clear()
         self._traced.clear()
         self._objects_traced = 0
 

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-import nfuser.config as config
 from nfuser.locks import ForkSafeLock
+from nfuser.runtime.gone import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ V = TypeVar("V")
 class Memo(Generic[K, V]):
     """Values by key, at most ``NFUSER_CACHE_SIZE``; the least recently used goes first.
 
+    Where keys come in a cycle that it cannot hold, most of what it holds stays.
+
     A thread that asks for a value being made waits for it; other keys do not wait.
     What goes is only forgotten here: plans keep the kernels that they run.
     """
@@ -30,6 +32,7 @@ class Memo(Generic[K, V]):
         # fails, the next thread that waits tries again.
         self._making: WeakValueDictionary[K, ForkSafeLock] = WeakValueDictionary()
         self._lock = ForkSafeLock()
+        self._gone = Gone()
 
     def get(self, key: K, make: Callable[[], V]) -> tuple[V, bool]:
         """Return the value of ``key``, and whether it was made just now."""
@@ -46,8 +49,8 @@ class Memo(Generic[K, V]):
             made = make()
             with self._lock:
                 self._found[key] = made
-                while len(self._found) > config.current().cache_size:
-                    self._found.popitem(last=False)
+                while (leaving := self._gone.drop(self._found, key)) is not None:
+                    del self._found[leaving]
             return made, True
 
     def peek(self, key: K) -> V | None:
@@ -64,6 +67,7 @@ class Memo(Generic[K, V]):
         """Forget everything."""
         with self._lock:
             self._found.clear()
+            self._gone.clear()
 
     def __len__(self) -> int:
         return len(self._found)

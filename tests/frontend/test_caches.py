@@ -307,3 +307,25 @@ def test_exact_sizes_compile_for_each_shape() -> None:
         x = np.arange(length, dtype=np.float32)
         np.testing.assert_array_equal(exact(x, n), x.reshape(n, -1) + 1)
     assert exact.cache_info().concretizations == 3
+
+
+def test_plans_in_a_cycle_that_the_table_cannot_hold_are_mostly_found() -> None:
+    # By way of Python: native code serves many sizes by one record.
+    doubled = nfuser.fuse(lambda x: x * 2, backend="interpret")
+    with config.override(cache_size=8):
+        for _ in range(3):
+            before = doubled.cache_info().hits
+            for size in range(2, 14):
+                doubled(_ones(size))
+        assert doubled.cache_info().hits - before >= 7
+
+
+@pytest.mark.filterwarnings("ignore:.*was traced")
+def test_traces_in_a_cycle_that_the_table_cannot_hold_are_mostly_found() -> None:
+    fused = nfuser.fuse(lambda x, mode: x * 2 if mode else x + 1)
+    with config.override(cache_size=4):
+        for _ in range(3):
+            before = fused.cache_info().traces
+            for mode in "abcdef":
+                fused(_ones(2), mode)
+        assert fused.cache_info().traces - before <= 3

@@ -115,3 +115,26 @@ def test_the_limit_is_a_setting() -> None:
     for wrong in ("0", "-3", "many"):
         with pytest.raises(ValueError, match="NFUSER_CACHE_SIZE"):
             config.from_environment({"NFUSER_CACHE_SIZE": wrong})
+
+
+def test_a_cycle_of_more_than_it_holds_finds_most_of_what_it_holds() -> None:
+    memo: Memo[int, int] = Memo()
+    made: list[int] = []
+    with config.override(cache_size=8):
+        for _ in range(4):
+            made.clear()
+            for key in range(12):
+                memo.get(key, lambda key=key: made.append(key) or key)
+            assert len(memo) == 8
+    assert len(made) <= 12 - 7
+
+
+def test_after_a_cycle_what_is_used_stays_again() -> None:
+    memo: Memo[int, int] = Memo()
+    with config.override(cache_size=3):
+        for key in (*range(5), *range(5)):
+            memo.get(key, lambda key=key: key)
+        for key in range(10, 20):
+            memo.get(key, lambda key=key: key)
+            memo.get(100, lambda: 100)
+        assert memo.get(100, lambda: -1) == (100, False)
