@@ -57,7 +57,7 @@ def _of_arguments(arguments: Arguments) -> str | None:
     if rows > at.MOST_ARGUMENTS:
         return f"they have more than {at.MOST_ARGUMENTS} arguments and parts of nests"
     for number in arguments.numbers.values():
-        kind = type(number)
-        if isinstance(number, np.generic) and np.dtype(kind).char not in _SCALARS:
+        kind: type[object] = type(number)
+        if issubclass(kind, np.generic) and np.dtype(kind).char not in _SCALARS:
             return f"Python makes another number of {kind.__name__} first"
     return None

@@ -33,6 +33,16 @@ class Asked:
         return cast("int", OpenInteger(self, symbol, today))
 
 
+def _of_today(name: str) -> Callable[..., Any]:
+    """Return the method of ``int``, which takes the value of today."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        given = [int(x) if isinstance(x, OpenInteger) else x for x in args]
+        return getattr(int(self), name)(*given, **options)
+
+    return method
+
+
 class OpenInteger:
     """Acts as the integer that it is today; what that decides is noted.
 
@@ -178,9 +188,18 @@ class OpenInteger:
     def __rlshift__(self, other: Any) -> Any:
         return other << int(self)
 
-    def bit_length(self) -> int:
-        """Return ``int.bit_length``."""
-        return int(self).bit_length()
+    __pow__, __rpow__ = _of_today("__pow__"), _of_today("__rpow__")
+    __or__ = __ror__ = _of_today("__or__")
+    __xor__ = __rxor__ = _of_today("__xor__")
+    __invert__, __round__ = _of_today("__invert__"), _of_today("__round__")
+    __trunc__, __floor__ = _of_today("__trunc__"), _of_today("__floor__")
+    __ceil__, __rrshift__ = _of_today("__ceil__"), _of_today("__rrshift__")
+    __rdivmod__ = _of_today("__rdivmod__")
+    bit_length, bit_count = _of_today("bit_length"), _of_today("bit_count")
+    to_bytes, is_integer = _of_today("to_bytes"), _of_today("is_integer")
+
+    def __format__(self, spec: str) -> str:
+        return format(self.today, spec)  # a message names it
 
     def __repr__(self) -> str:
         return str(self.today)

@@ -313,6 +313,7 @@ def test_plans_in_a_cycle_that_the_table_cannot_hold_are_mostly_found() -> None:
     # By way of Python: native code serves many sizes by one record.
     doubled = nfuser.fuse(lambda x: x * 2, backend="interpret")
     with config.override(cache_size=8):
+        before = 0
         for _ in range(3):
             before = doubled.cache_info().hits
             for size in range(2, 14):
@@ -324,6 +325,7 @@ def test_plans_in_a_cycle_that_the_table_cannot_hold_are_mostly_found() -> None:
 def test_traces_in_a_cycle_that_the_table_cannot_hold_are_mostly_found() -> None:
     fused = nfuser.fuse(lambda x, mode: x * 2 if mode else x + 1)
     with config.override(cache_size=4):
+        before = 0
         for _ in range(3):
             before = fused.cache_info().traces
             for mode in "abcdef":

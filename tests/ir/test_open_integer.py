@@ -16,6 +16,8 @@ from nfuser.ir.open_integer import Asked, OpenInteger, closed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.ir.scalar import Scalar
+
 N, M = sc.size(0, 0), sc.size(0, 1)
 
 DECISIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -33,6 +35,8 @@ DECISIONS: dict[str, Callable[[Any, Any], Any]] = {
     "range": lambda n, m: len(range(n)),
     "float": lambda n, m: n * 0.5 > m / 2,
     "bits": lambda n, m: (n & 3, n.bit_length() if n else 0),
+    "powers": lambda n, m: n**2 + 2**m > 40,
+    "words": lambda n, m: (n | m, n ^ 3, ~m, round(n), divmod(17, m + 1)),
     "division": lambda n, m: (n // m if m else 0) > 1,
     "turned division": lambda n, m: (100 // n if n else 0) > (100 % m if m else 0),
 }
@@ -47,7 +51,7 @@ def test_numbers_with_the_same_answers_decide_alike(decision: str) -> None:
         found = decide(n, m)
         assert found == decide(*today)
         for other in product(range(12), repeat=2):
-            values = dict(zip((N, M), other, strict=True))
+            values: dict[Scalar, int] = {N: other[0], M: other[1]}
             answers = scalar_walk.evaluate_all(asked.answers, values)
             if answers == list(asked.answers.values()):
                 assert decide(*other) == found
@@ -78,3 +82,8 @@ def test_closed_values_hold_plain_integers() -> None:
     assert found == (1, (5, "x"), frozenset({2}))
     assert type(found[1][0]) is int
     assert asked.answers == {sc.equal(N, 5): 1}
+
+
+def test_messages_name_the_number_of_today() -> None:
+    n = Asked().open(N, 1234567)
+    assert f"{n} {n:,}" == "1234567 1,234,567"
