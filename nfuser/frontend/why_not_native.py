@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why native code does not serve calls of a kind, in words, before any has run."""
 
+# NumPy's scalars have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
