@@ -119,10 +119,17 @@ class FirstSight:
         _seconds(self.base, self.numbers)
 
     def track_times_a_product(self) -> float:
+        return median(mine / other for mine, other in self._rounds())
+
+    def track_times_a_product_on_average(self) -> float:
+        """Plans that are made on the way weigh in full here."""
+        rounds = self._rounds()
+        return sum(mine for mine, _ in rounds) / sum(other for _, other in rounds)
+
+    def _rounds(self) -> list[tuple[float, float]]:
         fused, given = nfuser.fuse(_doubled), _lengths()
         _seconds(fused, cycle([(LONG,)]))  # the kernel is known
-        rounds = [
+        return [
             (_seconds(fused, given), _seconds(self.base, self.numbers))
             for _ in range(3000 // CALLS)
         ]
-        return sum(mine for mine, _ in rounds) / sum(other for _, other in rounds)
