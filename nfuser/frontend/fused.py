@@ -529,16 +529,9 @@ class Fused(Generic[P, R]):
 @functools.cache
 def _has_native_calls() -> bool:
     """Give fused functions their native entry, where this Python can have one."""
-    from nfuser.device.native.library import keep_by  # noqa: PLC0415 (it compiles)
-    from nfuser.device.native.shared import shared  # noqa: PLC0415
-    from nfuser.host.native_call import has_native_calls  # noqa: PLC0415
-    from nfuser.runtime.native_code import kept  # noqa: PLC0415
+    from nfuser.frontend.native_entry import install  # noqa: PLC0415 (it compiles)
 
-    keep_by(kept)
-    found = shared()
-    if found is not None:
-        found.install(Fused, "_native")
-    return has_native_calls()
+    return install(Fused)
 
 
 @overload
