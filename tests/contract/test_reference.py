@@ -45,7 +45,7 @@ METHODS = [
     if not name.startswith("_")
 ]
 # What only the rooms above call: a sentence in the page says so.
-INTERNAL = {"plan", "plan_like", "outline"}
+INTERNAL = {"plan", "plan_like", "open_program", "outline"}
 OPERATIONS: dict[str, str] = extension("examples").operations()
 
 
