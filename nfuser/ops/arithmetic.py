@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,16 +112,46 @@ def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView 
     if not isinstance(y, (int, float)):
         return None
     base = b.convert(x, dtype)
-    if y == 2:
-        return b.point("multiply", base, base)
     if y == 1:
         return b.point("copy", base)
-    if y == 0.5 and dtype.is_float:
+    if y in _PRODUCTS:
+        return _product(b, base, int(y))
+    if not dtype.is_float:
+        return None
+    if y == 0.5:
         # NumPy's own short cut: sqrt, and not pow, which differ at -0.0 and -inf.
         return b.point("sqrt", base)
-    if y == -1 and dtype.is_float:
+    if y == -1:
         return b.point("reciprocal", base)
-    return None
+    return _half_power(b, base, y) if y in _HALVES else None
+
+
+_PRODUCTS = (2, 3, 4)  # exponents whose products round two or three times at most
+_HALVES = (-1.5, -0.5, 1.5)
+
+
+def _product(b: Builder, x: TensorView, count: int) -> TensorView:
+    square = b.point("multiply", x, x)
+    if count == 2:
+        return square
+    return b.point("multiply", square, x if count == 3 else square)
+
+
+def _half_power(b: Builder, x: TensorView, y: float) -> TensorView:
+    """Return ``x ** y`` by way of the root, which rounds as often as a product.
+
+    Of minus infinity a power is that of infinity, and of -0.0 that of 0.0.
+    """
+    below = b.point("equal", x, b.constant(-math.inf, x.dtype))
+    sized = b.point("select", below, b.constant(math.inf, x.dtype), x)
+    base = b.point("add", sized, b.constant(0.0, x.dtype))
+    root = b.point("sqrt", base)
+    if y == 1.5:
+        return b.point("multiply", base, root)
+    # Of a small base the product of both might be too small, or of a large one too
+    # large, where the quotient is not.
+    above = b.constant(1.0, x.dtype) if y == -0.5 else b.point("reciprocal", base)
+    return b.point("divide", above, root)
 
 
 def _check_exponent(b: Builder, y: Operand) -> None:
