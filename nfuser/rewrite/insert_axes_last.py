@@ -16,14 +16,21 @@ if TYPE_CHECKING:
 def insert_axes_last(fusion: Fusion) -> Fusion:
     """Let ``f(expand_dims(x))`` be ``expand_dims(f(x))``, and drop what is undone.
 
-    What is computed of a row then reads the same whether its axis was kept or inserted
-    again later, and is computed once.
+    Axes inserted one after another are inserted at once. What is computed of a row then
+    reads the same whether its axis was kept or inserted again later, and is computed
+    once.
     """
     outputs = set(fusion.outputs)
     inserted: dict[TensorView, ExpandDims] = {}
 
     def change(expr: Expr) -> Replacement | TensorView | None:
         match expr:
+            case ExpandDims(source, result, axes) if source in inserted:
+                before = inserted[source]
+                kept = [k for k in range(result.ndim) if k not in axes]
+                every = sorted((*axes, *(kept[k] for k in before.axes)))
+                inserted[result] = ExpandDims(before.source, result, tuple(every))
+                return Replacement((inserted[result],), (result,))
             case ExpandDims():
                 inserted[expr.result] = expr
             case Squeeze(source, result, axes) if source in inserted:

@@ -29,6 +29,8 @@ class Turns:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        # Loops around the call belong to nobody who is traced. The frame outlives us.
+        self._outside = id(users_frame())
         self._counts: dict[tuple[CodeType, int], int] = {}
 
     def line(self) -> SourceLine | None:
@@ -39,11 +41,11 @@ class Turns:
         key = frame.f_code, frame.f_lasti
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count == MANY_TIMES:
-            _warn(self._name, frame)
+            _warn(self._name, frame, self._outside)
         return line_at(frame)
 
 
-def _warn(name: str, frame: FrameType) -> None:
+def _warn(name: str, frame: FrameType, outside: int) -> None:
     while (found := _loop(frame)) is None:
         caller = frame.f_back
         # Loops of who calls the fused function are not unrolled.

@@ -11,8 +11,8 @@ import pytest
 from nfuser.frontend.definition_ops import TABLE
 from tests.definitions.check import LENGTH, NAMES, check
 
-CPU = range(28)
-INTERPRETED = range(28, 43)
+CPU = range(30)
+INTERPRETED = range(30, 45)
 
 
 @pytest.mark.parametrize("seed", CPU)

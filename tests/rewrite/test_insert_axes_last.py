@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.expr import ReduceOp
+from nfuser.ir.expr import ExpandDims, ReduceOp
 from nfuser.ir.text import text
 from nfuser.rewrite.insert_axes_last import insert_axes_last
 from tests.hand_built import Hand
@@ -40,6 +40,17 @@ def test_tensors_with_axes_inserted_at_different_places_stay() -> None:
     shape = (*x.shape, *y.shape)
     fusion = hand.fusion(hand.point("exp", hand.point("add", column, row, shape=shape)))
     assert insert_axes_last(fusion) is fusion
+
+
+def test_axes_inserted_one_after_another_are_inserted_at_once() -> None:
+    hand = Hand()
+    x = hand.argument(1)
+    twice = hand.expand_dims(hand.expand_dims(x, 1), 0)
+    fusion = insert_axes_last(hand.fusion(hand.point("exp", twice, shape=twice.shape)))
+    (view,) = (
+        e for e in fusion.exprs if isinstance(e, ExpandDims) and e.axes == (0, 2)
+    )
+    assert view.source is x
 
 
 def _table(x: Array) -> Array:

@@ -30,6 +30,12 @@ def _inserted(x: Array) -> Array:
     return (centred * centred).sum(axis=(0, 2)) / count
 
 
+def _inserted_twice(x: Array) -> Array:
+    mean = x.sum(axis=(0, 2)) / (x.shape[0] * x.shape[2])
+    centred = x.swapaxes(0, 1) - mean[:, None, None]
+    return (centred * centred).sum(axis=(1, 2)) / (x.shape[0] * x.shape[2])
+
+
 def _named(x: Array) -> Array:
     return x.var(axis=(0, 2))
 
@@ -52,7 +58,9 @@ def test_a_variance_is_one_kernel_in_three_spellings() -> None:
     assert inserted == named
 
 
-@pytest.mark.parametrize("function", [_kept, _inserted, _along_the_first])
+@pytest.mark.parametrize(
+    "function", [_kept, _inserted, _inserted_twice, _along_the_first]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_it_is_the_variance(function: Callable[[Array], Array], dtype: str) -> None:
     drawn = np.random.default_rng(0).standard_normal((7, 5, 6))
