@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from nfuser.codegen.compiler_lock import imported
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
-from nfuser.frontend.fused import Fused, fuse
+from nfuser.frontend.fuse import fuse
+from nfuser.frontend.fused import Fused
 
 if TYPE_CHECKING:
     from nfuser.frontend.check import check

@@ -21,7 +21,7 @@ import numpy as np
 from nfuser.device import driver
 from nfuser.device.affinity import num_threads
 from nfuser.errors import NfuserError
-from nfuser.frontend.fused import fuse
+from nfuser.frontend.fuse import fuse
 from nfuser.host.evaluate import REPORTS
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 
 from nfuser.device.descriptor import library_of
 from nfuser.dtypes import DType, as_dtype
-from nfuser.frontend.fused import Fused, fuse
+from nfuser.frontend.fuse import fuse
+from nfuser.frontend.fused import Fused
 from nfuser.ir.base import value
 from nfuser.trace import tree
 

@@ -29,8 +29,6 @@ class Turns:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # Loops around the call belong to nobody who is traced. The frame outlives us.
-        self._outside = id(users_frame())
         self._counts: dict[tuple[CodeType, int], int] = {}
 
     def line(self) -> SourceLine | None:
@@ -41,11 +39,11 @@ class Turns:
         key = frame.f_code, frame.f_lasti
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count == MANY_TIMES:
-            _warn(self._name, frame, self._outside)
+            _warn(self._name, frame)
         return line_at(frame)
 
 
-def _warn(name: str, frame: FrameType, outside: int) -> None:
+def _warn(name: str, frame: FrameType) -> None:
     while (found := _loop(frame)) is None:
         caller = frame.f_back
         # Loops of who calls the fused function are not unrolled.
