@@ -352,6 +352,7 @@ class RecordMaker:
             if slot not in program.objects:
                 raise NotNativeError
             is_scalar = place.library is Library.NUMPY and not slot.shape
+            is_scalar = is_scalar and not leaf.is_array
             words += [program.objects[slot], int(is_scalar)]
         shape = trace.output_tree
         count = len(trace.output_leaves)

@@ -99,7 +99,8 @@ class Ready:
         library = self.place.library
         results: list[Any] = []
         for leaf in trace.output_leaves:
-            array = finish(library, outputs[leaf.position], stream=stream)
+            array, scalar = outputs[leaf.position], not leaf.is_array
+            array = finish(library, array, stream=stream, scalar=scalar)
             results.append(array if leaf.python is None else leaf.python(array.item()))
         return trees.unflatten(trace.output_tree, results)
 

@@ -21,6 +21,7 @@ from nfuser.trace.methods import Methods
 from nfuser.trace.protocols import NumpyProtocols
 from nfuser.trace.symbolic import SymbolicInt, integer
 from nfuser.trace.unwatched import unwatched
+from nfuser.trace.without_axes import mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +41,10 @@ class TracedArray(Methods, NumpyProtocols):
     of all is updated in place: nothing is written through a view.
     """
 
-    __slots__ = ("_base", "_held", "_is_input", "_remake", "_root", "_seen")
+    __slots__ = (
+        *("_base", "_held", "_is_array", "_is_input"),
+        *("_remake", "_root", "_seen"),
+    )
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class TracedArray(Methods, NumpyProtocols):
         tracer.made.append(weakref.ref(self))
         self._held = held
         self._is_input = is_input
+        self._is_array = is_input  # also without axes
         self._base: TracedArray | None = base
         self._remake = remake
         self._root: TracedArray | None = None
@@ -83,7 +88,7 @@ class TracedArray(Methods, NumpyProtocols):
     @property
     def _is_number(self) -> bool:
         """Whether NumPy or Python would hold an immutable number here."""
-        return not self._operand().ndim and not self._is_input
+        return not self._operand().ndim and not self._is_array
 
     def _update(self, verb: BinaryVerb, other: Any) -> Any:
         """Apply ``x op= other``: a number is bound anew, an array is written."""
@@ -126,7 +131,10 @@ class TracedArray(Methods, NumpyProtocols):
 
     @unwatched
     def __getitem__(self, key: Any) -> Any:
-        return indexing.get_item(self._tracer, self, key)
+        found = indexing.get_item(self._tracer, self, key)
+        listed: Any = key if isinstance(key, tuple) else (key,)
+        is_array = any(k is Ellipsis for k in listed)  # without axes, too
+        return mark(found, (self,), is_array=is_array)
 
     def __len__(self) -> int:
         shape = self._operand().shape

@@ -94,10 +94,14 @@ class ValueGuard:
 
 @value
 class OutputLeaf:
-    """One output: its place in ``fusion.outputs``, and the Python number it was."""
+    """One output: its place in ``fusion.outputs``, and the Python number it was.
+
+    Without axes it comes back as a number of NumPy's, unless it was an array.
+    """
 
     position: int
     python: type | None = None
+    is_array: bool = False
 
 
 @node

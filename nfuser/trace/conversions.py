@@ -28,6 +28,7 @@ from nfuser.trace.functions import HANDLERS
 from nfuser.trace.listed import array_of, holds_standins
 from nfuser.trace.source_line import is_users
 from nfuser.trace.tracer import current_tracer
+from nfuser.trace.without_axes import is_number, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -93,8 +94,8 @@ def _converted(
         if given not in (None, False, "cpu"):
             raise refusals.keyword(name, option)
     held = array_of(t, a)
-    is_array = hasattr(a, "_remake") and held is t.operand(a)
-    found: Any = a if is_array else t.wrap(held)
+    is_array = not is_number(a) and hasattr(a, "_remake") and held is t.operand(a)
+    found: Any = a if is_array else mark(t.wrap(held), (), is_array=True)
     if dtype is not None and np.dtype(dtype) != found.dtype:
         found = HANDLERS["astype"](t, found, dtype)
     if name in _ORDERS:

@@ -22,6 +22,7 @@ import nfuser.trace.moves as moves
 import nfuser.trace.pads as pads
 import nfuser.trace.refusals as refusals
 import nfuser.trace.scans as scans
+import nfuser.trace.ufunc_methods as ufunc_methods
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.trace.composed.products import outer_of
@@ -30,6 +31,7 @@ from nfuser.trace.keywords import MISSING, given, keeps, plain
 from nfuser.trace.sizes import sizes
 from nfuser.trace.symbolic import SymbolicInt
 from nfuser.trace.unwatched import unwatched
+from nfuser.trace.without_axes import told
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -438,9 +440,11 @@ def _table() -> dict[str, Any]:
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
     ufuncs = (n for n in table if isinstance(getattr(np, n, None), np.ufunc))
     table |= {f"{n}.outer": outer_of(n) for n in ufuncs if getattr(np, n).nin == 2}
-    for more in (moves, joins, pads, gathers, scans, creation, composed):
+    for more in (moves, joins, pads, gathers, scans, creation, composed, ufunc_methods):
         table |= more.HANDLERS
     return table
 
 
-HANDLERS = {name: in_numpy(unwatched(verb)) for name, verb in _table().items()}
+HANDLERS = {
+    name: in_numpy(unwatched(told(name, verb))) for name, verb in _table().items()
+}

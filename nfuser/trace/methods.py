@@ -18,6 +18,7 @@ from nfuser.trace.dialect import spoken
 from nfuser.trace.moves import flatten, reshape_method
 from nfuser.trace.operators import Operators
 from nfuser.trace.unwatched import unwatched
+from nfuser.trace.without_axes import mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,10 @@ class Methods(Operators):
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
     dot, diagonal, trace = _method("dot"), _method("diagonal"), _method("trace")
 
+    def _like_it(self: Any, found: Any) -> Any:
+        """Say of a result that it is a number if this is one, and else an array."""
+        return mark(found, (self,), is_array=not self._is_number)
+
     @unwatched
     def astype(
         self,
@@ -65,7 +70,9 @@ class Methods(Operators):
         safe_cast(held, target, casting)
         if held is target and not copy and ops.memory_order(order) == "K":
             return self
-        return self._tracer.call_on_tensor(ops.astype, self, target, order)
+        return self._like_it(
+            self._tracer.call_on_tensor(ops.astype, self, target, order)
+        )
 
     @spoken
     @unwatched
@@ -85,7 +92,7 @@ class Methods(Operators):
     @unwatched
     def copy(self, order: str = "C") -> Any:
         """Return a new array with the same elements, by default in C order."""
-        return self._tracer.call_on_tensor(ops.copy, self, order)
+        return self._like_it(self._tracer.call_on_tensor(ops.copy, self, order))
 
     def __copy__(self) -> Any:
         return self.copy("K")
@@ -96,7 +103,7 @@ class Methods(Operators):
     @unwatched
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in C order with other sizes."""
-        return reshape_method(self._tracer, self, *shape, **options)
+        return self._like_it(reshape_method(self._tracer, self, *shape, **options))
 
     @spoken
     @unwatched
@@ -110,13 +117,13 @@ class Methods(Operators):
         """Return a view with the axes in ``order``, by default reversed."""
         nested = len(order) == 1 and not hasattr(order[0], "__index__")
         axes: Any = order[0] if nested else order
-        return self._tracer.view(ops.permute, self, axes or None)
+        return self._like_it(self._tracer.view(ops.permute, self, axes or None))
 
     @property
     @unwatched
     def T(self) -> Any:  # noqa: N802 (NumPy's name)
         """The array with its axes reversed."""
-        return self._tracer.view(ops.permute, self)
+        return self._like_it(self._tracer.view(ops.permute, self))
 
     @property
     @unwatched
@@ -131,13 +138,13 @@ class Methods(Operators):
     @unwatched
     def real(self) -> Any:
         """The real part."""
-        return self._tracer.view(ops.real, self)
+        return self._like_it(self._tracer.view(ops.real, self))
 
     @property
     @unwatched
     def imag(self) -> Any:
         """The imaginary part."""
-        return self._tracer.view(ops.imag, self)
+        return self._like_it(self._tracer.view(ops.imag, self))
 
     @property
     def device(self) -> Any:

@@ -25,6 +25,7 @@ from nfuser.trace.listed import array_of
 from nfuser.trace.pads import pad_or_crop
 from nfuser.trace.standin import Standin
 from nfuser.trace.tracer import current_tracer
+from nfuser.trace.without_axes import is_number, mark
 
 abs = function("abs")
 absolute = function("absolute")
@@ -247,7 +248,9 @@ def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) 
     tracer = current_tracer()
     if tracer is None:
         return np.asarray(a, dtype, copy=copy)
-    found = a if isinstance(a, Standin) else tracer.wrap(array_of(tracer, a))
+    is_array = isinstance(a, Standin) and not is_number(a)
+    made = a if is_array else tracer.wrap(array_of(tracer, a))
+    found = made if is_array else mark(made, (), is_array=True)
     if dtype is not None:
         return HANDLERS["astype"](tracer, found, dtype)
     return HANDLERS["copy"](tracer, found) if copy else found

@@ -11,6 +11,8 @@ import dis
 import inspect
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.config as config
 import nfuser.ops as ops
 import nfuser.trace.namespace as namespace
@@ -255,7 +257,8 @@ def _outputs(
     leaves: list[OutputLeaf] = []
     for item in flat:
         found, python = _output(tracer, item)
-        leaves.append(OutputLeaf(len(tensors), python))
+        is_array = isinstance(item, np.ndarray) or getattr(item, "_is_array", False)
+        leaves.append(OutputLeaf(len(tensors), python, is_array))
         tensors.append(_own(tracer, found, tensors))
     return tensors, tuple(leaves), shape
 
