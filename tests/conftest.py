@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
+# A plugin that pretends another system: it takes away what others need.
+collect_ignore = ["elsewhere.py"]
+
 # Derandomized, so that a run says something about the change and not about the dice;
 # `--hypothesis-profile=explore` looks further.
 hypothesis.settings.register_profile(

@@ -45,7 +45,7 @@ REUSED = {"calls": 1}
 
 def test_the_first_call_makes_everything_and_the_second_nothing() -> None:
     fused = nfuser.fuse(lambda x: x * 2 + 1)
-    assert fused.cache_info() == (0,) * 8
+    assert set(fused.cache_info()) == {0}
     assert _new(fused, _ones(4, 8)) == FIRST
     assert _new(fused, _ones(4, 8)) == HIT
     assert _new(fused, _ones(4, 8) * 3) == HIT
@@ -193,7 +193,7 @@ def test_clearing_forgets_all() -> None:
     fused = nfuser.fuse(lambda x: x * 2)
     _new(fused, _ones(4))
     fused.cache_clear()
-    assert fused.cache_info() == (0,) * 8
+    assert set(fused.cache_info()) == {0}
     assert _new(fused, _ones(4))["traces"] == 1
 
 
