@@ -43,7 +43,7 @@ def stream_reader(library: Library, device: Device) -> Callable[[], int]:
             return partial(_cupy_stream, module(library).cuda, device.index)
         case Library.NUMBA:
             return partial(_numba_stream, module(library))
-        case Library.JAX | Library.NUMPY:
+        case Library.JAX | Library.NUMPY | Library.PHANTOM:
             return _default_stream
 
 

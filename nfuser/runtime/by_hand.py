@@ -78,7 +78,8 @@ def _kind(number: str) -> str:
 def _argument(item: Any, dtype: np.dtype[Any] | None) -> Any:
     if dtype is None:
         return item
-    if not isinstance(item, np.ndarray) or item.itemsize != dtype.itemsize:
-        message = f"pass an array of {dtype.name}, found {type(item).__name__}"
+    is_array = isinstance(item, np.ndarray)
+    if not is_array or item.dtype.itemsize != dtype.itemsize:  # pyright: ignore[reportUnknownMemberType]
+        message = f"pass an array of {dtype.name}, found {type(item).__name__}"  # pyright: ignore[reportUnknownArgumentType]
         raise ArgumentError(message)
     return item.__array_interface__["data"][0]

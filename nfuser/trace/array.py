@@ -6,7 +6,7 @@ from __future__ import annotations
 import weakref
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class TracedArray(Methods, NumpyProtocols):
     @unwatched
     def __getitem__(self, key: Any) -> Any:
         found = indexing.get_item(self._tracer, self, key)
-        listed: Any = key if isinstance(key, tuple) else (key,)
+        listed = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
         is_array = any(k is Ellipsis for k in listed)  # without axes, too
         return mark(found, (self,), is_array=is_array)
 

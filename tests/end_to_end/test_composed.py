@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "cov": lambda x: np.cov(x),
         "cov of columns": lambda x: np.cov(x, rowvar=False, bias=True),
         # Imaginary parts of the diagonal are 0, or what BLAS leaves of it, over 0.
-        "cov of few": lambda x: np.cov(x, ddof=9).real,
+        "cov of few": lambda x: np.real(np.cov(x, ddof=9)),
         "cov of two": lambda x: np.cov(x[0], x[1]),
         "corrcoef": lambda x: np.corrcoef(x + xp.eye(*x.shape)),
     },

@@ -158,6 +158,7 @@ def test_kernels_of_a_gpu_are_shown_without_one(library: str) -> None:
 
 def test_ipython_hides_the_border() -> None:
     ultratb = pytest.importorskip("IPython.core.ultratb")
+    shown = ""
     try:
         branching(X)
     except NfuserError:

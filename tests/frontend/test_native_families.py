@@ -80,10 +80,11 @@ def _ends(function: Callable[..., Any], *args: Any) -> Any:
 
 def _same(found: Any, expected: Any) -> None:
     assert type(found) is type(expected)
-    if type(expected) is tuple and expected and isinstance(expected[0], np.ndarray):
+    kind: type[Any] = type(expected)
+    if kind is tuple and expected and isinstance(expected[0], np.ndarray):
         for one, other in zip(found, expected, strict=True):
             _same(one, other)
-    elif hasattr(expected, "dtype"):
+    elif hasattr(kind, "dtype"):
         assert found.dtype == expected.dtype
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

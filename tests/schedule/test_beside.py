@@ -88,6 +88,7 @@ def test_parts_take_turns_over_the_same_stretches(
         np.testing.assert_array_equal(found, wanted)
     (kernel,) = fused.kernels(*given)
     along = -(-given[2].size // (256 * 4))
+    assert kernel.grid is not None
     columns, rows = kernel.grid
     assert rows == (-(-along // near) if along > 8 else 1)
     # Packets of all parts, and of what is left over no more than a block in each row.

@@ -60,6 +60,7 @@ def test_blocks_take_turns_along_long_rows(
         np.testing.assert_array_equal(fused(x, scale), x * scale)
         (kernel,) = fused.kernels(x, scale)
         assert "items=2 in turn" in kernel.schedule
+        assert kernel.grid is not None
         blocks = -(-x.size // (4 * 2 * 256))
         surplus = x.size // scale.size // 2 * -(-scale.size // (4 * 256 * near))
         assert blocks <= math.prod(kernel.grid) <= blocks + surplus

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Stress:
 
     def _act(self, rng: np.random.Generator, weights: object) -> None:
         while not self._stop.is_set():
-            action, _ = ACTIONS[int(rng.choice(len(ACTIONS), p=weights))]  # pyright: ignore[reportArgumentType]
+            action, _ = ACTIONS[int(rng.choice(len(ACTIONS), p=cast("Any", weights)))]
             self._try(action, rng)
 
     def _try(
