@@ -69,7 +69,7 @@ def _values(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
 
 
 def _warm(*args: Any) -> Any:
-    fused = nfuser.fuse(_plain)
+    fused = nfuser.fuse(_plain, dialect="numpy")  # all libraries are asked for the same
     for _ in range(3):
         fused(*args)
     assert fused.native_calls == 1
