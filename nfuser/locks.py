@@ -14,11 +14,13 @@ could arrive when the lock was taken and nobody knew yet who has to release it.
 
 from __future__ import annotations
 
+import ctypes
+
 # ``logging``, too, holds a lock during a fork, and who compiles may log. Hooks run in
 # reverse order: imported first, it is asked when the compiler's lock is ours already.
 import logging  # pyright: ignore[reportUnusedImport]  # noqa: F401
 import os
-from threading import RLock
+from threading import RLock, get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
@@ -84,6 +86,31 @@ def at_fork(**what: Callable[[], object]) -> None:
         register(**what)
 
 
+class _Reminder(BaseException):
+    """What a thread raises in itself."""
+
+
+def forget_waiting() -> None:
+    """Make Python forget that exceptions wait for threads; those threads know.
+
+    Each thread is asked to look for its own as long as one waits for any, and only who
+    takes one ends that: so this thread raises one in itself, and takes it. A thread
+    for which one waits says so again when it comes to run.
+    """
+    try:
+        raise_in(get_ident(), _Reminder)
+        while True:  # it is raised at the next instruction that looks
+            pass
+    except _Reminder:
+        pass
+
+
+def raise_in(thread: int, kind: type[BaseException]) -> None:
+    """Raise an exception in a thread, where it next runs Python code."""
+    raising = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    raising(ctypes.c_ulong(thread), ctypes.py_object(kind))
+
+
 def _pass() -> None:
     """Take an exception that waits for the first Python code of a child."""
 
@@ -94,4 +121,6 @@ def _renew_all() -> None:
 
 
 at_fork(after_in_child=_pass)
+# Some may wait for threads that the child does not have, and never take them.
+at_fork(after_in_child=forget_waiting)
 at_fork(after_in_child=_renew_all)

@@ -24,6 +24,7 @@ import numpy as np
 
 import nfuser.trace.clocks as clocks
 import nfuser.trace.interruptions as interruptions
+import nfuser.trace.standstill as standstill
 from nfuser.errors import NfuserError, TraceError
 from nfuser.trace.bytecode import Step
 from nfuser.trace.origins import Finder, Origin, Root, imported
@@ -80,12 +81,14 @@ class Observer:
         """Return what ``step`` returns; refuse what it did that cannot be watched."""
         before = sys.getprofile()
         interruptions.watch()
+        token = standstill.watched()
         try:
             sys.setprofile(self.see)
             found = step()
         finally:
             sys.setprofile(None)
             _resume(before)
+            del token
         if self._error is not None:
             raise self._error
         return found
