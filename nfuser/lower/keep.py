@@ -20,8 +20,11 @@ from nfuser.ir.expr import (
 from nfuser.ir.point_op import CAST, is_copy
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel_ir import For, Number, SetElement
+from nfuser.schedule.heuristics_cuda import CudaReduction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
 
@@ -49,7 +52,7 @@ def kept_values(values: Values, passes: list[list[Key]]) -> list[Key]:
                 if read in seen:
                     found[_materialised(values, read)] = None
         seen.update(needed)
-    return [k for k in found if _is_worth_keeping(values, k)]
+    return [k for k in found if _is_worth_keeping(values, k, found)]
 
 
 def read_again(values: Values, passes: list[list[Key]]) -> list[Key]:
@@ -123,9 +126,13 @@ def _materialised(values: Values, key: Key) -> Key:
         key = inner[0]
 
 
-def _is_worth_keeping(values: Values, key: Key) -> bool:
+def _is_worth_keeping(values: Values, key: Key, found: Iterable[Key]) -> bool:
     if not values.place(key).in_tile:
         return False
+    heuristic = values.scheduled.heuristic
+    if isinstance(heuristic, CudaReduction) and heuristic.is_shared:
+        # Blocks that share rows have registers for what was read, and for little more.
+        return not _is_cheap(values, key, found)
     if values.scheduled.target.kind == "cuda":
         return True
     exprs = toposort(
@@ -137,3 +144,12 @@ def _is_worth_keeping(values: Values, key: Key) -> bool:
         ),
     )
     return any(isinstance(e, Pointwise) and e.op.is_costly for e in exprs)
+
+
+def _is_cheap(values: Values, key: Key, found: Iterable[Key]) -> bool:
+    """Tell whether one operation makes ``key`` of what is kept, and of rows' values."""
+    expr = values.definition[key[0]]
+    if not isinstance(expr, Pointwise) or expr.op.is_costly:
+        return False
+    inner = (_materialised(values, read) for read in values.needs(key))
+    return all(read in found or not values.place(read).in_tile for read in inner)

@@ -11,6 +11,7 @@ place, seen through every name, and comes back as an array.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from nfuser.trace.standin import Standin
@@ -42,6 +43,7 @@ def told(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
     """
     if name in _LIKE_THEIR_SOURCE:
 
+        @wraps(handler)
         def telling(t: Tracer, *args: Any, **options: Any) -> Any:
             found = handler(t, *args, **options)
             mark(found, args, is_array=not is_number(args[0] if args else None))
@@ -50,6 +52,7 @@ def told(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
     else:
         are_arrays = name in _ARRAYS
 
+        @wraps(handler)
         def telling(t: Tracer, *args: Any, **options: Any) -> Any:
             found = handler(t, *args, **options)
             mark(found, args, is_array=are_arrays)
