@@ -153,9 +153,18 @@ def array_class(library: Library) -> type:
     return object
 
 
+def _module_name(library: Library) -> str:
+    return "numba.cuda" if library is Library.NUMBA else library.value
+
+
+def is_imported(library: Library) -> bool:
+    """Tell whether there can be arrays of ``library``: its module is there."""
+    return _module_name(library) in sys.modules
+
+
 def module(library: Library) -> Any:
     """Return the module of ``library``; importing it was the caller's choice."""
-    name = "numba.cuda" if library is Library.NUMBA else library.value
+    name = _module_name(library)
     found = sys.modules.get(name)
     if found is None:
         message = (

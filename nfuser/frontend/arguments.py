@@ -20,7 +20,7 @@ from nfuser.device.descriptor import (
     library_of,
     pointer_reader,
 )
-from nfuser.device.libraries import array_class
+from nfuser.device.libraries import array_class, is_imported
 from nfuser.device.readable import fault, readable
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError
@@ -304,7 +304,8 @@ class Described:
 
 
 def _array_leaf(slot: int, d: Descriptor, dialect: str | None) -> ArrayLeaf:
-    if dialect == "numpy":
+    # What a Spec stands for has no class and no dialect where its library is absent.
+    if dialect == "numpy" or not is_imported(d.library):
         return ArrayLeaf(slot, d.dtype, d.shape)
     where = sys.modules["torch"].device(str(d.device)) if _is_tensor(d) else "cpu"
     return ArrayLeaf(slot, d.dtype, d.shape, array_class(d.library), where)
