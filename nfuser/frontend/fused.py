@@ -224,9 +224,9 @@ class Fused(Generic[P, R]):
         time. With ``out``, an array or a tuple of arrays in the order of the results,
         the results are written there, and returned.
 
-        >>> import numpy as np
+        >>> import nfuser, numpy as np
         >>> x, total = np.ones((2, 3)), np.empty(2)
-        >>> sums = fuse(lambda x: x.sum(axis=1)).bind(x, out=total)
+        >>> sums = nfuser.fuse(lambda x: x.sum(axis=1)).bind(x, out=total)
         >>> x[0] = 2
         >>> sums()
         array([6., 3.])
@@ -339,7 +339,7 @@ class Fused(Generic[P, R]):
         Arguments are as in a call; ``nfuser.Spec`` may stand for an array.
 
         >>> import numpy as np, nfuser
-        >>> scaled = fuse(lambda x, a: x * a)
+        >>> scaled = nfuser.fuse(lambda x, a: x * a)
         >>> compiled = scaled.lower(nfuser.Spec((2, 3)), 2.0).compile()
         >>> compiled(np.ones((2, 3), np.float32), 3.0)
         array([[3., 3., 3.],
@@ -373,7 +373,7 @@ class Fused(Generic[P, R]):
         several processes. ``progress`` draws a bar where standard error is a terminal.
 
         >>> import nfuser
-        >>> doubled = fuse(lambda x: x * 2)
+        >>> doubled = nfuser.fuse(lambda x: x * 2)
         >>> doubled.warmup([nfuser.Spec((8, 8)), nfuser.Spec((1, 8))])
         >>> doubled.cache_info().compiled > 0
         True
@@ -409,8 +409,8 @@ class Fused(Generic[P, R]):
         Arguments are as in a call; ``nfuser.Spec`` may stand for an array. Nothing is
         compiled, and nothing runs. A notebook shows the result as a table.
 
-        >>> import numpy as np
-        >>> means = fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
+        >>> import nfuser, numpy as np
+        >>> means = nfuser.fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
         >>> told = means.explain(np.ones((100, 8)))
         >>> told.operations, told.kernels, told.fused.reads, told.unfused.reads
         (4, 2, 12800, 20800)

@@ -268,7 +268,7 @@ def test_it_runs_a_fusion_by_itself() -> None:
     assert len(cache.cache_table().splitlines()) == 1 + info.runtimes
     assert isinstance(cache.kernel_runtime_for([X]), nfuser.FusionKernelRuntime)
     cache.clear()
-    assert cache.cache_info() == (0,) * 8
+    assert set(cache.cache_info()) == {0}
     assert len(cache.cache_table().splitlines()) == 1
     np.testing.assert_array_equal(cache.run([X])[0], X * X + X)
 

@@ -73,6 +73,7 @@ def test_sums_beside_what_vectors_cannot_do_are_as_good(function: Any) -> None:
     assert (abs(total - wanted) <= 45 * np.spacing(wanted)).all()
 
 
+@pytest.mark.filterwarnings("ignore:fuse the body of this loop:RuntimeWarning")
 def test_sums_of_many_columns_fit_the_stack() -> None:
     def function(x: Any) -> Any:
         return tuple((x + k).sum(0) for k in range(300))
