@@ -47,7 +47,10 @@ def _one_waits(taken: list[str] | None = None) -> Generator[None]:
 
 
 def _traced() -> Any:
-    return nfuser.fuse(lambda x: x * 2 + 1)(np.arange(4.0))
+    def doubled(x: Any) -> Any:
+        return x * 2 + 1
+
+    return nfuser.fuse(doubled)(np.arange(4.0))
 
 
 def test_a_trace_goes_on_while_an_exception_waits_for_another_thread() -> None:
