@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,18 +18,16 @@ if TYPE_CHECKING:
 _MOST_WORK = 1 << 16  # of NumPy's search for an address that both have
 
 
-class _Layout:
-    """Addresses for NumPy to reason about, which it never reads."""
-
-    def __init__(self, d: Descriptor) -> None:
-        item = d.dtype.itemsize
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (d.pointer, True),
-            "shape": d.shape,
-            "strides": tuple(step * item for step in d.strides),
-            "typestr": f"|V{item}",
-        }
+def _layout(d: Descriptor) -> Any:
+    """Return an array at the addresses of another, which NumPy never reads."""
+    item = d.dtype.itemsize
+    strides = tuple(step * item for step in d.strides)
+    ends = [(n - 1) * step for n, step in zip(d.shape, strides, strict=True)]
+    below = -sum(end for end in ends if end < 0)
+    span = below + sum(end for end in ends if end > 0) + item
+    memory: Any = (ctypes.c_char * span).from_address(d.pointer - below)
+    # Not by __array_interface__, of which NumPy 2.1.0 reads what is gone.
+    return np.ndarray(d.shape, f"V{item}", memory, below, strides)
 
 
 def share_elements(one: Descriptor, other: Descriptor) -> bool:
@@ -40,10 +39,9 @@ def share_elements(one: Descriptor, other: Descriptor) -> bool:
         return False
     if 0 in one.shape or 0 in other.shape:
         return False
-    layouts: list[Any] = [np.asarray(_Layout(d)) for d in (one, other)]
     shared: Any = np.shares_memory
     try:
-        return bool(shared(*layouts, max_work=_MOST_WORK))
+        return bool(shared(_layout(one), _layout(other), max_work=_MOST_WORK))
     except np.exceptions.TooHardError:
         return True
 
