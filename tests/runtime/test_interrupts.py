@@ -114,6 +114,7 @@ def test_work_that_fails_undisturbed_fails_where_it_was_asked_for() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore:.* was traced 8 times:RuntimeWarning")
 def test_calls_go_on_after_exceptions_at_any_moment() -> None:
     forget_all()
     x = np.arange(6.0)
