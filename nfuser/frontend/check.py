@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from nfuser.device.descriptor import library_of
+from nfuser.device.libraries import Library
 from nfuser.dtypes import DType, as_dtype
+from nfuser.dtypes.tensors import as_array
 from nfuser.frontend.fuse import fuse
 from nfuser.frontend.fused import Fused
 from nfuser.ir.base import value
 from nfuser.trace import tree
+from nfuser.trace.unfused import call_unfused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +42,9 @@ class Check:
 def check(
     function: Callable[..., Any], *args: Any, rtol: float | None = None, **kwargs: Any
 ) -> Check:
-    """Return how far the fused ``function`` lies from the plain one on NumPy copies.
+    """Return how far the fused ``function`` lies from the plain one on copies.
+
+    Copies of tensors are tensors; those of other arrays are NumPy's.
 
     The limit is ``rtol`` of the largest element of an output, by default a few units of
     its dtype's last place. Beyond it, or where shapes or dtypes differ, AssertionError.
@@ -55,10 +61,10 @@ def check(
         if isinstance(function, Fused)
         else fuse(function)
     )
-    plain = fused.__wrapped__
+    plain = partial(_unfused, fused)
     actual, _ = tree.flatten(fused(*args, **kwargs))
     leaves, shape = tree.flatten((args, kwargs))
-    copied_args, copied = tree.unflatten(shape, [to_numpy(x) for x in leaves])
+    copied_args, copied = tree.unflatten(shape, [_copy(x) for x in leaves])
     with np.errstate(all="ignore"):
         expected, _ = tree.flatten(plain(*copied_args, **copied))
     if len(actual) != len(expected):
@@ -66,10 +72,14 @@ def check(
         raise AssertionError(message)
     exact = _Exact(plain, copied_args, copied)
     found = [
-        compare(k, to_numpy(a), e, rtol, exact=exact)
+        compare(k, to_numpy(a), to_numpy(e), rtol, exact=exact)
         for k, (a, e) in enumerate(zip(actual, expected, strict=True))
     ]
     return Check(tuple(e for e, _ in found), tuple(x for _, x in found))
+
+
+def _unfused(fused: Any, *args: Any, **kwargs: Any) -> Any:
+    return call_unfused(fused.__wrapped__, args, kwargs, fused._dialect)
 
 
 class _Exact:
@@ -95,7 +105,16 @@ class _Exact:
         return self._found[number] if number < len(self._found) else None
 
 
+def _copy(item: Any) -> Any:
+    is_tensor = library_of(cast("type[object]", type(item))) is Library.TORCH
+    return item.detach().clone() if is_tensor else to_numpy(item)
+
+
 def _lengthened(item: Any) -> Any:
+    if library_of(cast("type[object]", type(item))) is Library.TORCH:
+        if item.dtype.is_complex:
+            return item.cdouble()
+        return item.double() if item.dtype.is_floating_point else item
     kind = getattr(getattr(item, "dtype", None), "kind", None)
     if type(item) is float:
         return np.longdouble(item)
@@ -108,10 +127,8 @@ def to_numpy(item: Any) -> Any:
     """Return a NumPy copy of an array of any library; anything else as it is."""
     if library_of(cast("type[object]", type(item))) is None:
         return item
-    if hasattr(item, "detach"):  # torch, whose bfloat16 NumPy does not know
-        is_bf16 = as_dtype(item.dtype) is DType.BF16
-        host = (item.float() if is_bf16 else item).detach().cpu().numpy()
-        return host.astype(DType.BF16.numpy) if is_bf16 else host
+    if hasattr(item, "detach"):  # torch
+        return as_array(item.detach())
     for name in ("get", "copy_to_host"):  # CuPy, Numba
         if hasattr(item, name):
             return getattr(item, name)()

@@ -114,8 +114,10 @@ class Fused(Generic[P, R]):
         """Call the fused function."""
         if tell():
             return self(*args, **kwargs)
-        if parts.current_tracer() is not None or config.current().disable_all:
+        if parts.current_tracer() is not None:
             return self._function(*args, **kwargs)
+        if config.current().disable_all:
+            return parts.call_unfused(self._function, args, kwargs, self._dialect)
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs
         try:

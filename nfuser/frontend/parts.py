@@ -26,6 +26,7 @@ from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.plan import symbol_values
 from nfuser.trace import current_tracer
 from nfuser.trace import tree as trees
+from nfuser.trace.unfused import call_unfused
 
 __all__ = [
     "DEFAULT_RESIZE",
@@ -38,6 +39,7 @@ __all__ = [
     "Lowered",
     "PlanTable",
     "Variants",
+    "call_unfused",
     "check_backend",
     "check_dialect",
     "check_policy",

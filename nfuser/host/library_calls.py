@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
-from nfuser.device.libraries import Device, Library, module
+from nfuser.device.libraries import Device, Library
 from nfuser.dtypes import DType
+from nfuser.dtypes.tensors import as_tensor
 from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.arrays import Arrays, arrays_of
 
@@ -133,11 +134,4 @@ def _imaginary(array: Any) -> Any:
 
 def _as_torch(array: Any) -> Any:
     """Return a NumPy array beside torch's as a tensor, which shares it where it can."""
-    if not isinstance(array, np.ndarray):
-        return array
-    torch = module(Library.TORCH)
-    is_shared = array.flags.writeable and min(array.strides, default=0) >= 0
-    held = array if is_shared else array.copy()
-    if held.dtype.name == "bfloat16":
-        return torch.from_numpy(held.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(held)
+    return as_tensor(array) if isinstance(array, np.ndarray) else array

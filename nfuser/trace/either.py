@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that trace on traced arrays and compute at once on NumPy's."""
+"""Functions that trace on traced arrays and compute at once on all others."""
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -18,6 +18,7 @@ from nfuser.trace.eager import FUNCTIONS
 from nfuser.trace.functions import HANDLERS
 from nfuser.trace.standin import Standin
 from nfuser.trace.tracer import Tracer, current_tracer
+from nfuser.trace.unfused import on_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,7 +77,7 @@ def creation(name: str) -> Callable[..., Any]:
     def made(*args: Any, **options: Any) -> Any:
         tracer = current_tracer()
         if tracer is None:
-            return plain(*args, **options)
+            return on_tensors(plain, args, options)
         return handler(tracer, *args, **options)
 
     return _named(made, name)
@@ -86,7 +87,7 @@ def _either(plain: Any, handler: Any) -> Callable[..., Any]:
     def either(*args: Any, **options: Any) -> Any:
         tracer = _tracer_of((*args, *options.values()))
         if tracer is None:
-            return plain(*args, **options)
+            return on_tensors(plain, args, options)
         return handler(tracer, *args, **options)
 
     return either

@@ -25,6 +25,7 @@ from nfuser.trace.listed import array_of
 from nfuser.trace.pads import pad_or_crop
 from nfuser.trace.standin import Standin
 from nfuser.trace.tracer import current_tracer
+from nfuser.trace.unfused import on_tensors
 from nfuser.trace.without_axes import is_number, mark
 
 abs = function("abs")
@@ -247,7 +248,7 @@ def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) 
     del device
     tracer = current_tracer()
     if tracer is None:
-        return np.asarray(a, dtype, copy=copy)
+        return on_tensors(np.asarray, (a, dtype), {"copy": copy})
     is_array = isinstance(a, Standin) and not is_number(a)
     made = a if is_array else tracer.wrap(array_of(tracer, a))
     found = made if is_array else mark(made, (), is_array=True)
