@@ -18,7 +18,6 @@ import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import AxisError, DTypeError, ShapeError
 from nfuser.frontend.definition_draft import INTEGERS
-from nfuser.frontend.definition_shapes import sliced
 from nfuser.ir import scalar as sc
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def _element(d: Draft, x: TensorView, axis: int, index: Any) -> TensorView:
     starts: list[sc.Scalar] = [sc.const(0)] * x.ndim
     extents = list(x.shape)
     starts[axis], extents[axis] = start, sc.const(1)
-    one = sliced(d, x, starts, extents, (1,) * x.ndim)
+    one = ops.sliced(d.builder, x, starts, extents, (1,) * x.ndim)
     return ops.squeeze(d.builder, one, axis)
 
 
@@ -124,7 +123,7 @@ def _gather(d: Draft, arg: Any, index: Any, dim: int) -> Any:
     for k, extent in enumerate(extents):
         d.require_natural(x.shape[k] - extent, f"{text} {k}, by {{}}")
     if any(a is not b for a, b in zip(extents, x.shape, strict=True)):
-        x = sliced(d, x, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)
+        x = ops.sliced(d.builder, x, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)
     return ops.take_along_axis(d.builder, x, chosen, place)
 
 

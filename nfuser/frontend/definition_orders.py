@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.frontend.definition_shapes import along, sliced
+from nfuser.frontend.definition_shapes import along
 from nfuser.ir import scalar as sc
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _topk(
     order = ops.argsort(d.builder, x, place, stable=True, descending=largest)
     extents = [*order.shape]
     extents[place] = count
-    first = sliced(d, order, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)
+    first = ops.sliced(d.builder, order, [sc.const(0)] * x.ndim, extents, (1,) * x.ndim)
     return ops.take_along_axis(d.builder, x, first, place), first
 
 

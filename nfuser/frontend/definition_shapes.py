@@ -14,7 +14,6 @@ import nfuser.ops as ops
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition_stretched import is_stretched
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Slice
 from nfuser.ops.mismatch import shape_text
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _first(d: Draft, x: TensorView, axis: int) -> TensorView:
     d.require_natural(x.shape[axis] - 1, message)
     starts, extents = [sc.const(0)] * x.ndim, list(x.shape)
     extents[axis] = sc.const(1)
-    return sliced(d, x, starts, extents, (1,) * x.ndim)
+    return ops.sliced(d.builder, x, starts, extents, (1,) * x.ndim)
 
 
 def _broadcast(d: Draft, arg: Any, is_broadcast_dim: Sequence[bool]) -> Any:
@@ -163,7 +162,7 @@ def _slice(
         start, span = taken_range(d, x, k, bounds, exact=manual_normalization)
         starts.append(start)
         extents.append((span + (step - 1)) // step)
-    return sliced(d, x, starts, extents, steps)
+    return ops.sliced(d.builder, x, starts, extents, steps)
 
 
 def taken_range(
@@ -201,19 +200,6 @@ def is_part(x: sc.Scalar, whole: sc.Scalar) -> bool:
     if isinstance(x, sc.Binary) and x.op is sc.Op.FLOORDIV:
         return x.lhs is whole and isinstance(x.rhs, sc.Const) and sc.is_natural(whole)
     return x is whole and sc.is_natural(whole)
-
-
-def sliced(
-    d: Draft,
-    x: TensorView,
-    starts: Sequence[sc.Scalar],
-    extents: Sequence[sc.Scalar],
-    steps: tuple[int, ...],
-) -> TensorView:
-    """Return every ``steps``-th element from ``starts`` on."""
-    result = d.builder.new(extents, x.dtype)
-    d.builder.emit(Slice(x, result, tuple(starts), steps))
-    return result
 
 
 def _broadcast_tensors(d: Draft, tensors: Sequence[Any]) -> Any:

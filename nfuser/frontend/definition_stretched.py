@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from nfuser.frontend.definition_inputs import TensorInput, memory_order
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Argument, Expand, ExpandDims, Permute, Pointwise, Squeeze
+from nfuser.ir.expr import (
+    Argument,
+    Expand,
+    ExpandDims,
+    Permute,
+    Pointwise,
+    Slice,
+    Squeeze,
+)
 
 if TYPE_CHECKING:
     from nfuser.frontend.definition_draft import Draft
@@ -39,6 +47,8 @@ def _origins(expr: Expr, rank: int, place: int) -> list[tuple[TensorView, int]] 
             return _behind(rank, place, (source,))
         case Pointwise(_, operands):
             return _behind(rank, place, operands)
+        case Slice(source):
+            return [(source, place)]
         case ExpandDims(source, _, axes):
             return [(source, place - sum(k < place for k in axes))]
         case Squeeze(source, _, axes):

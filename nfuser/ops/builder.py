@@ -62,7 +62,8 @@ class Builder:
     """Collects the expressions of one fusion.
 
     ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
-    by kind; ``source`` is the user's line that new tensors carry.
+    by kind; ``expanded`` what is stretched, with what it was before; ``source`` is the
+    user's line that new tensors carry.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Builder:
         self.name = name
         self.exprs: list[Expr] = []
         self.weak: dict[TensorView, Weak] = {}
+        self.expanded: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.questions = Questions(today, {}, {}, {})
         self._constants: dict[tuple[DType, str], TensorView] = {}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.errors import ArgumentError, AxisError, ShapeError
@@ -69,9 +70,63 @@ def broadcast_to(
     same = len(given) == len(target)
     if same and all(a is t for a, t in zip(given, target, strict=True)):
         return x
-    result = b.new(target, x.dtype)
+    return _expanded(b, x, target)
+
+
+def _expanded(b: Builder, x: TensorView, shape: Sequence[Scalar]) -> TensorView:
+    result = b.new(shape, x.dtype)
     b.emit(Expand(x, result))
+    b.expanded[result] = x
     return result
+
+
+def sliced(
+    b: Builder,
+    x: TensorView,
+    starts: Sequence[Scalar],
+    shape: Sequence[Scalar],
+    steps: Sequence[int],
+) -> TensorView:
+    """Return every ``steps``-th element from ``starts`` on; they are known to be there.
+
+    An axis that was stretched is so in the part: no elements are taken along it.
+    """
+    source = b.expanded.get(x)
+    part = None if source is None else _part(b, source, x, (starts, shape, steps))
+    if part is not None:
+        same = len(part.shape) == len(shape) and all(map(is_, part.shape, shape))
+        return part if same else _expanded(b, part, shape)
+    result = b.new(shape, x.dtype)
+    b.emit(Slice(x, result, tuple(starts), tuple(steps)))
+    return result
+
+
+def _part(
+    b: Builder,
+    source: TensorView,
+    x: TensorView,
+    taken: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[int]],
+) -> TensorView | None:
+    """Return the part of ``source`` that is stretched to the part of ``x``.
+
+    None where an axis may be a stretched one in some calls, and not in others.
+    """
+    zero, one = sc.const(0), sc.const(1)
+    own: list[tuple[Scalar, Scalar, int]] = [(zero, n, 1) for n in source.shape]
+    lead = x.ndim - source.ndim
+    for k, (start, extent, step) in enumerate(zip(*taken, strict=True)):
+        is_whole = start is zero and extent is x.shape[k] and step == 1
+        if is_whole or k < lead or source.shape[k - lead] is one:
+            continue
+        if source.shape[k - lead] is not x.shape[k]:
+            return None
+        own[k - lead] = start, extent, step
+    if all(start is zero and step == 1 for start, _, step in own) and all(
+        extent is e for (_, extent, _), e in zip(own, source.shape, strict=True)
+    ):
+        return source
+    starts, shape, steps = zip(*own, strict=True)
+    return sliced(b, source, starts, shape, steps)
 
 
 def expand_dims(b: Builder, x: TensorView, axes: int | Sequence[int]) -> TensorView:
@@ -191,9 +246,7 @@ def take_slices(
     whole = all(s is sc.const(0) for s in starts) and set(steps) <= {1}
     if whole and all(a is e for a, e in zip(shape, x.shape, strict=True)):
         return x
-    result = b.new(shape, x.dtype)
-    b.emit(Slice(x, result, tuple(starts), tuple(steps)))
-    return result
+    return sliced(b, x, starts, shape, steps)
 
 
 def _clamped(
@@ -262,9 +315,7 @@ def take_index(
     starts[place] = start
     shape = list(x.shape)
     shape[place] = sc.const(1)
-    result = b.new(shape, x.dtype)
-    b.emit(Slice(x, result, tuple(starts), (1,) * x.ndim))
-    return drop(b, result, (place,))
+    return drop(b, sliced(b, x, starts, shape, (1,) * x.ndim), (place,))
 
 
 def window(
@@ -275,9 +326,7 @@ def window(
     starts[axis] = sc.as_scalar(start)
     shape = list(x.shape)
     shape[axis] = sc.as_scalar(extent)
-    result = b.new(shape, x.dtype)
-    b.emit(Slice(x, result, tuple(starts), (1,) * x.ndim))
-    return result
+    return sliced(b, x, starts, shape, (1,) * x.ndim)
 
 
 def at_least(b: Builder, x: TensorView, rank: int) -> TensorView:
