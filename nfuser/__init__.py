@@ -6,26 +6,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nfuser.codegen.compiler_lock import imported
+from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
-from nfuser.frontend.fuse import fuse
-from nfuser.frontend.fused import Fused
+from nfuser.frontend.fuse.decorator import fuse
+from nfuser.frontend.fuse.fused import Fused
 
 if TYPE_CHECKING:
+    from nfuser.frontend.call.spec import Spec
     from nfuser.frontend.check import check
-    from nfuser.frontend.definition import FusionDefinition
-    from nfuser.frontend.definition_inputs import compute_tensor_descriptor
-    from nfuser.frontend.definition_profile import get_fusion_profile
-    from nfuser.frontend.definition_types import DataType
-    from nfuser.frontend.explanation import Explanation
-    from nfuser.frontend.graph import capture
-    from nfuser.frontend.spec import Spec
-    from nfuser.frontend.stages import Compiled, Lowered
+    from nfuser.frontend.definition.definition import FusionDefinition
+    from nfuser.frontend.definition.execution.profile import get_fusion_profile
+    from nfuser.frontend.definition.inputs import compute_tensor_descriptor
+    from nfuser.frontend.definition.types import DataType
+    from nfuser.frontend.explain.explanation import Explanation
+    from nfuser.frontend.fuse.graph import capture
+    from nfuser.frontend.fuse.stages import Compiled, Lowered
     from nfuser.host.container import HostIrContainer
-    from nfuser.host.host_ir import HostProgram
+    from nfuser.host.ir.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
-    from nfuser.runtime.host_ir_evaluator import HostIrEvaluator
+    from nfuser.runtime.host.host_ir_evaluator import HostIrEvaluator
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
 
 __all__ = [
@@ -53,21 +53,21 @@ __all__ = [
 
 # Public names that a process which only calls fused functions can do without.
 _ON_FIRST_USE = {
-    "Compiled": "nfuser.frontend.stages",
-    "DataType": "nfuser.frontend.definition_types",
-    "Explanation": "nfuser.frontend.explanation",
-    "FusionDefinition": "nfuser.frontend.definition",
+    "Compiled": "nfuser.frontend.fuse.stages",
+    "DataType": "nfuser.frontend.definition.types",
+    "Explanation": "nfuser.frontend.explain.explanation",
+    "FusionDefinition": "nfuser.frontend.definition.definition",
     "FusionExecutorCache": "nfuser.runtime.executor_cache",
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
     "HostIrContainer": "nfuser.host.container",
-    "HostIrEvaluator": "nfuser.runtime.host_ir_evaluator",
-    "HostProgram": "nfuser.host.host_ir",
-    "Lowered": "nfuser.frontend.stages",
-    "Spec": "nfuser.frontend.spec",
-    "capture": "nfuser.frontend.graph",
+    "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",
+    "HostProgram": "nfuser.host.ir.host_ir",
+    "Lowered": "nfuser.frontend.fuse.stages",
+    "Spec": "nfuser.frontend.call.spec",
+    "capture": "nfuser.frontend.fuse.graph",
     "check": "nfuser.frontend.check",
-    "compute_tensor_descriptor": "nfuser.frontend.definition_inputs",
-    "get_fusion_profile": "nfuser.frontend.definition_profile",
+    "compute_tensor_descriptor": "nfuser.frontend.definition.inputs",
+    "get_fusion_profile": "nfuser.frontend.definition.execution.profile",
 }
 
 
@@ -90,7 +90,7 @@ def version() -> str:
 def _refuse_of_nvfuser(name: str) -> None:
     """Say what to write for a name of nvFuser's that nfuser has not."""
     if not name.startswith("_"):
-        refused = import_module("nfuser.frontend.definition_refused")
+        refused = import_module("nfuser.frontend.definition.refused")
         if name in refused.MODULE:
             refused.refuse(f"nfuser.{name}", refused.MODULE[name])
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.errors import NfuserError
-from nfuser.runtime.disk_cache import current_store
+from nfuser.runtime.disk.cache import current_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.disk_entry import Entry
-    from nfuser.runtime.disk_store import DiskStore
+    from nfuser.runtime.disk.entry import Entry
+    from nfuser.runtime.disk.store import DiskStore
 
 ACTIONS = ("ls", "clear", "verify")
 

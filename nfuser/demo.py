@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nfuser.device import driver
-from nfuser.device.affinity import num_threads
+from nfuser.device.cpu.affinity import num_threads
+from nfuser.device.cuda import driver
 from nfuser.errors import NfuserError
-from nfuser.frontend.fuse import fuse
-from nfuser.host.evaluate import REPORTS
+from nfuser.frontend.fuse.decorator import fuse
+from nfuser.host.call.evaluate import REPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

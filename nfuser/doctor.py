@@ -14,10 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
 import nfuser.system as system
-from nfuser.device import driver
-from nfuser.device.affinity import available_threads, num_threads
+from nfuser.device.cpu.affinity import available_threads, num_threads
+from nfuser.device.cuda import driver
 from nfuser.errors import BackendError
-from nfuser.frontend.why_not_native import why_no_calls_are
+from nfuser.frontend.native.why_not import why_no_calls_are
 from nfuser.ir.base import value
 
 _PACKAGES = ("nfuser", "numpy", "ml_dtypes", "numba", "llvmlite")

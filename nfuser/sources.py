@@ -25,9 +25,8 @@ class Sources:
     A package makes one in its own ``__init__``, which runs before any module in it.
     """
 
-    def __init__(self, folders: Iterable[str], *within: str) -> None:
-        found = [Path(folder) for folder in folders]
-        self._folders = [*found, *(f / name for f in found for name in within)]
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._folders = tuple(folders)
         self._stamps = self._look()
         self._digest: str | None = None
 
@@ -47,16 +46,12 @@ class Sources:
     def _look(self) -> list[_Stamp]:
         """Return each file with what changes when it is written or replaced."""
         found: list[_Stamp] = []
-        for folder in self._folders:
-            try:
-                entries = list(os.scandir(folder))
-            except OSError:  # in an archive
-                continue
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    stat = os.stat(entry.path)
-                    stamp = entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns
-                    found.append(stamp)
+        for top in self._folders:  # a walk passes over what it may not read
+            for folder, _, files in os.walk(top):
+                for path in (f"{folder}/{file}" for file in files):
+                    if path.endswith(".py"):
+                        at = os.stat(path)
+                        found.append((path, at.st_ino, at.st_size, at.st_mtime_ns))
         return sorted(found)
 
 

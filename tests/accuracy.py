@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from nfuser.lower.bounded import BOUND
+from nfuser.lower.cpu.bounded import BOUND
 from tests.cpu_harness import Array, apply
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from nfuser.codegen import kernel_target
-from nfuser.codegen.load_object import load_object
-from nfuser.codegen.machine_code import MachineCode
+from nfuser.codegen.numba import kernel_target
+from nfuser.codegen.objects.load_object import load_object
+from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.codegen.primitives import cpu
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-from nfuser.runtime import executable
+from nfuser.runtime.compile import executable
 from nfuser.runtime.registry import forget_all
 
 if TYPE_CHECKING:

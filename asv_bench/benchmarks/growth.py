@@ -10,13 +10,13 @@ import numpy as np
 
 from benchmarks import normal
 from nfuser.concretize import answer, concretize, questions
-from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.lower.build import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.kernel_runtime import heuristics_for
 from nfuser.runtime.place import Place
 from nfuser.runtime.plan import Concretization, facts_of, symbol_values
-from nfuser.schedule.facts import Target
+from nfuser.schedule.facts.facts import Target
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment
 from nfuser.trace import call_of, trace_function

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import nfuser.numpy as xp
-from nfuser.frontend.definition_ops import BINARY, TABLE, UNARY
+from nfuser.frontend.definition.operations.ops import BINARY, TABLE, UNARY
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import inspect
 
-from nfuser.frontend.definition_creation import CREATION
-from nfuser.frontend.definition_gathers import GATHERS
-from nfuser.frontend.definition_moves import MOVES
-from nfuser.frontend.definition_ops import BINARY, GENERAL, TABLE, UNARY
-from nfuser.frontend.definition_scans import SCANS
-from nfuser.frontend.definition_shapes import SHAPES
-from nfuser.frontend.definition_types import DataType
+from nfuser.frontend.definition.operations.creation import CREATION
+from nfuser.frontend.definition.operations.gathers import GATHERS
+from nfuser.frontend.definition.operations.moves import MOVES
+from nfuser.frontend.definition.operations.ops import BINARY, GENERAL, TABLE, UNARY
+from nfuser.frontend.definition.operations.scans import SCANS
+from nfuser.frontend.definition.operations.shapes import SHAPES
+from nfuser.frontend.definition.types import DataType
 
 _REDUCTIONS = {
     *("all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min"),

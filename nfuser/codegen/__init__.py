@@ -5,4 +5,4 @@ from __future__ import annotations
 
 from nfuser.sources import Sources
 
-SOURCES = Sources(__path__, "primitives")
+SOURCES = Sources(__path__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.concretize.misfits import check
+from nfuser.concretize.shape_errors import check
 from nfuser.domains.reshape import ReshapePattern, analyze_reshape
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk

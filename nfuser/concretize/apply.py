@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.concretize.extents import Extents
-from nfuser.concretize.moved import concrete, decomposed, without_trivial_resize
+from nfuser.concretize.resizes import concrete, decomposed, without_trivial_resize
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (

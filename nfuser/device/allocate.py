@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.device import driver
-from nfuser.device.libraries import (
+from nfuser.device.cuda import driver
+from nfuser.device.cuda.streams import DeviceGuard, guard
+from nfuser.device.describe.libraries import (
     CPU,
     Device,
     Library,
@@ -32,7 +33,6 @@ from nfuser.device.libraries import (
     module,
 )
 from nfuser.device.reuse import LEAST_BYTES, reusing_allocator
-from nfuser.device.streams import DeviceGuard, guard
 from nfuser.errors import DeviceError
 
 if TYPE_CHECKING:

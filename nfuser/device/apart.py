@@ -13,7 +13,7 @@ from nfuser.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nfuser.device.libraries import Descriptor
+    from nfuser.device.describe.libraries import Descriptor
 
 _MOST_WORK = 1 << 16  # of NumPy's search for an address that both have
 

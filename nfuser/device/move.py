@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfuser.device.driver import why_missing
-from nfuser.device.libraries import Device, Library, module
+from nfuser.device.cuda.driver import why_missing
+from nfuser.device.describe.libraries import Device, Library, module
 from nfuser.device.phantom import Phantom
 from nfuser.dtypes import as_dtype
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.device.libraries import Descriptor, Device, Library, c_strides
+from nfuser.device.describe.libraries import Descriptor, Device, Library, c_strides
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:

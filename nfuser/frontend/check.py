@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nfuser.device.descriptor import library_of
-from nfuser.device.libraries import Library
+from nfuser.device.describe.descriptor import library_of
+from nfuser.device.describe.libraries import Library
 from nfuser.dtypes import DType, as_dtype
 from nfuser.dtypes.tensors import as_array
-from nfuser.frontend.fuse import fuse
-from nfuser.frontend.fused import Fused
+from nfuser.frontend.fuse.decorator import fuse
+from nfuser.frontend.fuse.fused import Fused
 from nfuser.ir.base import value
 from nfuser.trace import tree
-from nfuser.trace.unfused import call_unfused
+from nfuser.trace.torch.unfused import call_unfused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

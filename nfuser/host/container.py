@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.host.rules as rules
-import nfuser.host.statements as st
+import nfuser.host.ir.rules as rules
+import nfuser.host.ir.statements as st
 from nfuser.debug import dump
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.host.callee import result_forms
-from nfuser.host.host_ir import HostProgram, owners
-from nfuser.host.launched_views import take_view
-from nfuser.host.statements import Input
-from nfuser.host.verify import verify
+from nfuser.host.ir.host_ir import HostProgram, owners
+from nfuser.host.ir.statements import Input
+from nfuser.host.ir.verify import verify
+from nfuser.host.run.callee import result_forms
+from nfuser.host.run.launched_views import take_view
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.trace.source_line import current_line
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from contextlib import AbstractContextManager
 
-    from nfuser.host.rules import Form
-    from nfuser.host.statements import Event, Operand, Statement, Stream
+    from nfuser.host.ir.rules import Form
+    from nfuser.host.ir.statements import Event, Operand, Statement, Stream
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 

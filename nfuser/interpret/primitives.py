@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from nfuser.ops.inverse_errors import erfcinv, erfinv
+from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,17 +12,16 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
-from nfuser.lower.combine import Combiner
-from nfuser.lower.cpu_lanes import in_streams
-from nfuser.lower.interleave import from_one_base
-from nfuser.lower.join import Common, joined, side_by_side
-from nfuser.lower.keep import (
-    computed_everywhere,
-    forget,
-    is_everywhere,
-    kept_values,
-)
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
+from nfuser.lower.cpu.interleave import from_one_base
+from nfuser.lower.cpu.lane_loops import in_streams
+from nfuser.lower.cpu.lanes import abreast
+from nfuser.lower.cpu.staged_columns import stage_columns
+from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
+from nfuser.lower.cuda.combine import Combiner
+from nfuser.lower.cuda.join import Common, joined, side_by_side
+from nfuser.lower.cuda.stage import Stager
+from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     AwaitCopies,
     Buffer,
@@ -45,13 +44,14 @@ from nfuser.lower.kernel_ir import (
     only_stores,
     pruned,
 )
-from nfuser.lower.landing import Prefetch, dealt, land_rows, prefetch
-from nfuser.lower.lanes import abreast
-from nfuser.lower.parameters import host_scalars
-from nfuser.lower.places import finds_apart, fold_place, place_along
+from nfuser.lower.kernel.parameters import host_scalars
+from nfuser.lower.persistent import (
+    computed_everywhere,
+    forget,
+    is_everywhere,
+    kept_values,
+)
 from nfuser.lower.scan import lower_scans
-from nfuser.lower.stage import Stager
-from nfuser.lower.staged_columns import stage_columns
 from nfuser.lower.steps import (
     Chunk,
     chunk_of,
@@ -61,10 +61,10 @@ from nfuser.lower.steps import (
     join_chunks,
 )
 from nfuser.lower.values import Values, packets
-from nfuser.schedule.heuristics import ReductionHeuristic
-from nfuser.schedule.heuristics_cpu import CpuReduction
-from nfuser.schedule.heuristics_cuda import CudaReduction, TransposeHeuristic
-from nfuser.schedule.memory import interleaved, memory_tensors
+from nfuser.schedule.facts.memory import interleaved, memory_tensors
+from nfuser.schedule.heuristics.cpu import CpuReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction, TransposeHeuristic
+from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import Scheduled
 

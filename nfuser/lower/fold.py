@@ -14,7 +14,7 @@ import numpy as np
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import Reduce, ReduceOp, Scan
-from nfuser.lower.kernel_ir import Call, IndexValue, Number, Value, Var
+from nfuser.lower.kernel.kernel_ir import Call, IndexValue, Number, Value, Var
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, ReduceOp, Scan, results, sources
 from nfuser.ir.tensor import TensorView
 from nfuser.lower import fold
-from nfuser.lower.keep import kept_values
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.kernel.kernel_ir import (
     Array,
     Barrier,
     Call,
@@ -38,8 +37,9 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.schedule.facts import WARP
-from nfuser.schedule.heuristics import ScanHeuristic
+from nfuser.lower.persistent import kept_values
+from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:

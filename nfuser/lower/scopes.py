@@ -26,7 +26,7 @@ from nfuser.ir.expr import (
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 from nfuser.lower.guards import even_conditions, exclusive_reads
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.kernel.kernel_ir import (
     Allocate,
     Array,
     Buffer,
@@ -39,7 +39,7 @@ from nfuser.lower.kernel_ir import (
     Value,
     Var,
 )
-from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.facts.memory import memory_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.lower import fold
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.cpu.interleaved_loops import jammed, peeled
+from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
     For,
@@ -19,10 +20,9 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.streams import jammed, peeled
-from nfuser.schedule.heuristics import ReductionHeuristic
-from nfuser.schedule.heuristics_cpu import CpuReduction
-from nfuser.schedule.heuristics_cuda import CudaReduction
+from nfuser.schedule.heuristics.cpu import CpuReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.combine import Combiner
-    from nfuser.lower.kernel_ir import Value
+    from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.kernel.kernel_ir import Value
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf, Nest
     from nfuser.schedule.scheduled import Scheduled

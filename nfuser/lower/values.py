@@ -27,8 +27,8 @@ from nfuser.ir.expr import (
 from nfuser.ir.point_op import CAST, NEAR, POINT_OPS, is_copy
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
-from nfuser.lower import quotients
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.cuda import quotients
+from nfuser.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,
     Call,
@@ -46,9 +46,9 @@ from nfuser.lower.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.least import least
+from nfuser.lower.lower_bound import least
 from nfuser.lower.scopes import Key, Place, Scope, Scopes
-from nfuser.schedule.heuristics import ReductionHeuristic
+from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ fusion fusion(T0: f32[? n0, ? n1]) -> T2
 from __future__ import annotations
 
 from nfuser.dtypes import promote
-from nfuser.ops.arithmetic import (
+from nfuser.ops.builder import Builder, Operand, ScalarFits
+from nfuser.ops.elementwise.arithmetic import (
     absolute,
     add,
     astype,
@@ -46,7 +47,7 @@ from nfuser.ops.arithmetic import (
     stride_order,
     subtract,
 )
-from nfuser.ops.bits import (
+from nfuser.ops.elementwise.bits import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,
@@ -56,10 +57,8 @@ from nfuser.ops.bits import (
     left_shift,
     right_shift,
 )
-from nfuser.ops.borders import extend
-from nfuser.ops.builder import Builder, Operand, ScalarFits
-from nfuser.ops.complex_functions import angle, complex_of, conj, imag, real
-from nfuser.ops.composites import (
+from nfuser.ops.elementwise.complex.functions import angle, complex_of, conj, imag, real
+from nfuser.ops.elementwise.composites import (
     gelu,
     layer_norm,
     log_softmax,
@@ -71,15 +70,7 @@ from nfuser.ops.composites import (
     softmax,
     softplus,
 )
-from nfuser.ops.creation import (
-    arange,
-    diagonal_mask,
-    full,
-    full_like,
-    laid_like,
-    linspace,
-)
-from nfuser.ops.float_functions import (
+from nfuser.ops.elementwise.float_functions import (
     acos,
     acosh,
     asin,
@@ -124,16 +115,8 @@ from nfuser.ops.float_functions import (
     tanh,
     trunc,
 )
-from nfuser.ops.gamma import lgamma
-from nfuser.ops.gather import (
-    clipped_index,
-    index_by,
-    take,
-    take_along_axis,
-    take_inside,
-    wrapped_index,
-)
-from nfuser.ops.logic import (
+from nfuser.ops.elementwise.gamma import lgamma
+from nfuser.ops.elementwise.logic import (
     equal,
     greater,
     greater_equal,
@@ -155,20 +138,8 @@ from nfuser.ops.logic import (
     truth,
     where,
 )
-from nfuser.ops.moves import (
-    concatenate,
-    merge_axes,
-    pad,
-    remap,
-    repeat,
-    reshape,
-    roll,
-    stack,
-    tile,
-)
-from nfuser.ops.order import argsort, lexsort, sort
-from nfuser.ops.products import matmul
-from nfuser.ops.reduction import (
+from nfuser.ops.folds.products import matmul
+from nfuser.ops.folds.reduction import (
     all,
     any,
     argmax,
@@ -188,7 +159,7 @@ from nfuser.ops.reduction import (
     var,
     var_mean,
 )
-from nfuser.ops.scan import (
+from nfuser.ops.folds.scan import (
     accumulate,
     cummax,
     cummin,
@@ -199,7 +170,36 @@ from nfuser.ops.scan import (
     nancumprod,
     nancumsum,
 )
-from nfuser.ops.views import (
+from nfuser.ops.shapes.borders import extend
+from nfuser.ops.shapes.creation import (
+    arange,
+    diagonal_mask,
+    full,
+    full_like,
+    laid_like,
+    linspace,
+)
+from nfuser.ops.shapes.gather import (
+    clipped_index,
+    index_by,
+    take,
+    take_along_axis,
+    take_inside,
+    wrapped_index,
+)
+from nfuser.ops.shapes.moves import (
+    concatenate,
+    merge_axes,
+    pad,
+    remap,
+    repeat,
+    reshape,
+    roll,
+    stack,
+    tile,
+)
+from nfuser.ops.shapes.order import argsort, lexsort, sort
+from nfuser.ops.shapes.views import (
     at_least,
     broadcast_to,
     check_sizes,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.host.program import (
+from nfuser.host.call.program import (
     Allocate,
     Argument,
     ByValue,
@@ -24,12 +24,12 @@ from nfuser.host.program import (
     ViewOf,
     slots_of,
 )
-from nfuser.host.reuse_slots import reuse_slots
+from nfuser.host.call.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
-from nfuser.schedule.memory import memory_tensors
+from nfuser.schedule.facts.memory import memory_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
-    from nfuser.schedule.facts import Facts
-    from nfuser.schedule.heuristics import Heuristic
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.segment import Segment
 
 

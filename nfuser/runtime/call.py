@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.device.allocate import finish
-from nfuser.device.descriptor import (
+from nfuser.device.describe.descriptor import (
     Library,
     describe,
     key_reader,
     library_of,
     pointer_reader,
 )
-from nfuser.device.readable import readable
+from nfuser.device.describe.readable import readable
 from nfuser.dtypes import check_fits
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir import scalar as sc
@@ -31,7 +31,7 @@ from nfuser.ir.identity import structure
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from nfuser.device.descriptor import Descriptor
+    from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.expr import Argument
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.plan import Plan

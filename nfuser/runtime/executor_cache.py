@@ -24,7 +24,7 @@ from nfuser.concretize import (
     whats_new,
 )
 from nfuser.debug import dump, timing
-from nfuser.device.descriptor import Descriptor, describe
+from nfuser.device.describe.descriptor import Descriptor, describe
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -33,14 +33,12 @@ from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.call import InputReader, describe_call, run_call
-from nfuser.runtime.counters import CacheInfo, Counters
 from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
     heuristics_for,
     sources_for,
 )
-from nfuser.runtime.memo import Memo
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import (
     NOTHING,
@@ -51,6 +49,8 @@ from nfuser.runtime.plan import (
     facts_of,
     symbol_values,
 )
+from nfuser.runtime.tables.counters import CacheInfo, Counters
+from nfuser.runtime.tables.memo import Memo
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment
 from nfuser.segment.segmented import text as segmented_text
@@ -58,14 +58,14 @@ from nfuser.segment.segmented import text as segmented_text
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from nfuser.codegen.source import Source
+    from nfuser.codegen.printers.source import Source
     from nfuser.concretize import Answers, ResizePolicy
-    from nfuser.host.program import CallProgram, Slot
+    from nfuser.host.call.program import CallProgram, Slot
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import Call
     from nfuser.runtime.place import Place
-    from nfuser.schedule.facts import Facts
-    from nfuser.schedule.heuristics import Heuristic
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.segment import ShouldMerge
 
 

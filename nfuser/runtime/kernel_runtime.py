@@ -11,19 +11,19 @@ from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import structure
 from nfuser.lower.build import lower
-from nfuser.lower.text import text as kernel_text
-from nfuser.lower.verify import verify_kernel
-from nfuser.runtime.executable import KERNELS, print_kernel
-from nfuser.runtime.memo import Memo
+from nfuser.lower.kernel.text import text as kernel_text
+from nfuser.lower.kernel.verify import verify_kernel
+from nfuser.runtime.compile.executable import KERNELS, print_kernel
+from nfuser.runtime.tables.memo import Memo
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from nfuser.codegen.source import Source
+    from nfuser.codegen.printers.source import Source
     from nfuser.runtime.place import Place
-    from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.heuristics import Heuristic
+    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.schedule.scheduled import Schedule, Scheduler
     from nfuser.segment import Segment, Segmented
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nfuser.device.descriptor import CPU, Library
+from nfuser.device.describe.descriptor import CPU, Library
 from nfuser.errors import ArgumentError, DeviceError
 from nfuser.ir.base import node
-from nfuser.schedule.facts import Target
+from nfuser.schedule.facts.facts import Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.device.descriptor import Descriptor, Device
+    from nfuser.device.describe.descriptor import Descriptor, Device
 
 BACKENDS = ("cpu", "cuda", "interpret")
 
@@ -127,10 +127,7 @@ def _target(backend: str, index: int) -> Target:
         return Target("cpu")
     if backend == "interpret":
         return Target("cuda")
-    from nfuser.device.driver import (  # noqa: PLC0415 (loads libcuda)
-        attributes,
-        why_missing,
-    )
+    from nfuser.device.cuda.driver import attributes, why_missing  # noqa: PLC0415 (loads libcuda)
 
     if why_missing() is not None:
         return Target("cuda")  # of a spec: what it is shown for is an H200

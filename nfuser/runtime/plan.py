@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING
 
 from nfuser.debug import dump, timing
 from nfuser.device.allocate import output_strides
-from nfuser.host.evaluate import Evaluator
-from nfuser.host.program import CallProgram, Part, Slot
-from nfuser.host.program import text as program_text
+from nfuser.host.call.evaluate import Evaluator
+from nfuser.host.call.program import CallProgram, Part, Slot
+from nfuser.host.call.program import text as program_text
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
-from nfuser.schedule.facts import Facts, Layout
+from nfuser.schedule.facts.facts import Facts, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from nfuser.concretize import Concrete
-    from nfuser.device.descriptor import Descriptor
+    from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.runtime.place import Place
-    from nfuser.schedule.heuristics import Heuristic
+    from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.segment import Segmented
 
 NOTHING: Mapping[int, Descriptor] = MappingProxyType({})

@@ -17,7 +17,7 @@ from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.facts.layout import Groups
 
 
 class Binding(Enum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.schedule.beside import Beside
+from nfuser.schedule.horizontal import Beside
 from nfuser.schedule.library import LibraryCalls
-from nfuser.schedule.pointwise import Pointwise
-from nfuser.schedule.reduction import Reduction
-from nfuser.schedule.scan import Scans
+from nfuser.schedule.pointwise.pointwise import Pointwise
+from nfuser.schedule.reduction.reduction import Reduction
+from nfuser.schedule.scan.scan import Scans
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

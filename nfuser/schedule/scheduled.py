@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts import Facts, Target
-    from nfuser.schedule.heuristics import BesideHeuristic, Heuristic, PartHeuristic
+    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.heuristics.heuristics import (
+        BesideHeuristic,
+        Heuristic,
+        PartHeuristic,
+    )
     from nfuser.schedule.nest import Nest
     from nfuser.segment import Rejection
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import data_of
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
-from nfuser.schedule.facts import WARP
-from nfuser.schedule.heuristics_cuda import TransposeHeuristic
-from nfuser.schedule.layout import is_unit, packed, packet_width
-from nfuser.schedule.memory import memory_tensors, needs_wide_index
+from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.facts.layout import is_unit, packed, packet_width
+from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
+from nfuser.schedule.facts.weight import limited
+from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
 from nfuser.schedule.scheduled import Tile
-from nfuser.schedule.weight import limited
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex, Scalar
-    from nfuser.schedule.facts import Access, Facts
-    from nfuser.schedule.flat_shape import FlatShape
+    from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.nest import LoopAxis, Nest
+    from nfuser.schedule.pointwise.flat_shape import FlatShape
 
 NAME = "transpose"
 TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element

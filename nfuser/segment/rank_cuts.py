@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import Segment, ShouldMerge
     from nfuser.segment.sharding import Layout
-    from nfuser.segment.spread import Spread
+    from nfuser.segment.sharding_propagation import Spread
 
 
 def within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:

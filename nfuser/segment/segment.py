@@ -55,7 +55,7 @@ def segment(
     if shardings is not None:
         # Few have ranks.
         from nfuser.segment.rank_cuts import changes, within  # noqa: PLC0415
-        from nfuser.segment.spread import spread  # noqa: PLC0415
+        from nfuser.segment.sharding_propagation import spread  # noqa: PLC0415
 
         found = spread(fusion, shardings)
         why = _SPREAD if should_merge is None else _ASKED

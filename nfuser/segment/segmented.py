@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.spread import Spread
+    from nfuser.segment.sharding_propagation import Spread
 
 
 @value

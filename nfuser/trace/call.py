@@ -14,8 +14,8 @@ import numpy as np
 import nfuser.trace.tree as tree
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node, value
-from nfuser.trace.captured import Captured
-from nfuser.trace.standin import is_ndarray
+from nfuser.trace.captures.captured import Captured
+from nfuser.trace.standins.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.ops import ScalarFits
-    from nfuser.trace.outcomes import OutcomeGuard
+    from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
     from nfuser.trace.tree import Tree
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import nfuser.trace.refusals as refusals
+import nfuser.trace.numpy.names.refusals as refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,8 +15,8 @@ import numpy as np
 
 import nfuser.config as config
 import nfuser.ops as ops
-import nfuser.trace.namespace as namespace
-import nfuser.trace.refusals as refusals
+import nfuser.trace.numpy.names.namespace as namespace
+import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
@@ -25,8 +25,6 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.trace.array import TracedArray, wrap
-from nfuser.trace.asked import ConversionError
 from nfuser.trace.call import (
     ArrayLeaf,
     Leaf,
@@ -35,17 +33,19 @@ from nfuser.trace.call import (
     Trace,
     TracedCall,
 )
-from nfuser.trace.captured import Snapshot
-from nfuser.trace.conversions import converting
+from nfuser.trace.captures.captured import Snapshot
+from nfuser.trace.captures.parts import is_array
 from nfuser.trace.dialect import is_of_torch
-from nfuser.trace.functions import HANDLERS
-from nfuser.trace.leaks import warn_of_kept
-from nfuser.trace.listed import array_of, made_while_tracing, warn_of_sizes
-from nfuser.trace.parts import is_array
+from nfuser.trace.numpy.creation.conversions import converting
+from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.source_line import current_line, line_of
-from nfuser.trace.symbolic import SymbolicInt, integer
-from nfuser.trace.torch_dialect import TORCH
+from nfuser.trace.standins.array import TracedArray, wrap
+from nfuser.trace.standins.asked import ConversionError
+from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
+from nfuser.trace.standins.symbolic import SymbolicInt, integer
+from nfuser.trace.torch.tensors import TORCH
 from nfuser.trace.tracer import Tracer
+from nfuser.trace.watch.leaks import warn_of_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable

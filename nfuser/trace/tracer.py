@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.trace.asked as asked
-import nfuser.trace.known as known
+import nfuser.trace.standins.asked as asked
+import nfuser.trace.standins.host_numbers as known
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
-from nfuser.trace.containers import array_in
 from nfuser.trace.dialect import NUMPY
-from nfuser.trace.outcomes import OutcomeGuard, outcome_guard
 from nfuser.trace.source_line import current_line
-from nfuser.trace.standin import Standin
-from nfuser.trace.unrolled import Turns
+from nfuser.trace.standins.arithmetic_guards import OutcomeGuard, outcome_guard
+from nfuser.trace.standins.containers import array_in
+from nfuser.trace.standins.standin import Standin
+from nfuser.trace.watch.unrolled import Turns
 
 if TYPE_CHECKING:
     import weakref
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
-    from nfuser.trace.known import HostNumber
+    from nfuser.trace.standins.host_numbers import HostNumber
 
 VARIABLE: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
 

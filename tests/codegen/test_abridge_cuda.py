@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.codegen import abridge_cuda
-from nfuser.codegen.abridge_cuda import abridge
-from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.codegen.numba import abridge_cuda
+from nfuser.codegen.numba.abridge_cuda import abridge
+from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.errors import CompileError
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from llvmlite.binding import llvm_version_info
 
-from nfuser.codegen.primitives import cpu, cpu_memory
-from nfuser.codegen.primitives.cpu_half import converts_halves
+from nfuser.codegen.primitives import cpu
+from nfuser.codegen.primitives.cpu import memory as cpu_memory
+from nfuser.codegen.primitives.cpu.half import converts_halves
 from tests.cpu_harness import Array, apply, compile_kernel
 
 ALL_HALVES = np.arange(1 << 16, dtype=np.uint16)

@@ -20,9 +20,9 @@ from tests.fuzz.arrays import build
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.frontend.kernels import KernelView
+    from nfuser.frontend.explain.kernels import KernelView
 
-compile_cuda = pytest.importorskip("nfuser.codegen.compile_cuda").compile_cuda
+compile_cuda = pytest.importorskip("nfuser.codegen.numba.compile_cuda").compile_cuda
 pytest.importorskip("numba.cuda.extending")
 
 # libdevice reduces large angles with a table in local memory.

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from nfuser.codegen.compile_cuda import CudaBinary, compile_cuda
+from nfuser.codegen.numba.compile_cuda import CudaBinary, compile_cuda
 from nfuser.codegen.primitives import cuda as primitives
 from nfuser.errors import CompileError
 

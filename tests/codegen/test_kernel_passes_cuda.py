@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.codegen.abridge_cuda import abridge
-from nfuser.codegen.compile_cuda import _ENTRY, _canonical, _guarded, compile_cuda
 from nfuser.codegen.load import load_function
+from nfuser.codegen.numba.abridge_cuda import abridge
+from nfuser.codegen.numba.compile_cuda import _ENTRY, _canonical, _guarded, compile_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable

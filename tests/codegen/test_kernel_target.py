@@ -19,11 +19,11 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 import nfuser
-from nfuser.codegen import kernel_target
-from nfuser.codegen.compile_cpu import compile_cpu
-from nfuser.codegen.elf import read_object
 from nfuser.codegen.load import load_function
-from nfuser.codegen.loop_lanes import close_marked_loops
+from nfuser.codegen.numba import kernel_target
+from nfuser.codegen.numba.compile_cpu import compile_cpu
+from nfuser.codegen.numba.loop_lanes import close_marked_loops
+from nfuser.codegen.objects.elf import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable

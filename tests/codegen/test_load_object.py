@@ -16,11 +16,11 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from nfuser.codegen import half_support
-from nfuser.codegen.elf import read_object
-from nfuser.codegen.load_object import is_portable, link_object, load_object
-from nfuser.codegen.machine_code import MachineCode
-from nfuser.codegen.map_object import can_map
+from nfuser.codegen.numba import half_support
+from nfuser.codegen.objects.elf import read_object
+from nfuser.codegen.objects.load_object import is_portable, link_object, load_object
+from nfuser.codegen.objects.machine_code import MachineCode
+from nfuser.codegen.objects.map_object import can_map
 from nfuser.errors import CompileError
 from nfuser.system import missing
 

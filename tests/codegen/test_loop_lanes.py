@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.primitives import cpu
-from nfuser.codegen.primitives.cpu_target import _vector_bits
+from nfuser.codegen.primitives.cpu.target import _vector_bits
 from tests.cpu_harness import compile_kernel
 
 

@@ -18,7 +18,7 @@ import nfuser
 import nfuser.numpy as xp
 from nfuser import DataType, FusionDefinition, config, errors
 from nfuser.__main__ import main
-from nfuser.frontend.definition_ops import TABLE
+from nfuser.frontend.definition.operations.ops import TABLE
 from tests.contract.pages import examples_of
 from tests.contract.reference import DOCS, extension
 

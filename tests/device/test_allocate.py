@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nfuser.device.allocate import allocator, empty, finish, output_strides
-from nfuser.device.descriptor import CPU, Device, Library, describe
-from nfuser.device.libraries import c_strides
+from nfuser.device.describe.descriptor import CPU, Device, Library, describe
+from nfuser.device.describe.libraries import c_strides
 from nfuser.dtypes import DType
 from nfuser.errors import DeviceError
 

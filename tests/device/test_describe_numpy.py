@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfuser.device.descriptor import (
+from nfuser.device.describe.descriptor import (
     CPU,
     Descriptor,
     Library,
@@ -19,8 +19,8 @@ from nfuser.device.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.layout import overlaps_itself
-from nfuser.device.libraries import c_strides, is_dense
+from nfuser.device.describe.layout import overlaps_itself
+from nfuser.device.describe.libraries import c_strides, is_dense
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nfuser.device.allocate import allocator
-from nfuser.device.descriptor import (
+from nfuser.device.cuda.streams import current_stream
+from nfuser.device.describe.descriptor import (
     Device,
     Library,
     describe,
@@ -20,8 +21,7 @@ from nfuser.device.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.libraries import module
-from nfuser.device.streams import current_stream
+from nfuser.device.describe.libraries import module
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError
 

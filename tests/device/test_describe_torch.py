@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nfuser.device.descriptor import (
+from nfuser.device.describe.descriptor import (
     CPU,
     Library,
     describe,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfuser.device.driver import DeviceProperties
+from nfuser.device.cuda.driver import DeviceProperties
 from nfuser.doctor import Facts, examine, missing, problems, report
 
 GPU = DeviceProperties(

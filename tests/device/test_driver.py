@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nfuser.device import driver
-from nfuser.device.descriptor import CPU, Device, Library
-from nfuser.device.streams import DeviceGuard, current_stream, guard
+from nfuser.device.cuda import driver
+from nfuser.device.cuda.streams import DeviceGuard, current_stream, guard
+from nfuser.device.describe.descriptor import CPU, Device, Library
 from nfuser.errors import BackendError
 
 if TYPE_CHECKING:

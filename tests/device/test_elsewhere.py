@@ -12,7 +12,7 @@ import pytest
 
 import nfuser.system as system
 from nfuser.errors import UnsupportedError
-from nfuser.trace import either
+from nfuser.trace.numpy.names import eager_or_traced
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -72,6 +72,6 @@ def test_a_name_that_this_numpy_lacks_is_missed_where_it_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(np, "matvec", raising=False)  # new in NumPy 2.2
-    matvec = either.function("matvec")
+    matvec = eager_or_traced.function("matvec")
     with pytest.raises(UnsupportedError, match=r"^call nfuser\.numpy\.matvec in"):
         matvec(np.eye(2), np.ones(2))

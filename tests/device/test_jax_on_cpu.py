@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nfuser.device.allocate import allocator, finish
-from nfuser.device.descriptor import CPU, Library, describe, key_reader
+from nfuser.device.describe.descriptor import CPU, Library, describe, key_reader
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError
 

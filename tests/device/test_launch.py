@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nfuser.device import driver
-from nfuser.device.launch import LaunchAttribute, LaunchConfig, PackedLaunch
-from nfuser.device.module import CudaFunction
+from nfuser.device.cuda import driver
+from nfuser.device.cuda.launch import LaunchAttribute, LaunchConfig, PackedLaunch
+from nfuser.device.cuda.module import CudaFunction
 from nfuser.errors import BackendError
 
 KINDS = ("pointer", "i32", "f32", "i64", "f64", "bool", "u32", "i8")

@@ -27,9 +27,17 @@ from tests.interrupts import interrupted
 
 ROOT = Path(nfuser.__file__).parent
 WRITERS = (
-    *("host/native_program.py", "host/native_record.py", "host/native_call.py"),
-    *("frontend/native_calls.py", "frontend/native_guards.py", "frontend/bound.py"),
-    *("runtime/linked_calls.py", "device/native/state.py"),
+    *(
+        "host/call/native_program.py",
+        "host/call/native_record.py",
+        "host/call/native_call.py",
+    ),
+    *(
+        "frontend/native/calls.py",
+        "frontend/native/guards.py",
+        "frontend/fuse/bound.py",
+    ),
+    *("runtime/host/linked_calls.py", "device/native/state.py"),
 )
 
 

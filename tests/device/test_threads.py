@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfuser import config
-from nfuser.device import threads
-from nfuser.device.threads import chunk_size, run_range
+from nfuser.device.cpu import threads
+from nfuser.device.cpu.threads import chunk_size, run_range
 from nfuser.errors import BackendError
 from tests.device.native import interrupting_kernel, python_kernel, scale_kernel
 

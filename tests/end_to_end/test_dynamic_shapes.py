@@ -15,7 +15,7 @@ import nfuser
 import nfuser.numpy as xp
 from nfuser import config
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.host.evaluate import REPORTS
+from nfuser.host.call.evaluate import REPORTS
 from nfuser.ir import scalar_walk
 from nfuser.runtime import executor_cache
 from nfuser.runtime.registry import forget_all

@@ -13,11 +13,11 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
-from nfuser.device.libraries import Device, Library
+from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
-from nfuser.host.library_calls import library_call
-from nfuser.host.program import Call, Operand, Part, Slot
+from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.program import Call, Operand, Part, Slot
 from tests.fuzz.backends import from_torch, to_torch
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.frontend import variants as limits
+from nfuser.frontend.fuse import variants as limits
 from nfuser.runtime.registry import forget_all
 
 

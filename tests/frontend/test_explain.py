@@ -19,10 +19,10 @@ import nfuser
 from nfuser import Spec, config
 from nfuser import __main__ as command_line
 from nfuser.device.native.shared import is_as_expected
-from nfuser.frontend.traffic import Traffic
+from nfuser.frontend.explain.traffic import Traffic
 
 if TYPE_CHECKING:
-    from nfuser.frontend.explanation import Operation
+    from nfuser.frontend.explain.explanation import Operation
 
 X = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)  # 80 bytes, a row is 20
 HERE = Path(__file__).name

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device import graphs
-from nfuser.device.graphs import Graph
-from nfuser.device.libraries import Library
+from nfuser.device.cuda import graphs
+from nfuser.device.cuda.graphs import Graph
+from nfuser.device.describe.libraries import Library
 from nfuser.errors import ArgumentError, BackendError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.device.driver import why_missing
+from nfuser.device.cuda.driver import why_missing
 from nfuser.errors import ArgumentError, BackendError, NfuserError
 
 X = np.ones((4, 3))
@@ -71,7 +71,7 @@ def test_the_frame_at_the_border_says_so_and_hides() -> None:
     with pytest.raises(NfuserError) as caught:
         branching(X)
     (border,) = (
-        e for e in caught.traceback if str(e.path).endswith("frontend/fused.py")
+        e for e in caught.traceback if str(e.path).endswith("frontend/fuse/fused.py")
     )
     assert border.ishidden(None)
     assert "NFUSER_TRACEBACK=full" in str(border.statement)

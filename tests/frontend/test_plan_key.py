@@ -4,7 +4,7 @@
 Each call here is followed by one that differs from it in a single thing. The second is
 right, and no plan of the first served it, in Python or natively; the first is served as
 before. Overlap with ``out=`` is told apart when a call is bound (``test_bind``), what
-was captured in ``test_native_calls``, and devices that are there in ``tests/gpu``.
+was captured in ``native/test_calls``, and devices that are there in ``tests/gpu``.
 """
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -20,10 +20,10 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.descriptor import Library, key_reader
+from nfuser.device.describe.descriptor import Library, key_reader
 from nfuser.device.native.shared import is_as_expected
-from nfuser.frontend import fused as fused_module
-from nfuser.frontend.arguments import Arguments
+from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.fuse import fused as fused_module
 from tests.device.test_describe_others import cupy_array, numba_array
 
 

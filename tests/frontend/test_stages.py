@@ -18,7 +18,7 @@ import pytest
 import nfuser
 from nfuser import Spec
 from nfuser.errors import ArgumentError
-from nfuser.runtime import compile_ahead
+from nfuser.runtime.compile import ahead as compile_ahead
 from nfuser.runtime.registry import forget_all
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
-from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.interpret import Buffer
 
 if TYPE_CHECKING:

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.codegen.compile_cuda import compile_cuda
-from nfuser.device import driver
+from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.device.allocate import allocator, finish, output_strides
-from nfuser.device.descriptor import (
+from nfuser.device.cuda import driver
+from nfuser.device.cuda.launch import PackedLaunch
+from nfuser.device.cuda.module import CudaFunction, load_cubin
+from nfuser.device.cuda.streams import current_stream, guard, stream_reader
+from nfuser.device.describe.descriptor import (
     CPU,
     Device,
     Library,
@@ -23,10 +26,7 @@ from nfuser.device.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.launch import PackedLaunch
-from nfuser.device.libraries import c_strides
-from nfuser.device.module import CudaFunction, load_cubin
-from nfuser.device.streams import current_stream, guard, stream_reader
+from nfuser.device.describe.libraries import c_strides
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, BackendError, DeviceError
 

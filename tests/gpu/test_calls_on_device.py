@@ -15,7 +15,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import NfuserError
-from nfuser.schedule import reduction_cuda
+from nfuser.schedule.reduction import cuda as reduction_cuda
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = ("torch", "cupy")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.descriptor import describe
+from nfuser.device.describe.descriptor import describe
 from nfuser.errors import DeviceError, DTypeError, HostError, MutationError, ShapeError
 from tests.host.classic import CLASSIC, sets
 from tests.host.operations import (

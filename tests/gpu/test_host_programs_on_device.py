@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.descriptor import describe
+from nfuser.device.describe.descriptor import describe
 from nfuser.errors import HostError
-from nfuser.host.arrays import Arrays, CupyArrays, TorchArrays, arrays_of
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.frame import Frame
-from nfuser.host.insert_frees import insert_frees
-from nfuser.host.lower_streams import lower_streams
-from nfuser.host.timeline import Timeline
+from nfuser.host.passes.assign_streams import assign_streams
+from nfuser.host.passes.insert_frees import insert_frees
+from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.host.run.arrays import Arrays, CupyArrays, TorchArrays, arrays_of
+from nfuser.host.run.frame import Frame
+from nfuser.host.run.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.device.libraries import Device, Library
+    from nfuser.device.describe.libraries import Device, Library
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = pytest.mark.parametrize("library", ["torch", "cupy"])

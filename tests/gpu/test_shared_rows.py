@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule import reduction_cuda
+from nfuser.schedule.reduction import cuda as reduction_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser
-from nfuser.host.lower_streams import lower_streams
+from nfuser.host.passes.lower_streams import lower_streams
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView

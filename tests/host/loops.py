@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import nfuser
-from nfuser.host.insert_frees import insert_frees
+from nfuser.host.passes.insert_frees import insert_frees
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 

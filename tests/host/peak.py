@@ -6,15 +6,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-import nfuser.host.statements as st
-from nfuser.host.program import Allocate, Call, CallProgram, Free, Launch, slots_of
+import nfuser.host.ir.statements as st
+from nfuser.host.call.program import Allocate, Call, CallProgram, Free, Launch, slots_of
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser import HostProgram
-    from nfuser.host.program import Slot
+    from nfuser.host.call.program import Slot
 
 
 def size_of(slot: Slot) -> int:

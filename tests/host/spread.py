@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-import nfuser.host.statements as st
-from nfuser.host.insert_frees import insert_frees
-from nfuser.host.lower_shardings import lower_shardings
-from nfuser.host.sharding import REPLICATED, Sharding
-from nfuser.host.virtual_ranks import VirtualRanks, spread, whole
+import nfuser.host.ir.statements as st
+from nfuser.host.mesh.lower_shardings import lower_shardings
+from nfuser.host.mesh.sharding import REPLICATED, Sharding
+from nfuser.host.mesh.virtual_ranks import VirtualRanks, spread, whole
+from nfuser.host.passes.insert_frees import insert_frees
 from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-import nfuser.host.statements as st
-from nfuser.host.insert_frees import insert_frees
-from nfuser.host.lower_segments import lower_segments
-from nfuser.host.virtual_ranks import VirtualRanks, whole
-from nfuser.host.virtual_ranks import spread as parts_of
+import nfuser.host.ir.statements as st
+from nfuser.host.mesh.lower_segments import lower_segments
+from nfuser.host.mesh.virtual_ranks import VirtualRanks, whole
+from nfuser.host.mesh.virtual_ranks import spread as parts_of
+from nfuser.host.passes.insert_frees import insert_frees
 from nfuser.ir.expr import Argument, results
 from nfuser.rewrite.passes import rewrite
 from nfuser.schedule.registry import find_scheduler

@@ -14,8 +14,8 @@ import pytest
 
 import nfuser
 from nfuser.errors import ArgumentError, HostError
-from nfuser.host import evaluate
-from nfuser.host.timeline import Timeline
+from nfuser.host.call import evaluate
+from nfuser.host.run.timeline import Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path

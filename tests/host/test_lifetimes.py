@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.statements as st
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.insert_frees import insert_frees
-from nfuser.host.timeline import Timeline
+import nfuser.host.ir.statements as st
+from nfuser.host.passes.assign_streams import assign_streams
+from nfuser.host.passes.insert_frees import insert_frees
+from nfuser.host.run.timeline import Timeline
 from tests.host.peak import reference_of
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.device.native.shared import is_as_expected
 from nfuser.errors import HostError, ShapeError
-from nfuser.host.arrays import Arrays
-from nfuser.host.program import text
+from nfuser.host.call.program import text
+from nfuser.host.run.arrays import Arrays
 from nfuser.ir import scalar as sc
 from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.link import NotLinkedError, link
+from nfuser.runtime.host.link import NotLinkedError, link
 from nfuser.runtime.place import find_place
 
 if TYPE_CHECKING:

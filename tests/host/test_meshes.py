@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.statements as st
+import nfuser.host.ir.statements as st
 from nfuser.errors import ArgumentError, HostError, UnsupportedError, VerifyError
-from nfuser.host.lower_shardings import lower_shardings
-from nfuser.host.merge_exchanges import merge_exchanges
-from nfuser.host.sharding import REPLICATED, Sharding
-from nfuser.host.verify import verify
-from nfuser.host.virtual_ranks import VirtualRanks
+from nfuser.host.ir.verify import verify
+from nfuser.host.mesh.lower_shardings import lower_shardings
+from nfuser.host.mesh.merge_exchanges import merge_exchanges
+from nfuser.host.mesh.sharding import REPLICATED, Sharding
+from nfuser.host.mesh.virtual_ranks import VirtualRanks
 from nfuser.ir.tensor import tensor
 from tests.host.spread import TOLERANCE, Case, array, random_case, text
 

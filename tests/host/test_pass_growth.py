@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nfuser
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.insert_frees import insert_frees
-from nfuser.host.lower_shardings import lower_shardings
-from nfuser.host.lower_streams import lower_streams
-from nfuser.host.sharding import Sharding
+from nfuser.host.mesh.lower_shardings import lower_shardings
+from nfuser.host.mesh.sharding import Sharding
+from nfuser.host.passes.assign_streams import assign_streams
+from nfuser.host.passes.insert_frees import insert_frees
+from nfuser.host.passes.lower_streams import lower_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from _typeshed import TraceFunction
 
-    from nfuser.host.host_ir import HostProgram
+    from nfuser.host.ir.host_ir import HostProgram
     from nfuser.ir.tensor import TensorView
 
     Pass = Callable[[HostProgram, list[TensorView]], object]

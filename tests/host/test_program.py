@@ -12,16 +12,16 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-import nfuser.host.statements as st
+import nfuser.host.ir.statements as st
 from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
-from nfuser.host.verify import verify
+from nfuser.host.ir.verify import verify
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.host.statements import Statement
+    from nfuser.host.ir.statements import Statement
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
-from nfuser.device import driver, ordering
-from nfuser.device.libraries import Device, Library
-from nfuser.device.module import CudaFunction
+from nfuser.device.cuda import driver, ordering
+from nfuser.device.cuda.module import CudaFunction
+from nfuser.device.cuda.ordering import by_data
+from nfuser.device.describe.libraries import Device, Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import library
 from nfuser.device.native.shared import is_as_expected, shared
-from nfuser.device.ordering import by_data
 from nfuser.dtypes import DType
-from nfuser.host.evaluate import Evaluator
-from nfuser.host.native_program import NativeProgram
-from nfuser.host.program import CallProgram, Clear, Launch, Part, Slot
-from nfuser.lower.kernel_ir import Buffer
+from nfuser.host.call.evaluate import Evaluator
+from nfuser.host.call.native_program import NativeProgram
+from nfuser.host.call.program import CallProgram, Clear, Launch, Part, Slot
+from nfuser.lower.kernel.kernel_ir import Buffer
 from tests.device.recording import FIRST, RecordingDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.codegen.source import Source
+    from nfuser.codegen.printers.source import Source
 
 CUDA = Device("cuda")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import cast
 
 from nfuser.dtypes import DType
-from nfuser.host.program import (
+from nfuser.host.call.program import (
     Allocate,
     Call,
     CallProgram,
@@ -17,7 +17,7 @@ from nfuser.host.program import (
     Slot,
     text,
 )
-from nfuser.host.reuse_slots import reuse_slots
+from nfuser.host.call.reuse_slots import reuse_slots
 from tests.host.peak import measured
 
 

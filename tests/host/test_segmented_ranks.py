@@ -14,7 +14,7 @@ import pytest
 
 import nfuser.numpy as nn
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.host.lower_segments import lower_segments
+from nfuser.host.mesh.lower_segments import lower_segments
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import REPLICATED, Sharding, Shardings, segment
 from nfuser.segment.segmented import text as segments_text

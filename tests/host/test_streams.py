@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.statements as st
+import nfuser.host.ir.statements as st
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.host.lower_streams import lower_streams
-from nfuser.host.timeline import Timeline
+from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.host.run.timeline import Timeline
 from tests.host.classic import CLASSIC, sets
 
 if TYPE_CHECKING:

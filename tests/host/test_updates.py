@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import nfuser.host.statements as st
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.memory import Memory
+import nfuser.host.ir.statements as st
+from nfuser.host.ir.memory import Memory
+from nfuser.host.passes.assign_streams import assign_streams
 from tests.host.updates import Updates, check_updates
 
 if TYPE_CHECKING:

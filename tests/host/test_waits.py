@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.libraries import Device, Library
+from nfuser.device.describe.libraries import Device, Library
 from nfuser.errors import HostError
-from nfuser.host import interpreter
-from nfuser.host.arrays import Arrays
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.lower_streams import lower_streams
-from nfuser.host.timeline import Timeline
+from nfuser.host.passes.assign_streams import assign_streams
+from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.host.run import interpreter
+from nfuser.host.run.arrays import Arrays
+from nfuser.host.run.timeline import Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path

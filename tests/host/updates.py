@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import nfuser
-from nfuser.host.assign_streams import assign_streams
-from nfuser.host.insert_frees import insert_frees
+from nfuser.host.passes.assign_streams import assign_streams
+from nfuser.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable

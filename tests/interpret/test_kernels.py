@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.interpret import Buffer, InterpreterError, run
 from tests.interpret.kernels import (
     CENTRE,

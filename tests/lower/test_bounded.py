@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.lower.bounded import BOUND
+from nfuser.lower.cpu.bounded import BOUND
 
 FUNCTIONS = (np.sin, np.cos, np.tan)
 

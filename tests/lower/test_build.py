@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.codegen.cuda import print_cuda
+from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
-from nfuser.lower.kernel_ir import (
+from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     CopyPacket,
     For,
@@ -31,10 +31,8 @@ from nfuser.lower.kernel_ir import (
     TakePacket,
     TakeTicket,
 )
-from nfuser.lower.kernel_ir import (
-    Call as Apply,
-)
-from nfuser.schedule.heuristics_cuda import Geometry
+from nfuser.lower.kernel.kernel_ir import Call as Apply
+from nfuser.schedule.heuristics.cuda import Geometry
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 import nfuser
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.lower.interleave import from_one_base
-from nfuser.lower.kernel_ir import Buffer, For, Load, Number, Store
+from nfuser.lower.cpu.interleave import from_one_base
+from nfuser.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,11 +12,11 @@ import pytest
 
 from nfuser.dtypes import DType
 from nfuser.interpret.primitives import ELEMENTWISE
-from nfuser.lower import quotients
-from nfuser.lower.kernel_ir import Call, Let, Number, Value, Var
+from nfuser.lower.cuda import quotients
+from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
 
 if TYPE_CHECKING:
-    from nfuser.lower.kernel_ir import Stmt
+    from nfuser.lower.kernel.kernel_ir import Stmt
 
 SPECIAL = np.array(
     [0.0, -0.0, 1.0, -3.0, 1e-45, 1e-38, 3e38, np.inf, -np.inf, np.nan], np.float32

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.codegen.machine_code import MachineCode
-from nfuser.runtime import disk_store
-from nfuser.runtime.disk_entry import DamagedEntryError, Entry, pack, unpack
-from nfuser.runtime.disk_store import DiskStore, distrust
+from nfuser.codegen.objects.machine_code import MachineCode
+from nfuser.runtime.disk import store as disk_store
+from nfuser.runtime.disk.entry import DamagedEntryError, Entry, pack, unpack
+from nfuser.runtime.disk.store import DiskStore, distrust
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.codegen.compiler_lock import COMPILER, undisturbed
+from nfuser.codegen.numba.compiler_lock import COMPILER, undisturbed
 from nfuser.locks import ForkSafeLock
 from nfuser.runtime.registry import forget_all
 from tests.interrupts import Interrupt, raise_in

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.codegen.compile_llvm import compile_llvm
-from nfuser.codegen.load_object import load_object
-from nfuser.codegen.machine_code import MachineCode
+from nfuser.codegen.numba.compile_llvm import compile_llvm
+from nfuser.codegen.objects.load_object import load_object
+from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.device.native.library import kernel_caller
 from nfuser.device.native.shared import is_as_expected
-from nfuser.runtime import native_code
-from nfuser.runtime.disk_cache import current_store
+from nfuser.runtime.compile import native_code
+from nfuser.runtime.disk.cache import current_store
 from nfuser.sources import Sources
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.runtime import disk_key
-from nfuser.runtime.disk_cache import folder_in_force
+from nfuser.runtime.disk import key as disk_key
+from nfuser.runtime.disk.cache import folder_in_force
 from nfuser.runtime.registry import forget_all
 
 PACKAGE = Path(nfuser.__file__).parent
@@ -31,9 +31,9 @@ import numpy as np
 import nfuser
 root = pathlib.Path(sys.argv[1])
 assert nfuser.__file__.startswith(str(root)), nfuser.__file__
-from nfuser.runtime import disk_key
+from nfuser.runtime.disk import key as disk_key
 disk_key.environment("cpu")
-path = root / "nfuser" / "codegen" / "primitives" / "cpu_arithmetic.py"
+path = root / "nfuser" / "codegen" / "primitives" / "cpu" / "arithmetic.py"
 old = path.read_text()
 if sys.argv[2] == "sources":
     path.write_text(old + "# of another version\\n")
@@ -82,7 +82,7 @@ PARENT = """
 import queue, sys
 sys.path[:] = {path!r}
 import numpy, json, pickle, nfuser
-from nfuser.runtime import compile_ahead
+from nfuser.runtime.compile import ahead as compile_ahead
 sys.path.insert(0, "")
 compile_ahead._drive(queue.SimpleQueue(), lambda: None)
 """

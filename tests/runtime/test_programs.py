@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.host.program import Allocate, Free, Launch, Part, text
-from nfuser.runtime.counters import Counters
-from nfuser.runtime.executable import KernelCache
+from nfuser.host.call.program import Allocate, Free, Launch, Part, text
+from nfuser.runtime.compile.executable import KernelCache
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
 from nfuser.runtime.registry import forget_all
-from nfuser.schedule.facts import Target
+from nfuser.runtime.tables.counters import Counters
+from nfuser.schedule.facts.facts import Target
 from tests.hand_built import traced
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.descriptor import CPU, Library, describe
+from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.frontend.definition import DEFINITIONS
-from nfuser.runtime.counters import Counters
+from nfuser.frontend.definition.definition import DEFINITIONS
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
 from nfuser.runtime.registry import forget_all, shared_cache
-from nfuser.schedule.facts import Target
+from nfuser.runtime.tables.counters import Counters
+from nfuser.schedule.facts.facts import Target
 from tests.hand_built import traced
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nfuser.codegen.cuda import print_cuda
-from nfuser.device.descriptor import CPU, Library
+from nfuser.codegen.printers.cuda import print_cuda
+from nfuser.device.describe.descriptor import CPU, Library
 from nfuser.domains.space import Space, find_space
-from nfuser.host.evaluate import Evaluator
-from nfuser.host.program import Part, Slot
+from nfuser.host.call.evaluate import Evaluator
+from nfuser.host.call.program import Part, Slot
 from nfuser.ir.verify import verify_fusion
 from nfuser.lower.build import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
-from nfuser.schedule.facts import Facts, Layout, Target
-from nfuser.schedule.heuristics import BesideHeuristic
+from nfuser.schedule.facts.facts import Facts, Layout, Target
+from nfuser.schedule.heuristics.heuristics import BesideHeuristic
 from nfuser.schedule.registry import find_scheduler
 from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment.segmented import Segment, Segmented
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.heuristics import Heuristic, PartHeuristic
+    from nfuser.schedule.heuristics.heuristics import Heuristic, PartHeuristic
     from nfuser.schedule.scheduled import Scheduler
 
 Array = np.ndarray[Any, Any]

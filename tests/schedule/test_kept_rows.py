@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.codegen.compile_cuda import compile_cuda
+from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.lower.build import lower
 from tests.schedule.run_schedule import CUDA, Call
 

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import nfuser
 from nfuser.domains.space import Space, find_space
 from nfuser.ir.scalar_walk import evaluate_all
-from nfuser.schedule.facts import accesses
-from nfuser.schedule.heuristics_cuda import CudaPointwise, CudaReduction
-from nfuser.schedule.layout import (
+from nfuser.schedule.facts.facts import accesses
+from nfuser.schedule.facts.layout import (
     Step,
     grouped,
     ordered,
@@ -27,10 +26,11 @@ from nfuser.schedule.layout import (
     pattern,
     strides_of,
 )
-from nfuser.schedule.memory import patterns, strides
-from nfuser.schedule.pointwise import Pointwise
-from nfuser.schedule.reduction import Reduction
-from nfuser.schedule.scan import Scans
+from nfuser.schedule.facts.memory import patterns, strides
+from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction
+from nfuser.schedule.pointwise.pointwise import Pointwise
+from nfuser.schedule.reduction.reduction import Reduction
+from nfuser.schedule.scan.scan import Scans
 from nfuser.schedule.text import text
 from tests.schedule.run_schedule import Call
 

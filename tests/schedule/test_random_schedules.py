@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.schedule.folding import is_single_pass
-from nfuser.schedule.heuristics import ScanHeuristic
-from nfuser.schedule.heuristics_cuda import CudaPointwise, CudaReduction, Geometry
+from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction, Geometry
+from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.reduction.folding import is_single_pass
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
-    from nfuser.schedule.layout import Groups
+    from nfuser.schedule.facts.layout import Groups
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.scheduled import Scheduled
 

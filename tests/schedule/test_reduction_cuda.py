@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfuser
-from nfuser.host.evaluate import REPORTS
+from nfuser.host.call.evaluate import REPORTS
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
-from nfuser.schedule.heuristics_cuda import CudaReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction
 from tests.schedule.run_schedule import CUDA, Call
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.codegen.cuda import print_cuda
+from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.lower.build import lower
-from nfuser.schedule import reduction_cuda
-from nfuser.schedule.heuristics_cuda import CudaReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.schedule.reduction import cuda as reduction_cuda
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 
 import nfuser
 from nfuser.config import override
-from nfuser.schedule.facts import Target
-from nfuser.schedule.heuristics_cpu import CpuReduction
-from nfuser.schedule.heuristics_cuda import CudaReduction
+from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.heuristics.cpu import CpuReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.build import lower
-from nfuser.lower.text import text as kernel_text
+from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.schedule import transpose
-from nfuser.schedule.flat_shape import flat_shape
-from nfuser.schedule.heuristics_cuda import TransposeHeuristic
+from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.pointwise.flat_shape import flat_shape
 from nfuser.schedule.text import text
 from nfuser.segment import Rejection
 from tests.fuzz.arrays import build

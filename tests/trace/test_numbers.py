@@ -19,7 +19,8 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.point_op import POINT_OPS
 from nfuser.ir.scalar import Scalar, scalar_input, size
 from nfuser.ir.scalar_walk import evaluate
-from nfuser.trace import Trace, call_of, known, trace_function
+from nfuser.trace import Trace, call_of, trace_function
+from nfuser.trace.standins import host_numbers
 from tests.trace.meaning import rerun, run
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def test_a_variance_of_too_few_is_not_a_number() -> None:
 
 def test_the_host_knows_each_operation_that_a_trace_makes() -> None:
     made = (name for name in POINT_OPS if not name.endswith("_near"))
-    assert all(callable(known.meaning(name)) for name in made)
+    assert all(callable(host_numbers.meaning(name)) for name in made)
 
 
 METHODS: list[Callable[[Any], Any]] = [

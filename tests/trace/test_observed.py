@@ -30,7 +30,7 @@ import pytest
 
 from nfuser.errors import TraceError
 from nfuser.trace import Trace, call_of, trace_function
-from nfuser.trace.observer import Observer
+from nfuser.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

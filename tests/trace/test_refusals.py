@@ -34,7 +34,8 @@ from nfuser.errors import (
     TraceError,
     UnsupportedError,
 )
-from nfuser.trace import call_of, refusals, trace_function
+from nfuser.trace import call_of, trace_function
+from nfuser.trace.numpy.names import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

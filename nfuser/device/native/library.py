@@ -10,15 +10,15 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nfuser.codegen.compile_llvm import compile_llvm
-from nfuser.codegen.compiler_lock import undisturbed
-from nfuser.codegen.load_object import load_object
+from nfuser.codegen.numba.compile_llvm import compile_llvm
+from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.codegen.objects.load_object import load_object
 from nfuser.device.native.owned import for_ever
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.codegen.machine_code import MachineCode
+    from nfuser.codegen.objects.machine_code import MachineCode
 
     Loaded: TypeAlias = "tuple[int, Any]"
     Make: TypeAlias = "Callable[[], MachineCode]"

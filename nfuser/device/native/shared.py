@@ -22,9 +22,9 @@ import numpy as np
 
 import nfuser.config as config
 import nfuser.system as system
-from nfuser.codegen.compiler_lock import undisturbed
-from nfuser.device import ordering
-from nfuser.device.libraries import Library, module
+from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.device.cuda import ordering
+from nfuser.device.describe.libraries import Library, module
 from nfuser.device.native import layout
 from nfuser.device.native.library import library
 from nfuser.device.native.owned import Owned, for_ever, new_words
@@ -170,7 +170,7 @@ class Shared:
 
     def learn_context(self) -> None:
         """Make the driver's current context known."""
-        from nfuser.device.driver import function_address
+        from nfuser.device.cuda.driver import function_address
 
         self._set(layout.CONTEXT, function_address("cuCtxGetCurrent"))
 

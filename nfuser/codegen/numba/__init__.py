@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that knows Numba and LLVM."""
+
+from __future__ import annotations

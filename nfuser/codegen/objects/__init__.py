@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object files: read, loaded, put into memory."""
+
+from __future__ import annotations

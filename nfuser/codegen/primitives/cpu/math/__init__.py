@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of floats that vectorize, within documented bounds."""
+
+from __future__ import annotations

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel asks of the processor that it is compiled for."""
+
+# Numba and llvmlite carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite.binding import llvm_version_info
+from numba.core import types
+from numba.core.typing.templates import signature
+
+import nfuser.codegen.primitives.cpu.features as cpu_features
+from nfuser.codegen.numba.loop_lanes import mark_loop
+from nfuser.codegen.primitives.cpu.define import register
+
+_WIDE = '"prefer-vector-width"="512"'
+
+
+def _keeps_its_clock() -> bool:
+    """Whether 512-bit vectors leave the clock as it is: since Ice Lake and Zen 4.
+
+    LLVM takes halves of them on all processors of Intel's, for the sake of older ones.
+    """
+    return cpu_features.has("avx512vbmi2")
+
+
+def _vector_bits() -> int:
+    """Return the bits of the vectors that LLVM fills; 0: leave it to LLVM."""
+    if _keeps_its_clock():
+        return 512
+    return 256 if cpu_features.has("avx2") else 0
+
+
+def has_ldexp() -> bool:
+    """Whether one instruction multiplies by a power of two, in vectors as well."""
+    return llvm_version_info >= (22, 0, 0) and cpu_features.has("avx512vl")
+
+
+def _wide_vectors_rule(_typing: Any) -> Any:
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        if _keeps_its_clock():
+            # llvmlite knows no attributes with values, but prints what it holds.
+            set.add(builder.function.attributes, _WIDE)
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+def _lanes_of_32_rule(_typing: Any) -> Any:
+    """Ask for as many lanes in the loop around it as a vector has of 32 bits."""
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        if lanes := _vector_bits() // 32:
+            mark_loop(builder, "vectorize.width", lanes)
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+def _abreast_rule(_typing: Any, count: Any) -> Any:
+    """Ask for ``count`` vectors, a power of two, side by side in the loop around it."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        mark_loop(builder, "interleave.count", count.literal_value)
+        return context.get_dummy_value()
+
+    return signature(types.void, count), emit
+
+
+abreast = register("abreast", _abreast_rule)
+lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
+wide_vectors = register("wide_vectors", _wide_vectors_rule)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA primitives that move 2 to 16 bytes in one access, to and from local arrays.
+
+The address must be a multiple of the packet's bytes. Narrow elements travel as 32-bit
+words: NVVM splits vectors of eight 16-bit elements into two accesses.
+"""
+
+# numba-cuda and llvmlite ship no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from nfuser.codegen.primitives.cuda.convert import widen_bf16, widen_f16
+from nfuser.codegen.primitives.cuda.define import (
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    INTEGER,
+    NUMBER,
+    Site,
+    Value,
+    primitive,
+    types,
+)
+from nfuser.codegen.primitives.cuda.memory import is_array, is_pointer, unchanging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LENGTHS = (2, 4, 8, 16)
+COPIED_BYTES = frozenset({4, 8, 16})  # by one instruction, to shared memory
+PACKET_BYTES = frozenset({2, 4, 8, 16})
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How elements lie in memory: a suffix, the storage and the local array's type."""
+
+    suffix: str
+    storage: Any = None  # any number, stored as itself
+    value: Any = None
+
+    def fits(self, length: int, array: Any, k: Any, p: Any, i: Any) -> bool:
+        """Return whether a packet of ``length`` moves between ``p`` and ``array``."""
+        if not is_array(array) or not is_pointer(p, self.storage):
+            return False
+        value = self.value or p.dtype
+        size = length * p.dtype.bitwidth // 8
+        matches = array.dtype == value and (value in NUMBER or self.value is not None)
+        return matches and size in PACKET_BYTES and k in INTEGER and i in INTEGER
+
+
+_PLAIN = _Format("")
+_F16 = _Format("_f16", types.uint16, types.float32)
+_BF16 = _Format("_bf16", types.uint16, types.float32)
+_BOOL = _Format("_bool", types.uint8, types.boolean)
+
+
+def _carrier(storage: Any, length: int) -> tuple[Any, int]:
+    """Return the LLVM type of one transferred piece and how many of them there are."""
+    bits = storage.width if isinstance(storage, ir.IntType) else 0
+    if bits == 0 or bits >= 32:
+        return storage, length
+    total = bits * length
+    return (I16, 1) if total == 16 else (I32, total // 32)
+
+
+def _address(site: Site, p: Value, i: Value, position: int, length: int) -> Any:
+    storage = p.type.pointee
+    piece, count = _carrier(storage, length)
+    kind = ir.VectorType(piece, count) if count > 1 else piece
+    target = site.element(p, i, position)
+    return site.builder.bitcast(target, kind.as_pointer()), piece, count
+
+
+def _bytes(pointer: Value) -> int:
+    kind = pointer.type.pointee
+    piece, count = (
+        (kind.element, kind.count) if isinstance(kind, ir.VectorType) else (kind, 1)
+    )
+    width = 8 if piece == F64 else 4 if piece == F32 else piece.width // 8
+    return width * count
+
+
+def _pieces(site: Site, p: Value, i: Value, position: int, length: int) -> list[Value]:
+    b = site.builder
+    pointer, _, count = _address(site, p, i, position, length)
+    packet = unchanging(site, b.load(pointer, align=_bytes(pointer)))
+    if count == 1:
+        return [packet]
+    return [b.extract_element(packet, ir.Constant(I32, k)) for k in range(count)]
+
+
+def _split(site: Site, pieces: Sequence[Value], storage: Any) -> list[Value]:
+    """Return the elements of ``storage`` type that lie in ``pieces``, lowest first."""
+    if pieces[0].type == storage:
+        return list(pieces)
+    b = site.builder
+    per_piece = pieces[0].type.width // storage.width
+    return [
+        b.trunc(b.lshr(piece, ir.Constant(piece.type, k * storage.width)), storage)
+        for piece in pieces
+        for k in range(per_piece)
+    ]
+
+
+def _join(site: Site, elements: Sequence[Value], piece: Any) -> list[Value]:
+    """Return ``elements`` packed into values of type ``piece``, lowest first."""
+    if elements[0].type == piece:
+        return list(elements)
+    b = site.builder
+    width = elements[0].type.width
+    per_piece = piece.width // width
+    joined: list[Value] = []
+    for start in range(0, len(elements), per_piece):
+        word = b.zext(elements[start], piece)
+        for k in range(1, per_piece):
+            part = b.zext(elements[start + k], piece)
+            word = b.or_(word, b.shl(part, ir.Constant(piece, k * width)))
+        joined.append(word)
+    return joined
+
+
+def _widened(site: Site, kind: _Format, element: Value) -> Value:
+    if kind is _F16:
+        return widen_f16(site, element)
+    if kind is _BF16:
+        return widen_bf16(site, element)
+    if kind is _BOOL:
+        b = site.builder
+        return b.zext(b.icmp_unsigned("!=", element, ir.Constant(I8, 0)), I8)
+    return element
+
+
+def _packed(site: Site, kind: _Format, values: list[Value], piece: Any) -> list[Value]:
+    if kind is _F16 or kind is _BF16:
+        name = "f16x2" if kind is _F16 else "bf16x2"
+        code = f"cvt.rn.{name}.f32 $0, $1, $2;"  # the upper half comes first
+        return [
+            site.assembly(code, "=r,f,f", I32, [values[k + 1], values[k]])
+            for k in range(0, len(values), 2)
+        ]
+    return _join(site, values, piece)
+
+
+def _slots(
+    site: Site, array: Value, position: int, k: Value, length: int
+) -> list[Value]:
+    b = site.builder
+    first = site.element(site.data(array, position), k, position + 1)
+    return [b.gep(first, [ir.Constant(I32, n)]) for n in range(length)]
+
+
+def _load_packet(length: int, kind: _Format) -> Any:
+    def rule(a: Any, k: Any, p: Any, i: Any) -> Any:
+        return types.void(a, k, p, i) if kind.fits(length, a, k, p, i) else None
+
+    def emit(site: Site, a: Value, k: Value, p: Value, i: Value) -> None:
+        elements = _split(site, _pieces(site, p, i, 3, length), p.type.pointee)
+        slots = _slots(site, a, 0, k, length)
+        for slot, element in zip(slots, elements, strict=True):
+            site.builder.store(_widened(site, kind, element), slot)
+
+    return primitive(f"load_packet_{length}{kind.suffix}", rule, emit)
+
+
+def _landing(site: Site, array: Value, position: int, k: Value) -> Value:
+    """Return the address of ``array[k]``, an element of shared memory."""
+    return site.element(site.data(array, position), k, position + 1)
+
+
+def _copy_packet(length: int) -> Any:
+    def rule(a: Any, k: Any, p: Any, i: Any) -> Any:
+        if not is_array(a) or not is_pointer(p, a.dtype):
+            return None
+        fits = length * a.dtype.bitwidth // 8 in COPIED_BYTES
+        return types.void(a, k, p, i) if fits and {k, i} <= INTEGER else None
+
+    def emit(site: Site, a: Value, k: Value, p: Value, i: Value) -> None:
+        b = site.builder
+        kind = p.type.pointee
+        size = length * (4 if kind == F32 else 8 if kind == F64 else kind.width // 8)
+        target = _landing(site, a, 0, k)
+        shared = ir.PointerType(target.type.pointee, addrspace=3)
+        where = b.ptrtoint(b.addrspacecast(target, shared), I32)
+        path = "cg" if size == 16 else "ca"
+        site.assembly(
+            f"cp.async.{path}.shared.global [$0], [$1], {size};",
+            "r,l,~{memory}",
+            ir.VoidType(),
+            [where, site.element(p, i, 3)],
+            effect=True,
+        )
+
+    return primitive(f"copy_packet_{length}", rule, emit)
+
+
+def _await_copies(site: Site) -> None:
+    site.assembly("cp.async.wait_all;", "~{memory}", ir.VoidType(), [], effect=True)
+
+
+def _take_packet(length: int, kind: _Format) -> Any:
+    def rule(a: Any, k: Any, s: Any, i: Any) -> Any:
+        if not is_array(s):
+            return None
+        fits = kind.fits(length, a, k, types.CPointer(s.dtype), i)
+        return types.void(a, k, s, i) if fits else None
+
+    def emit(site: Site, a: Value, k: Value, s: Value, i: Value) -> None:
+        b = site.builder
+        first = _landing(site, s, 2, i)
+        piece, count = _carrier(first.type.pointee, length)
+        carrier = ir.VectorType(piece, count) if count > 1 else piece
+        pointer = b.bitcast(first, carrier.as_pointer())
+        packet = b.load(pointer, align=_bytes(pointer))
+        pieces = [packet]
+        if count > 1:
+            numbers = (ir.Constant(I32, n) for n in range(count))
+            pieces = [b.extract_element(packet, n) for n in numbers]
+        elements = _split(site, pieces, first.type.pointee)
+        for slot, element in zip(_slots(site, a, 0, k, length), elements, strict=True):
+            b.store(_widened(site, kind, element), slot)
+
+    return primitive(f"take_packet_{length}{kind.suffix}", rule, emit)
+
+
+def _store_packet(length: int, kind: _Format) -> Any:
+    def rule(p: Any, i: Any, a: Any, k: Any) -> Any:
+        return types.void(p, i, a, k) if kind.fits(length, a, k, p, i) else None
+
+    def emit(site: Site, p: Value, i: Value, a: Value, k: Value) -> None:
+        b = site.builder
+        values = [b.load(slot) for slot in _slots(site, a, 2, k, length)]
+        pointer, piece, count = _address(site, p, i, 1, length)
+        pieces = _packed(site, kind, values, piece)
+        packet = pieces[0]
+        if count > 1:
+            packet = ir.Constant(pointer.type.pointee, ir.Undefined)
+            for n, value in enumerate(pieces):
+                packet = b.insert_element(packet, value, ir.Constant(I32, n))
+        b.store(packet, pointer, align=_bytes(pointer))
+
+    return primitive(f"store_packet_{length}{kind.suffix}", rule, emit)
+
+
+def _family(
+    make: Any, kind: _Format, lengths: Sequence[int] = LENGTHS
+) -> tuple[Any, ...]:
+    return tuple(make(length, kind) for length in lengths)
+
+
+load_packet_2, load_packet_4, load_packet_8, load_packet_16 = _family(
+    _load_packet, _PLAIN
+)
+load_packet_2_f16, load_packet_4_f16, load_packet_8_f16 = _family(
+    _load_packet, _F16, LENGTHS[:3]
+)
+load_packet_2_bf16, load_packet_4_bf16, load_packet_8_bf16 = _family(
+    _load_packet, _BF16, LENGTHS[:3]
+)
+load_packet_2_bool, load_packet_4_bool, load_packet_8_bool, load_packet_16_bool = (
+    _family(_load_packet, _BOOL)
+)
+store_packet_2, store_packet_4, store_packet_8, store_packet_16 = _family(
+    _store_packet, _PLAIN
+)
+store_packet_2_f16, store_packet_4_f16, store_packet_8_f16 = _family(
+    _store_packet, _F16, LENGTHS[:3]
+)
+store_packet_2_bf16, store_packet_4_bf16, store_packet_8_bf16 = _family(
+    _store_packet, _BF16, LENGTHS[:3]
+)
+store_packet_2_bool, store_packet_4_bool, store_packet_8_bool, store_packet_16_bool = (
+    _family(_store_packet, _BOOL)
+)
+copy_packet_2, copy_packet_4, copy_packet_8, copy_packet_16 = (
+    _copy_packet(length) for length in LENGTHS
+)
+await_copies = primitive("await_copies", types.void, _await_copies)
+take_packet_2, take_packet_4, take_packet_8, take_packet_16 = _family(
+    _take_packet, _PLAIN
+)
+take_packet_2_f16, take_packet_4_f16, take_packet_8_f16 = _family(
+    _take_packet, _F16, LENGTHS[:3]
+)
+take_packet_2_bf16, take_packet_4_bf16, take_packet_8_bf16 = _family(
+    _take_packet, _BF16, LENGTHS[:3]
+)
+take_packet_2_bool, take_packet_4_bool, take_packet_8_bool, take_packet_16_bool = (
+    _family(_take_packet, _BOOL)
+)

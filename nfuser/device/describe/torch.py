@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch tensors: strided, real memory, outside of autograd and of tracers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from nfuser.device.describe.layout import element_type, finished
+from nfuser.device.describe.libraries import CPU, Descriptor, Device, Library, c_strides
+from nfuser.errors import ArgumentError, DeviceError
+
+
+def describe_torch(tensor: Any, what: str) -> Descriptor:
+    """Return what a kernel needs to know about a tensor, or refuse it by name."""
+    torch = sys.modules["torch"]
+    if problem := _problem(torch, tensor):
+        message = f"{what}: {problem}"
+        raise ArgumentError(message)
+    device = _device(tensor.device, what)
+    dtype = element_type(tensor.dtype, what)
+    shape = tuple(tensor.shape)
+    strides = c_strides(shape) if 0 in shape else tensor.stride()
+    return finished(
+        Library.TORCH,
+        device,
+        dtype,
+        (shape, strides),
+        tensor.data_ptr(),
+        writable=True,
+        what=what,
+    )
+
+
+def _problem(torch: Any, tensor: Any) -> str | None:
+    cls = tensor.__class__
+    if cls is not torch.Tensor and cls is not torch.nn.Parameter:
+        return _subclass_problem(cls)
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return (
+            "the tensor is a tracer of torch.func (vmap, grad, ...); apply the "
+            "transform to a function that nfuser does not fuse"
+        )
+    if tensor.layout is not torch.strided:
+        return f"tensors of layout {tensor.layout} are not dense; call .to_dense()"
+    if tensor.is_conj():
+        return "the tensor is a lazy conjugate view; call .resolve_conj()"
+    if tensor.is_neg():
+        return "the tensor is a lazy negative view; call .resolve_neg()"
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return (
+            "the tensor requires a gradient, which a fused function does not record; "
+            "call it under torch.no_grad(), or pass x.detach()"
+        )
+    return None
+
+
+def _subclass_problem(cls: type) -> str:
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    match cls.__name__:
+        case "FakeTensor" | "FunctionalTensor":
+            return f"{name} has no memory: it belongs to a tracer of torch"
+        case "DTensor":
+            return f"{name} is spread over processes; pass x.to_local()"
+        case _:
+            return (
+                f"nfuser does not take {name}, a subclass of torch.Tensor, since it "
+                "may give operators another meaning; pass x.as_subclass(torch.Tensor)"
+            )
+
+
+def _device(device: Any, what: str) -> Device:
+    if device.type == "cpu":
+        return CPU
+    if device.type == "cuda":
+        return Device("cuda", device.index)
+    if device.type == "meta":
+        message = f"{what}: a tensor on the meta device has no memory"
+        raise DeviceError(message)
+    message = f"{what}: device {device} is neither a CPU nor a CUDA device"
+    raise DeviceError(message)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call of a fused function takes: imported with the first call, as one.
+
+``import nfuser`` and ``nfuser.fuse`` do without.
+"""
+
+from __future__ import annotations
+
+from nfuser.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.debug.dump import dump_lazily
+from nfuser.debug.progress import watching
+from nfuser.device.describe.descriptor import describe
+from nfuser.frontend.call.argument_names import unknown_keyword
+from nfuser.frontend.call.arguments import Arguments, Described
+from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
+from nfuser.frontend.call.ready import make_ready, shaping
+from nfuser.frontend.call.scalar_checks import check_scalars
+from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
+from nfuser.frontend.explain.kernels import KernelView
+from nfuser.frontend.fuse.stages import Form, Lowered
+from nfuser.frontend.fuse.variants import Variants, check_dialect
+from nfuser.ir.open_integer import Asked
+from nfuser.ir.scalar import scalar_input
+from nfuser.runtime.call import is_integer
+from nfuser.runtime.place import check_backend, common_place, find_place
+from nfuser.runtime.plan import symbol_values
+from nfuser.trace import current_tracer
+from nfuser.trace import tree as trees
+from nfuser.trace.torch.unfused import call_unfused
+
+__all__ = [
+    "DEFAULT_RESIZE",
+    "MOST_RECORDS",
+    "Arguments",
+    "Asked",
+    "Described",
+    "Form",
+    "KernelView",
+    "Lowered",
+    "PlanTable",
+    "Variants",
+    "call_unfused",
+    "check_backend",
+    "check_dialect",
+    "check_policy",
+    "check_scalars",
+    "common_place",
+    "current_tracer",
+    "describe",
+    "dump_lazily",
+    "find_place",
+    "has_phantoms",
+    "is_integer",
+    "make_ready",
+    "no_device",
+    "scalar_input",
+    "shaping",
+    "symbol_values",
+    "trees",
+    "unknown_keyword",
+    "watching",
+    "with_arrays",
+]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan that is ready to run: what must hold for a call to use it, and the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.device.allocate import finish
+from nfuser.device.describe.descriptor import (
+    describe,
+    key_reader,
+    library_of,
+    pointer_reader,
+)
+from nfuser.frontend.call.arguments import host_number
+from nfuser.frontend.call.scalar_checks import check_scalars
+from nfuser.frontend.fuse.variants import same_number
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.ir.scalar import ScalarInput
+from nfuser.runtime.call import symbols_of
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.fuse.variants import Variant
+    from nfuser.ir.open_integer import Asked
+    from nfuser.ir.scalar import Scalar
+    from nfuser.runtime.place import Place
+    from nfuser.runtime.plan import Plan
+    from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
+
+
+@node
+class Ready:
+    """A plan with what must hold for a call to use it."""
+
+    variant: Variant
+    plan: Plan
+    place: Place
+    lifted: tuple[int, ...]
+    captured_keys: tuple[object, ...]
+    integers: Mapping[int, int]  # values that the plan depends on
+    conditions: Mapping[Scalar, int]  # of other integers, each with its answer
+    known: Mapping[int, int]  # integers for which the conditions hold
+    outcomes: tuple[OutcomeGuard, ...]  # those that other numbers may break
+    is_simple: bool  # nothing but the key needs to be looked at
+
+    def still_holds(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Return the captured arrays of this call if the plan serves it."""
+        numbers = arguments.numbers
+        if any(numbers.get(slot) != value for slot, value in self.integers.items()):
+            return None
+        trace = self.variant.trace
+        arrays = arguments.read(trace.captured, args, kwargs)
+        if arrays is None or _keys(arrays) != self.captured_keys:
+            return None
+        guards = trace.value_guards
+        if any(not same_number(numbers.get(g.slot), g.value) for g in guards):
+            return None
+        # Sizes are in the key, so their guards hold; those on integers are asked again.
+        is_known = all(numbers.get(slot) == n for slot, n in self.known.items())
+        if is_known and not (trace.checks or self.outcomes):
+            return arrays
+        return self._checked(numbers, arrays)
+
+    def _checked(
+        self, numbers: Mapping[int, Any], arrays: tuple[Any, ...]
+    ) -> tuple[Any, ...] | None:
+        shapes = {s: slot.shape for s, slot in self.plan.inputs.items()}
+        values = symbols_of(shapes, numbers)
+        if self.conditions:
+            found = scalar_walk.evaluate_all(self.conditions, values)
+            if found != list(self.conditions.values()):
+                return None
+        if not all(g.holds(values, numbers) for g in self.outcomes):
+            return None
+        check_scalars(self.variant.trace.checks, values)
+        return arrays
+
+    def run(self, arguments: Arguments, captured: tuple[Any, ...]) -> Any:
+        """Return what the function gives for ``arguments``."""
+        plan, numbers = self.plan, arguments.numbers
+        inputs: dict[Any, tuple[Any, int]] = {}
+        for slot, array in arguments.arrays.items():
+            if slot in self.lifted:
+                d = describe(array, "a scalar")
+                numbers[slot] = host_number(array, d)
+            else:
+                inputs[plan.inputs[slot]] = (array, arguments.pointers[slot])
+        trace = self.variant.trace
+        for described, array in zip(trace.captured.arrays, captured, strict=True):
+            inputs[plan.inputs[described.slot]] = (array, _pointer(array))
+        scalars = (
+            symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
+            if numbers
+            else {}
+        )
+        outputs, stream = plan.evaluator(inputs, numbers, scalars)
+        library = self.place.library
+        results: list[Any] = []
+        for leaf in trace.output_leaves:
+            array, scalar = outputs[leaf.position], not leaf.is_array
+            array = finish(library, array, stream=stream, scalar=scalar)
+            results.append(array if leaf.python is None else leaf.python(array.item()))
+        return trees.unflatten(trace.output_tree, results)
+
+
+def make_ready(
+    variant: Variant,
+    plan: Plan,
+    place: Place,
+    described: Described,
+    arrays: tuple[Any, ...],
+    asked: Asked,
+) -> Ready:
+    """Return ``plan`` with what a call must be asked; ``arrays`` are captured.
+
+    ``asked`` is what the plan asked of integers that it left open.
+    """
+    trace = variant.trace
+    integers = {s: described.numbers[s] for s in shaping(variant)}
+    conditions = {g.condition: g.answer for g in trace.guards} | asked.answers
+    conditions = {
+        c: a for c, a in conditions.items() if not integers.keys() >= set(_slots([c]))
+    }
+    known = {s: described.numbers[s] for s in _slots(conditions)}
+    captured = trace.captured
+    outcomes = tuple(g for g in trace.outcome_guards if g.depends_on_numbers)
+    asks = (
+        *(integers, conditions, outcomes, trace.checks, trace.value_guards),
+        *(captured.arrays, captured.constants, captured.aliases),
+    )
+    return Ready(
+        variant,
+        plan,
+        place,
+        described.lifted,
+        _keys(arrays),
+        integers,
+        conditions,
+        known,
+        outcomes,
+        is_simple=not any(asks),
+    )
+
+
+def shaping(variant: Variant) -> list[int]:
+    """Return the slots of integers that reach the shape of something."""
+    return _slots(variant.cache.questions.extents)
+
+
+def _slots(scalars: Iterable[Scalar]) -> list[int]:
+    """Return the slots of the integers in ``scalars``."""
+    found = scalar_walk.symbols(scalars)
+    return sorted({s.slot for s in found if isinstance(s, ScalarInput)})
+
+
+def _pointer(array: object) -> int:
+    library = library_of(type(array))
+    assert library is not None
+    return pointer_reader(library)(array)
+
+
+def _keys(arrays: tuple[object, ...]) -> tuple[object, ...]:
+    found: list[object] = []
+    for array in arrays:
+        library = library_of(type(array))
+        assert library is not None
+        pointer = pointer_reader(library)(array)
+        found.append((library, key_reader(library)(array), pointer & 15))
+    return tuple(found)

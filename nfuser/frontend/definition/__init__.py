@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.FusionDefinition``: fusions built by hand, under nvFuser's names."""
+
+from __future__ import annotations

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with fixed forms of arguments: what ``f.bind`` returns."""
+
+# Arguments have no static type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nfuser.device.apart import check_apart
+from nfuser.device.describe.descriptor import describe, library_of
+from nfuser.device.native.layout import MOST_ARGUMENTS
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.shape import by_position
+from nfuser.frontend.fuse.dynamo import graph_break
+from nfuser.frontend.native.calls import make_record
+from nfuser.host.call.native_call import NativeCall
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.frontend.call.ready import Ready
+    from nfuser.host.call.program import Slot
+
+R = TypeVar("R")
+
+
+class Bound(NativeCall[R]):
+    """A call whose arguments have fixed forms.
+
+    Without arguments it runs with those that were bound: what their elements are is
+    read anew, and where they lie. With others it runs if they have the same forms.
+    """
+
+    __slots__ = ("_arguments", "_fused", "_key", "_named", "_outputs")
+
+    def __init__(
+        self,
+        fused: Callable[..., R],
+        ready: Ready,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        outputs: tuple[Any, ...] | None,
+        *,
+        native: bool,
+    ) -> None:
+        super().__init__()
+        self._fused = fused
+        self._arguments = args
+        self._named = dict(named)
+        self._key = _form(fused, args, named)
+        self._outputs = outputs
+        if outputs is not None:
+            _check_outputs(ready, outputs)
+        given = outputs or ()
+        is_small = len(args) + len(given) <= MOST_ARGUMENTS
+        is_flat = not any(isinstance(a, (tuple, list, dict)) for a in args)
+        if (
+            native
+            and not named
+            and is_small
+            and is_flat
+            and _may_write(ready, args, given)
+        ):
+            self._bind(ready, args, given)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What was bound, by position."""
+        return self._arguments
+
+    @graph_break
+    def _otherwise(self, *args: Any) -> R:
+        """Run with the arguments that were bound, or with others of the same forms."""
+        named = {} if args else self._named
+        given = args or self.arguments
+        if args and _form(self._fused, args, {}) != self._key:
+            message = (
+                f"a call bound to {_names(self.arguments)} was given {_names(args)}; "
+                "call the fused function itself, or bind it again"
+            )
+            raise ArgumentError(message)
+        found = self._fused(*given, **named)
+        if self._outputs is None:
+            return found
+        flat, shape = trees.flatten(found)
+        for target, source in zip(self._outputs, flat, strict=True):
+            target[...] = source
+        return trees.unflatten(shape, self._outputs)
+
+    def _bind(
+        self, ready: Ready, args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> None:
+        """Let native code serve the call, if it can."""
+        record = make_record(ready, by_position(len(args)), args, given)
+        if record is None:
+            return
+        # What was found apart has to stay where it is.
+        self._serve(record, len(args), (*args, *given), fixed=bool(given))
+
+
+def _form(
+    function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return the key of a call without the configuration."""
+    return Arguments(args, named, function).key[1:]
+
+
+def _names(args: Sequence[Any]) -> str:
+    return ", ".join(
+        f"{x.dtype}{list(x.shape)}" if hasattr(x, "shape") else repr(x) for x in args
+    )
+
+
+# -- outputs that are given --------------------------------------------------
+
+
+def _slots(ready: Ready) -> list[Slot]:
+    outputs = ready.plan.program.outputs
+    return [outputs[leaf.position] for leaf in ready.variant.trace.output_leaves]
+
+
+def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
+    """Refuse arrays that the results do not fit into."""
+    slots = _slots(ready)
+    if len(given) != len(slots):
+        message = f"out: expected {len(slots)} arrays, found {len(given)}"
+        raise ArgumentError(message)
+    found: list[tuple[str, Descriptor]] = []
+    for number, (array, slot) in enumerate(zip(given, slots, strict=True)):
+        what = f"out[{number}]" if len(given) > 1 else "out"
+        d = describe(array, what)
+        if not d.writable:
+            message = f"{what}: expected an array that can be written"
+            raise ArgumentError(message)
+        if (d.library, d.device) != (ready.place.library, ready.place.device):
+            message = (
+                f"{what}: expected an array of {ready.place.library.value} on "
+                f"{ready.place.device}, found one of {d.library.value} on {d.device}"
+            )
+            raise ArgumentError(message)
+        if d.shape != slot.shape:
+            message = f"{what}: expected shape {slot.shape}, found {d.shape}"
+            raise ShapeError(message)
+        if d.dtype is not slot.dtype:
+            message = f"{what}: expected {slot.dtype}, found {d.dtype}"
+            raise DTypeError(message)
+        found.append((what, d))
+    check_apart(found)
+
+
+def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Tell whether kernels may write into ``given``.
+
+    They lie as the results would, and share no memory with what is read or with one
+    another; otherwise the results are made first and then copied, as NumPy does it.
+    """
+    if not given:
+        return True
+    if ready.variant.trace.captured.arrays:
+        return False
+    outputs = [describe(array, "out") for array in given]
+    for d, slot in zip(outputs, _slots(ready), strict=True):
+        if d.strides != slot.strides or d.pointer % 16:
+            return False
+    flat, _ = trees.flatten(tuple(args))
+    inputs = [describe(a, "an argument") for a in flat if library_of(type(a))]
+    return not any(
+        one.meets(other)
+        for k, one in enumerate(outputs)
+        for other in (*outputs[k + 1 :], *inputs)
+    )

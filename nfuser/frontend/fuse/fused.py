@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``nfuser.fuse`` returns: a function that runs as few kernels."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import replace
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+import nfuser.config as config
+from nfuser.codegen.numba.compiler_lock import imported
+from nfuser.errors import ArgumentError
+from nfuser.frontend.call.first_use import FirstUse
+from nfuser.frontend.call.line import telling, told
+from nfuser.frontend.fuse.dynamo import graph_break, tell
+from nfuser.frontend.fuse.families import Families
+from nfuser.frontend.fuse.pickling import envoy_of, reduced
+from nfuser.locks import ForkSafeLock
+from nfuser.runtime.tables.counters import CacheInfo, Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from nfuser.concretize import ResizePolicy
+    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.device.native.state import State
+    from nfuser.frontend.call import parts
+    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.call.plan_table import Entry, PlanTable
+    from nfuser.frontend.call.ready import Ready
+    from nfuser.frontend.explain.explanation import Explanation
+    from nfuser.frontend.explain.kernels import KernelView
+    from nfuser.frontend.fuse.bound import Bound
+    from nfuser.frontend.fuse.graph import GraphedCall
+    from nfuser.frontend.fuse.stages import Lowered
+    from nfuser.frontend.fuse.variants import Variant, Variants
+    from nfuser.runtime.place import Place
+    from nfuser.runtime.plan import Plan
+    from nfuser.segment import ShouldMerge
+else:
+    parts = FirstUse("nfuser.frontend.call.parts")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Fused(Generic[P, R]):
+    """A function that is traced, compiled and run fused.
+
+    Attribute ``__wrapped__`` is the plain function.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_native")
+    __qualname__: str
+    __wrapped__: Callable[P, R]
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        backend: str | None,
+        resize: ResizePolicy | None = None,
+        dialect: str | None = None,
+        should_merge: ShouldMerge | None = None,
+    ) -> None:
+        if resize is not None:
+            parts.check_policy(resize)
+        if dialect is not None:
+            parts.check_dialect(dialect)
+        functools.update_wrapper(self, function)
+        self.__nfuser_wrapped__ = function
+        self._function = function
+        self._backend = backend
+        self._resize: ResizePolicy | None = resize
+        self._dialect = dialect
+        self._should_merge = should_merge
+        self._name = getattr(function, "__name__", "function")
+        self._lock = ForkSafeLock()
+        self._counters = Counters()
+        self._families = Families()
+        self._state: State | None = None
+        self._native: object = None  # where native code looks: what the state owns
+
+    @functools.cached_property
+    def _variants(self) -> Variants:
+        resize = self._resize or parts.DEFAULT_RESIZE
+        merge = self._should_merge
+        return parts.Variants(self._function, self._name, resize, self._dialect, merge)
+
+    @functools.cached_property
+    def _plans(self) -> PlanTable:
+        return parts.PlanTable()
+
+    def _anew(
+        self,
+        backend: str | None,
+        resize: ResizePolicy | None,
+        dialect: str | None,
+        should_merge: ShouldMerge | None,
+    ) -> Fused[P, R]:
+        """Return the same function fused again; what is None stays as it is."""
+        backend = self._backend if backend is None else backend
+        kept = self._resize if resize is None else resize
+        spoken = self._dialect if dialect is None else dialect
+        merge = self._should_merge if should_merge is None else should_merge
+        return Fused(self._function, backend, kept, spoken, merge)
+
+    # -- calls ---------------------------------------------------------------
+
+    @graph_break
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the fused function."""
+        if tell():
+            return self(*args, **kwargs)
+        if parts.current_tracer() is not None:
+            return self._function(*args, **kwargs)
+        if config.current().disable_all:
+            return parts.call_unfused(self._function, args, kwargs, self._dialect)
+        given: tuple[Any, ...] = args
+        named: Mapping[str, Any] = kwargs
+        try:
+            if named:
+                given, named = self._normalised(given, named)
+            arguments = parts.Arguments(given, named, self._function)
+            self._counters.counts["calls"] += 1
+            ready, arrays, entry = self._plans.find(arguments, given, named)
+            if ready is None:
+                ready, arrays = self._prepare(arguments, given, named)
+                self._widen(arguments, ready, args, kwargs)
+            else:
+                self._counters.counts["hits"] += 1
+                # Native code reads arrays where they lie.
+                if entry is not None and entry.may_record and not arguments.copies:
+                    self._record(arguments.key, entry, ready, args, kwargs)
+            self._counters.counts["copied"] += arguments.copies
+            return ready.run(arguments, arrays)
+        except Exception as error:  # noqa: BLE001 (all are raised again)
+            __tracebackhide__ = True  # in IPython and pytest
+            raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
+
+    def _record(
+        self,
+        key: tuple[object, ...],
+        entry: Entry,
+        ready: Ready,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Let native code serve calls like this one, if it can."""
+        # Not before a call repeats: the first one of a process is to be quick.
+        imported("nfuser.frontend.native.calls")
+        from nfuser.frontend.native.calls import record_call  # noqa: PLC0415
+
+        with self._lock:
+            if not self._plans.holds(key, entry):
+                return  # forgotten meanwhile: nobody would ever discard the record
+            made = None
+            if _has_native_calls():
+                made = record_call(self._function, ready, args, kwargs)
+            if made is not None:
+                state = self._made_state()
+                entry.records.append(made)
+                state.add(made)
+            entry.may_record = (
+                made is not None and len(entry.records) < parts.MOST_RECORDS
+            )
+
+    def _widen(
+        self,
+        arguments: Arguments,
+        ready: Ready,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Let native code serve calls of other sizes, where these keep changing."""
+        with self._lock:
+            if arguments.copies or not self._families.wants(ready.variant):
+                return
+            if not _has_native_calls():
+                return
+            from nfuser.frontend.native.family import record_family  # noqa: PLC0415
+
+            made = record_family(self._function, ready, args, kwargs, arguments)
+            dropped = self._families.add(ready.variant, made)
+            if made is not None:
+                self._made_state().add(made)
+                for record in dropped:
+                    self._made_state().discard(record)
+
+    def _made_state(self) -> State:
+        """Return where native code finds records: one for good, calls count in it."""
+        from nfuser.device.native.state import State  # noqa: PLC0415
+
+        if self._state is None:
+            self._state = State()
+            self._native = self._state.owned
+        return self._state
+
+    def _discard(self, entries: Iterable[Entry]) -> None:
+        if self._state is not None:
+            for entry in entries:
+                for record in entry.records:
+                    self._state.discard(record)
+
+    def _normalised(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Pass by position what can be, so that spelling makes no difference."""
+        signature = inspect.signature(self._function)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            reason = parts.unknown_keyword(signature, kwargs) or error
+            message = f"{self._name}() {reason}; expected {self._name}{signature}"
+            raise ArgumentError(message) from None
+        return bound.args, bound.kwargs
+
+    @graph_break
+    @telling
+    def bind(self, *args: Any, out: Any = None, **kwargs: Any) -> Bound[R]:
+        """Return a call whose arguments have the forms of these.
+
+        Called without arguments it runs with these; their elements are read anew each
+        time. With ``out``, an array or a tuple of arrays in the order of the results,
+        the results are written there, and returned.
+
+        >>> import nfuser, numpy as np
+        >>> x, total = np.ones((2, 3)), np.empty(2)
+        >>> sums = nfuser.fuse(lambda x: x.sum(axis=1)).bind(x, out=total)
+        >>> x[0] = 2
+        >>> sums()
+        array([6., 3.])
+        >>> sums() is total
+        True
+        """
+        from nfuser.frontend.fuse.bound import Bound  # noqa: PLC0415 (few ask for it)
+
+        given: tuple[Any, ...] = args
+        named: Mapping[str, Any] = kwargs
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = parts.Arguments(given, named, self._function)
+        ready = self._prepare(arguments, given, named)[0]
+        outputs = None if out is None else tuple(parts.trees.flatten(out)[0])
+        native = _has_native_calls() and not arguments.copies
+        return Bound(self, ready, given, named, outputs, native=native)
+
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> GraphedCall[R]:
+        """Return this call as a CUDA graph: one launch, whatever it takes.
+
+        Arrays stay where they are; what their elements are is read at each call.
+        """
+        from nfuser.frontend.fuse.graph import GraphedCall  # noqa: PLC0415 (few ask for it)
+
+        if kwargs:
+            given, named = self._normalised(args, kwargs)
+            if named:
+                message = f"{self._name}.graph takes arguments by position only"
+                raise ArgumentError(message)
+            return GraphedCall(self, given)
+        return GraphedCall(self, args)
+
+    # -- the slow way --------------------------------------------------------
+
+    def _prepare(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Ready, tuple[Any, ...]]:
+        with self._lock:
+            ready, arrays, _ = self._plans.find(arguments, args, kwargs)
+            if ready is not None:
+                return ready, arrays
+            known = self._counters.counts["concretizations"]
+            with parts.watching(self._name):
+                found, described = self._traced(arguments, args, kwargs)
+                ready = self._ready(*found, described)
+            if self._counters.counts["concretizations"] > known:
+                parts.dump_lazily(
+                    "explain",
+                    lambda: str(self._explained(*found, described)),
+                    self._name,
+                )
+            self._discard(self._plans.add(arguments.key, ready))
+            return ready, found[1]
+
+    def _traced(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Variant, tuple[Any, ...]], Described]:
+        """Return the trace that serves a call, with what it captures; and the call."""
+        described = parts.Described(arguments, self._function)
+        call = (arguments, described, args, kwargs)
+        found = self._variants.find(*call)
+        if found is None:
+            self._discard(self._plans.drop_dead())
+            found = self._variants.trace(*call, self._counters)
+        return found, described
+
+    def _ready(
+        self, variant: Variant, arrays: tuple[Any, ...], described: Described
+    ) -> Ready:
+        """Return the plan of a call that ``variant`` serves; it captures ``arrays``."""
+        place, descriptors, given = self._asked(variant, arrays, described)
+        asked, decide = parts.Asked(), parts.shaping(variant)
+        integers = {
+            slot: n if slot in decide else asked.open(parts.scalar_input(slot), n)
+            for slot, n in given.items()
+        }
+        plan = variant.cache.plan(
+            place, descriptors, integers, self._counters, variant.trace.fusion
+        )
+        return parts.make_ready(variant, plan, place, described, arrays, asked)
+
+    def _asked(
+        self, variant: Variant, arrays: tuple[Any, ...], described: Described
+    ) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
+        """Return where a call runs, and what its arrays and its integers are."""
+        trace = variant.trace
+        descriptors = dict(described.arrays)
+        named = described.named(descriptors)
+        for captured, array in zip(trace.captured.arrays, arrays, strict=True):
+            name = f"captured {captured.origin}"
+            d = parts.describe(array, f"{name} of {self._name}")
+            named[name] = descriptors[captured.slot] = d
+        library, device = parts.common_place(self._name, named)
+        integers = {
+            s: int(n) for s, n in described.numbers.items() if parts.is_integer(n)
+        }
+        parts.check_scalars(trace.checks, parts.symbol_values(descriptors, integers))
+        place = parts.find_place(
+            library, device, self._backend, has_arrays=bool(descriptors)
+        )
+        return place, descriptors, integers
+
+    # -- compiling without a call --------------------------------------------
+
+    @telling
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered[P, R]:
+        """Write the kernels of a call, after ``jax.jit``; ``compile`` them next.
+
+        Arguments are as in a call; ``nfuser.Spec`` may stand for an array.
+
+        >>> import numpy as np, nfuser
+        >>> scaled = nfuser.fuse(lambda x, a: x * a)
+        >>> compiled = scaled.lower(nfuser.Spec((2, 3)), 2.0).compile()
+        >>> compiled(np.ones((2, 3), np.float32), 3.0)
+        array([[3., 3., 3.],
+               [3., 3., 3.]], dtype=float32)
+        """
+        given, named = parts.with_arrays((args, kwargs))
+        form = parts.Form(given, named)
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = parts.Arguments(given, named, self._function)
+        with self._lock:
+            (variant, captured), described = self._traced(arguments, given, named)
+            asked = self._asked(variant, captured, described)
+            sources = variant.cache.outline(
+                *asked, self._counters, variant.trace.fusion
+            ).sources
+
+        def prepare() -> None:
+            if parts.has_phantoms((given, named)):
+                raise parts.no_device(self._name)
+            self._prepare(arguments, given, named)
+
+        return parts.Lowered(self._name, asked[0].backend, sources, form, prepare, self)
+
+    @telling
+    def warmup(self, specs: Iterable[Any], *, progress: bool = False) -> None:
+        """Compile for calls to come, of which nothing is run.
+
+        Each of ``specs`` is what a call is given: a tuple of arguments, or the only
+        one; ``nfuser.Spec`` may stand for an array. Many kernels are compiled in
+        several processes. ``progress`` draws a bar where standard error is a terminal.
+
+        >>> import nfuser
+        >>> doubled = nfuser.fuse(lambda x: x * 2)
+        >>> doubled.warmup([nfuser.Spec((8, 8)), nfuser.Spec((1, 8))])
+        >>> doubled.cache_info().compiled > 0
+        True
+        """
+        from nfuser.frontend.fuse.warmup import warm_up  # noqa: PLC0415 (subprocess is slow)
+
+        calls: list[tuple[Any, ...]]
+        calls = [s if isinstance(s, tuple) else (s,) for s in specs]
+        lowered = [self.lower(*call) for call in calls]
+        warm_up(self._name, lowered, progress=progress)
+
+    # -- looking inside ------------------------------------------------------
+
+    @telling
+    def kernels(self, *args: P.args, **kwargs: P.kwargs) -> list[KernelView]:
+        """Return the kernels that a call with these arguments runs.
+
+        ``nfuser.Spec`` may stand for an array.
+        """
+        given, named = parts.with_arrays((args, kwargs))
+        if parts.has_phantoms((given, named)):
+            return [
+                parts.KernelView(source)
+                for source in self.lower(*given, **named).sources
+            ]
+        launches = self._plan_of(given, named).program.launches
+        return [parts.KernelView(launch.source, launch) for launch in launches]
+
+    @telling
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Say how a call is fused: its kernels, the bytes they move, why they are so.
+
+        Arguments are as in a call; ``nfuser.Spec`` may stand for an array. Nothing is
+        compiled, and nothing runs. A notebook shows the result as a table.
+
+        >>> import nfuser, numpy as np
+        >>> means = nfuser.fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
+        >>> told = means.explain(np.ones((100, 8)))
+        >>> told.operations, told.kernels, told.fused.reads, told.unfused.reads
+        (4, 2, 12800, 20800)
+        >>> for cut in told.cuts:
+        ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
+        sum it reduces other axes than the rest
+        """
+        given, named = parts.with_arrays((args, kwargs))
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = parts.Arguments(given, named, self._function)
+        with self._lock:
+            found, described = self._traced(arguments, given, named)
+            explained = self._explained(*found, described)
+        copies = arguments.copies_told(described.names)
+        return replace(explained, notes=(*explained.notes, *copies))
+
+    def _explained(
+        self, variant: Variant, arrays: tuple[Any, ...], described: Described
+    ) -> Explanation:
+        from nfuser.frontend.explain.explain import explain  # noqa: PLC0415 (few ask for it)
+        from nfuser.frontend.native.why_not import why_not_native  # noqa: PLC0415
+
+        asked = self._asked(variant, arrays, described)
+        captured = variant.trace.captured.arrays
+        names = {**described.names, **{a.slot: a.origin.name for a in captured}}
+        fusion, counters = variant.trace.fusion, self._counters
+        told = explain(variant.cache, fusion, *asked, counters, names)
+        reason = why_not_native(asked[0], variant.trace, described)
+        calls = f"through Python: {reason}" if reason else "native from the third on"
+        return replace(told, calls=calls)
+
+    def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
+        given, named = args, kwargs
+        if named:
+            given, named = self._normalised(given, named)
+        arguments = parts.Arguments(given, named, self._function)
+        return self._prepare(arguments, given, named)[0].plan
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often each level of the caches was asked and had to work."""
+        served = self.native_calls  # which native code counts by itself
+        info = self._counters.info()
+        return info._replace(calls=info.calls + served, hits=info.hits + served)
+
+    @property
+    def native_calls(self) -> int:
+        """The number of calls that native code served."""
+        return 0 if self._state is None else self._state.calls
+
+    def why(self) -> str:
+        """Say what was new about the last call that compiled."""
+        return self._counters.reason
+
+    def cache_table(self) -> str:
+        """Return a table of what was traced, concretized and compiled."""
+        rows = ["trace  concretization  runtime  kernels"]
+        for t, variant in enumerate(self._variants.all()):
+            used = variant.cache.rows(self._counters)
+            rows += [f"{t:<6} {row}" for row in used]
+        return "\n".join(rows)
+
+    def cache_clear(self) -> None:
+        """Forget all traces, plans and counts."""
+        with self._lock:
+            self._variants.clear()
+            self._plans.clear()
+            self._families.clear()
+            if self._state is not None:
+                self._state.clear()
+            self._counters = Counters()
+
+    # -- behaving like a function --------------------------------------------
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Fused[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> MethodType: ...
+    @graph_break
+    def __get__(
+        self, instance: object, owner: type | None = None
+    ) -> Fused[P, R] | MethodType:
+        """Bind to an instance as functions do."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        try:
+            given = str(inspect.signature(self._function))
+        except (TypeError, ValueError):
+            given = "(...)"
+        traces, kernels = len(self._variants.all()), self._counters.info().compiled
+        done = "not called yet"
+        if traces:
+            done = f"{traces} trace{'s' * (traces != 1)}, {kernels} compiled"
+        name = getattr(self, "__qualname__", self._name)
+        return f"<nfuser.fuse {name}{given}: {done}>"
+
+    def __copy__(self) -> Fused[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fused[P, R]:
+        return self
+
+    @property
+    def _envoy(self) -> FunctionType:
+        return envoy_of(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle as the plain function would: by name, or its code and globals."""
+        options = self._backend, self._resize, self._dialect, self._should_merge
+        return reduced(self, options, protocol)
+
+
+@functools.cache
+def _has_native_calls() -> bool:
+    """Give fused functions their native entry, where this Python can have one."""
+    from nfuser.frontend.native.entry import install  # noqa: PLC0415 (it compiles)
+
+    return install(Fused)

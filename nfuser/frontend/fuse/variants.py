@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The traces of one function, found by the structure of its arguments."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from collections import Counter, OrderedDict
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from nfuser.codegen.numba.compiler_lock import imported
+from nfuser.debug import timing
+from nfuser.device.move import moved
+from nfuser.errors import ArgumentError, TraceError
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.runtime.call import symbols_of
+from nfuser.runtime.tables.eviction import Gone
+from nfuser.trace import Trace, trace_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+
+    from nfuser.concretize import ResizePolicy
+    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.ir.scalar import Scalar
+    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.tables.counters import Counters
+    from nfuser.segment import ShouldMerge
+
+    _Object = weakref.ref[object]
+    _Key = tuple[object, ...]
+    _Found = tuple["Variant", tuple[Any, ...]]
+
+MOST_VARIANTS = 64  # of one structure of arguments
+MANY_TRACES = 8  # for one instance: from here on one warning says why
+MANY_OBJECTS = 64  # instances of a method that were traced, each at least once
+_log = logging.getLogger("nfuser")
+
+
+def check_dialect(dialect: str | None) -> None:
+    """Refuse a dialect that there is not; None leaves it to the arrays."""
+    if dialect not in (None, "numpy"):
+        message = (
+            f'write dialect="numpy", or leave it to the arrays: expected one of '
+            f"those, found {dialect!r}"
+        )
+        raise ArgumentError(message)
+
+
+@node
+class Variant:
+    """One trace of the function, and all that was built for it."""
+
+    trace: Trace
+    cache: FusionExecutorCache
+
+
+@cache
+def _shared_cache() -> Callable[..., FusionExecutorCache]:
+    """Import schedules, lowering and codegen: a third of what nfuser would take.
+
+    Forks wait for the lock, as a module must not be half imported. Traces do not: it is
+    held while anything is compiled.
+    """
+    imported("nfuser.runtime.registry")
+    from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+
+    return shared_cache
+
+
+class Variants:
+    """Traces of ``function``; of the structure looked for longest ago goes first."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        resize: ResizePolicy,
+        dialect: str | None,
+        should_merge: ShouldMerge | None = None,
+    ) -> None:
+        self._function = function
+        self._name = name
+        self._resize: ResizePolicy = resize
+        self._dialect = dialect
+        self._should_merge = should_merge
+        self._found: OrderedDict[_Key, list[Variant]] = OrderedDict()
+        self._gone = Gone()
+        self._traced: Counter[_Key] = Counter()
+        self._objects_traced = 0
+        self._has_warned = False
+
+    def find(
+        self,
+        arguments: Arguments,
+        described: Described,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> _Found | None:
+        """Return the trace that serves a call, with the arrays that it captures."""
+        structure = _structure(arguments, described)
+        if structure not in self._found:
+            return None
+        self._found.move_to_end(structure)
+        shapes = {slot: d.shape for slot, d in described.arrays.items()}
+        values = symbols_of(shapes, described.numbers)
+        for variant in self._found[structure]:
+            call = (arguments, described, args, kwargs)
+            arrays = _serves(variant.trace, values, *call)
+            if arrays is not None:
+                return variant, arrays
+        return None
+
+    def trace(
+        self,
+        arguments: Arguments,
+        described: Described,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        counters: Counters,
+    ) -> _Found:
+        """Trace the function anew; return what ``find`` does."""
+        structure = _structure(arguments, described)
+        drop_dead(self._found)
+        drop_dead(self._traced)
+        with timing.timed("trace"):
+            trace = trace_function(
+                self._function, described.call(arguments, self._dialect)
+            )
+            trace = _with_tables_there(trace, described)
+        found = self._found.get(structure, [])
+        counters.add("traces")
+        counters.reason = self._why_traced(found)
+        _log.info("traced %s: %s", self._name, counters.reason)
+        self._warn_of_many(structure, counters.reason)
+        arrays = arguments.read(trace.captured, args, kwargs)
+        if arrays is None:
+            what = trace.captured.changed(args, kwargs) or "a value"
+            message = (
+                f"{self._name} changes {what} outside itself that it also reads; a "
+                "fused function runs once while it is traced, and not again: pass the "
+                "value as an argument and return the new one"
+            )
+            raise TraceError(message)
+        cache = _shared_cache()(trace.fusion, self._resize, self._should_merge)
+        variant = Variant(trace, cache)
+        # The newest first, and not without bound: each call asks them in turn.
+        self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]
+        while (leaving := self._gone.drop(self._found, structure)) is not None:
+            del self._found[leaving]
+        return variant, arrays
+
+    def all(self) -> list[Variant]:
+        """Return all that is kept."""
+        return [variant for found in self._found.values() for variant in found]
+
+    def clear(self) -> None:
+        """Forget all traces."""
+        self._found.clear()
+        self._gone.clear()
+        self._traced.clear()
+        self._objects_traced = 0
+
+    def _why_traced(self, before: list[Variant]) -> str:
+        if not self._found:
+            return f"{self._name} was called for the first time"
+        if not before:
+            return "arguments of new dtypes, ranks, structure or static values"
+        trace = before[0].trace
+        guards = [*trace.guards, *trace.value_guards, *trace.outcome_guards]
+        lines = [str(g.source) for g in guards if g.source]
+        where = f" (a guard at {lines[-1]})" if lines else ""
+        return f"a value that Python consumed, or a captured one, changed{where}"
+
+    def _warn_of_many(self, structure: _Key, reason: str) -> None:
+        """Warn once, where one instance, or any number of them, is traced again."""
+        objects = _objects(structure)
+        self._objects_traced += objects not in self._traced
+        self._traced[objects] += 1
+        traces = self._traced[objects]
+        is_many = traces >= MANY_TRACES or self._objects_traced >= MANY_OBJECTS
+        if not is_many or self._has_warned:
+            return
+        self._has_warned = True
+        times = f"{traces} times"
+        if traces < MANY_TRACES:
+            times = f"for {self._objects_traced} objects, each by itself"
+        message = f"{self._name} was traced {times}; the last because of {reason}"
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+def _with_tables_there(trace: Trace, described: Described) -> Trace:
+    """Return ``trace`` with its tables where the arrays of the call are."""
+    places = [(d.library, d.device) for d in described.arrays.values()]
+    there = next((pair for pair in places if pair[1].is_cuda), None)
+    if there is None:
+        return trace
+    return replace(trace, captured=trace.captured.placed(lambda x: moved(x, *there)))
+
+
+def _structure(arguments: Arguments, described: Described) -> _Key:
+    return (*arguments.structure, described.lifted)
+
+
+def _serves(
+    trace: Trace,
+    values: Mapping[Scalar, int],
+    arguments: Arguments,
+    described: Described,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> tuple[Any, ...] | None:
+    """Return the captured arrays of this call if ``trace`` holds for it."""
+    numbers = described.numbers
+    if any(not same_number(numbers.get(g.slot), g.value) for g in trace.value_guards):
+        return None
+    arrays = arguments.read(trace.captured, args, kwargs)
+    if arrays is None:
+        return None
+    known = dict(values)
+    for captured, array in zip(trace.captured.arrays, arrays, strict=True):
+        known |= symbols_of({captured.slot: tuple(array.shape)}, {})
+    conditions = [g.condition for g in trace.guards]
+    answers = scalar_walk.evaluate_all(conditions, known)
+    pairs = zip(answers, trace.guards, strict=True)
+    if any(a != g.answer for a, g in pairs):
+        return None
+    holds = all(g.holds(known, numbers) for g in trace.outcome_guards)
+    return arrays if holds else None
+
+
+def drop_dead(table: MutableMapping[_Key, Any]) -> None:
+    """Forget what was built for objects that are gone (instances of methods)."""
+    for key in [k for k in table if _names_the_dead(k)]:
+        del table[key]
+
+
+def _names_the_dead(key: _Key) -> bool:
+    bare = cast("list[_Object]", [x for x in key if isinstance(x, weakref.ref)])
+    return any(x() is None for x in (*_objects(key), *bare))
+
+
+def _objects(key: _Key) -> tuple[_Object, ...]:
+    """Return the objects among the arguments, ``self`` foremost."""
+    pairs = (cast("_Key", x) for x in key if isinstance(x, tuple))
+    statics = (x[1] for x in pairs if len(x) == 2)
+    return tuple(cast("_Object", x) for x in statics if isinstance(x, weakref.ref))
+
+
+def same_number(a: Any, b: Any) -> bool:
+    """Tell whether two numbers are alike: NaN equals itself, -0.0 is not 0.0."""
+    return type(a) is type(b) and repr(a) == repr(b)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native entry of fused functions: what it takes is imported when calls repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nfuser.device.native.library import keep_by
+from nfuser.device.native.shared import shared
+from nfuser.host.call.native_call import has_native_calls
+from nfuser.runtime.compile.native_code import kept
+
+
+def install(owner: type[Any]) -> bool:
+    """Give ``owner`` its native entry; tell whether this Python can have one."""
+    keep_by(kept)
+    found = shared()
+    if found is not None:
+        found.install(owner, "_native")
+    return has_native_calls()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why native code does not serve calls of a kind, in words, before any has run."""
+
+# NumPy's scalars have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import nfuser.system as system
+from nfuser.device.native import layout as at
+from nfuser.device.native.shared import is_as_expected
+from nfuser.host.call.native_record import READ
+
+if TYPE_CHECKING:
+    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.runtime.place import Place
+    from nfuser.trace import Trace
+
+_NESTS = (tuple, list, dict, type(None))
+_SCALARS = "?bBhHiIlLqQfd"  # codes of NumPy's types that are read where they lie
+
+
+def why_no_calls_are() -> str | None:
+    """Return why no call of this process is native; None if calls may be."""
+    reason = system.missing().get("native_calls")
+    if reason is None and not is_as_expected():
+        reason = "objects lie in other places in this Python"
+    return reason
+
+
+def why_not_native(place: Place, trace: Trace, described: Described) -> str | None:
+    """Return why calls like this one go through Python; None if they need not."""
+    if place.backend == "interpret":
+        return "the interpreter runs their kernels in Python"
+    if place.library not in READ:
+        return f"arrays of {place.library.value} cannot be read natively"
+    if described.lifted:
+        return "numbers on the CPU beside CUDA arrays are copied first"
+    for captured in trace.captured.arrays:
+        steps = captured.origin.steps
+        if not all(s.is_attribute and type(s.key) is str for s in steps):
+            return f"Python finds {captured.origin.name}; pass it as an argument"
+    return _of_arguments(described.arguments) or why_no_calls_are()
+
+
+def _of_arguments(arguments: Arguments) -> str | None:
+    trees = list(arguments.tree.children)
+    rows = -2  # the nests of positional and of named arguments are no arguments
+    while trees:
+        tree = trees.pop()
+        rows += 1
+        trees += tree.children
+        if tree.container is not None and tree.container not in _NESTS:
+            name = tree.container.__name__
+            return f"{name} is taken apart by Python; pass a tuple, list or dict"
+    if rows > at.MOST_ARGUMENTS:
+        return f"they have more than {at.MOST_ARGUMENTS} arguments and parts of nests"
+    for number in arguments.numbers.values():
+        kind: type[object] = type(number)
+        if issubclass(kind, np.generic) and np.dtype(kind).char not in _SCALARS:
+            return f"Python makes another number of {kind.__name__} first"
+    return None

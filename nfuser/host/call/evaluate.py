@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run host programs: prepared once for a library and device, then called."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from nfuser.codegen.numba.compiler_lock import imported
+from nfuser.debug import dump
+from nfuser.device.allocate import allocator
+from nfuser.device.cuda.ordering import placed
+from nfuser.device.cuda.streams import guard, stream_reader
+from nfuser.device.describe.descriptor import pointer_reader
+from nfuser.dtypes import check_fits
+from nfuser.host.call import footprint
+from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.program import (
+    Allocate,
+    ByValue,
+    Call,
+    Clear,
+    Free,
+    HostScalar,
+    Launch,
+    Part,
+    line,
+    slots_of,
+)
+from nfuser.ir import scalar_walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nfuser.device.cpu.kernel import CpuKernel
+    from nfuser.device.cuda.module import CudaFunction
+    from nfuser.device.cuda.ordering import Footprint
+    from nfuser.device.describe.descriptor import Device, Library
+    from nfuser.host.call.program import Argument, CallProgram, Slot
+    from nfuser.ir.scalar import Scalar
+
+    Step: TypeAlias = Callable[["Frame"], None]
+
+
+class Evaluator:
+    """A program ready to run on one device, for arrays of one library.
+
+    ``backend`` is cpu, cuda or interpret. Calls may overlap: all state of a call is in
+    its frame.
+    """
+
+    def __init__(
+        self, program: CallProgram, library: Library, device: Device, backend: str
+    ) -> None:
+        self.program = program
+        self.device = device
+        self._pointer = pointer_reader(library)
+        self._stream = stream_reader(library, device)
+        self._steps = [(s, self._step(s, library, backend)) for s in program.body]
+
+    def __call__(
+        self,
+        inputs: Mapping[Slot, tuple[Any, int]],
+        numbers: Mapping[int, Any],
+        scalars: Mapping[Scalar, int],
+    ) -> tuple[list[Any], int]:
+        """Run; return the outputs and the stream they are computed on.
+
+        A fault keeps its class; a note says which statement it met. What was allocated
+        is gone, though the traceback holds the frame.
+        """
+        frame = Frame(dict(inputs), numbers, scalars)
+        stmt = None
+        try:
+            with guard(self.device):
+                frame.stream = self._stream()
+                for stmt, step in self._steps:  # noqa: B007 (a fault names it)
+                    step(frame)
+        except BaseException as error:
+            frame.clear()
+            if stmt is not None:
+                error.add_note(f"in `{line(stmt)}`, which a call came to")
+            raise
+        return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
+
+    def _step(self, stmt: Any, library: Library, backend: str) -> Step:
+        match stmt:
+            case Allocate(slot):
+                make = allocator(
+                    library, self.device, slot.shape, slot.strides, slot.dtype
+                )
+                return lambda frame: self._allocate(frame, slot, make)
+            case Clear(slot):
+                touched = footprint.of_clear(slot)
+                return lambda frame: self._clear(frame, slot, touched)
+            case Free(slot):
+                return lambda frame: frame.arrays.pop(slot, None) and None
+            case Launch():
+                return _shown(stmt, _LAUNCHERS[backend](stmt).run)
+            case Call():
+                return _shown(stmt, _called(stmt, library, self.device))
+            case _:
+                raise AssertionError(stmt)
+
+    def _allocate(self, frame: Frame, slot: Slot, make: Callable[[], Any]) -> None:
+        array = make()
+        frame.arrays[slot] = (array, self._pointer(array))
+
+    def _clear(self, frame: Frame, slot: Slot, touched: Footprint) -> None:
+        size = slot.dtype.itemsize * int(np.prod(slot.shape))
+        address = frame.arrays[slot][1]
+        if self.device.kind == "cuda":
+            from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+            with placed(frame.stream, touched, (address,)):
+                driver.memset(address, 0, size, frame.stream)
+        else:
+            frame.arrays[slot][0][...] = 0
+            frame.written.add(slot)
+
+
+def _shown(stmt: Launch | Call, run: Step) -> Step:
+    """Return ``run``, which prints what it runs where that was asked for."""
+    if not dump.wants("launch"):
+        return run
+
+    def shown(frame: Frame) -> None:
+        dump.dump("launch", repr(stmt))
+        run(frame)
+
+    return shown
+
+
+def _called(stmt: Call, library: Library, device: Device) -> Step:
+    call = library_call(stmt, library, device)
+    slots = slots_of(stmt)
+
+    def run(frame: Frame) -> None:
+        call(*(frame.arrays[slot][0] for slot in slots))
+        frame.written.add(stmt.result)
+
+    return run
+
+
+class Frame:
+    """What one run of a program knows."""
+
+    __slots__ = ("arrays", "numbers", "scalars", "storage", "stream", "written")
+
+    def __init__(
+        self,
+        arrays: dict[Slot, tuple[Any, int]],
+        numbers: Mapping[int, Any],
+        scalars: Mapping[Scalar, int],
+    ) -> None:
+        self.arrays = arrays
+        self.numbers = numbers
+        self.scalars = scalars
+        self.stream = 0
+        self.storage: dict[Slot, Any] = {}  # the interpreter's
+        self.written = set(arrays)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.arrays.clear()
+        self.storage.clear()
+
+
+def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
+    found: list[Any] = []
+    for argument in arguments:
+        match argument:
+            case Part(slot, offset):
+                found.append(frame.arrays[slot][1] + offset)
+            case ByValue(slot, dtype, part):
+                number = frame.numbers[slot]
+                number = getattr(number, part) if part else number
+                found.append(float(number) if dtype.is_float else int(number))
+            case HostScalar(scalar, value, is_dynamic, dtype):
+                if is_dynamic:
+                    value = scalar_walk.evaluate(scalar, frame.scalars)
+                    if dtype.is_float:
+                        value = float(value)
+                    else:
+                        check_fits(value, dtype, "a number passed to a fused function")
+                found.append(value)
+    return found
+
+
+def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
+    """Return a function that does what ``_values`` does, for a call after another.
+
+    Mostly nothing but addresses is new.
+    """
+    fixed: list[Any] = []
+    addresses: list[tuple[int, Slot, int]] = []
+    for number, argument in enumerate(arguments):
+        match argument:
+            case Part(slot, offset):
+                addresses.append((number, slot, offset))
+                fixed.append(0)
+            case HostScalar(_, value, is_dynamic) if not is_dynamic:
+                fixed.append(value)
+            case _:
+                return lambda frame: _values(arguments, frame)
+
+    def values(frame: Frame) -> list[Any]:
+        found, arrays = fixed.copy(), frame.arrays
+        for number, slot, offset in addresses:
+            found[number] = arrays[slot][1] + offset
+        return found
+
+    return values
+
+
+class _CpuLaunch:
+    def __init__(self, launch: Launch) -> None:
+        imported("nfuser.device.cpu.threads")
+        from nfuser.device.cpu.threads import run_range  # noqa: PLC0415 (its own pool)
+
+        self.launch = launch
+        self._kernel = cast("CpuKernel", launch.executable)
+        self._run_range = run_range
+        self._values = _reader(launch.arguments)
+
+    def run(self, frame: Frame) -> None:
+        launch, arguments = self.launch, self._values(frame)
+        self._run_range(self._kernel, arguments, launch.grid[0], 1, launch.cost)
+
+
+class _CudaLaunch:
+    def __init__(self, launch: Launch) -> None:
+        imported("nfuser.device.cuda.launch")
+        from nfuser.device.cuda.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
+
+        self.arguments = launch.arguments
+        self._touched = footprint.of_launch(launch)
+        self._launch = PackedLaunch(
+            cast("CudaFunction", launch.executable),
+            launch.source.kinds,
+            (*launch.grid, 1),
+            (*launch.block, 1),
+            launch.shared_bytes,
+            cooperative=launch.is_cooperative,
+        )
+
+    def run(self, frame: Frame) -> None:
+        values = _values(self.arguments, frame)
+        with placed(frame.stream, self._touched, values):
+            self._launch(frame.stream, *values)
+
+
+class _InterpretedLaunch:
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+
+    def run(self, frame: Frame) -> None:
+        imported("nfuser.interpret.run")
+        from nfuser.interpret.run import run  # noqa: PLC0415 (a tool)
+
+        launch = self.launch
+        values = _values(launch.arguments, frame)
+        given = [
+            _buffer(a, frame) if isinstance(a, Part) else value
+            for a, value in zip(launch.arguments, values, strict=True)
+        ]
+        report = run(
+            launch.source.text,
+            launch.source.entry,
+            (*launch.grid, 1),
+            (*launch.block, 1),
+            given,
+            shared_bytes=launch.shared_bytes,
+        )
+        REPORTS.append(report)
+        del REPORTS[:-MOST_REPORTS]
+        parts = (a for a in launch.arguments if isinstance(a, Part))
+        frame.written.update(part.slot for part in parts)
+
+
+MOST_REPORTS = 4096
+REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it
+
+
+def _buffer(part: Part, frame: Frame) -> Any:
+    """Return the memory that a slot's elements span, as the interpreter wants it."""
+    from nfuser.interpret.buffer import Buffer  # noqa: PLC0415 (a tool)
+
+    slot = part.slot
+    dtype = slot.dtype.real
+    scale = slot.dtype.itemsize // dtype.itemsize
+    reach = [(n - 1) * s for n, s in zip(slot.shape, slot.strides, strict=True)]
+    low = sum(r for r in reach if r < 0)
+    base = frame.arrays[slot][1] + low * slot.dtype.itemsize
+    if slot not in frame.storage:
+        high = sum(r for r in reach if r > 0)
+        count = 0 if 0 in slot.shape else high - low + 1
+        raw: Any = (ctypes.c_uint8 * (count * slot.dtype.itemsize)).from_address(base)
+        stored = np.uint8 if dtype.is_bool else np.uint16 if dtype.is_half else None
+        frame.storage[slot] = np.frombuffer(raw, stored or dtype.numpy)
+    return Buffer(
+        frame.storage[slot],
+        -low * scale + part.offset // dtype.itemsize,
+        base,
+        initialized=slot in frame.written,
+    )
+
+
+_LAUNCHERS: dict[str, Any] = {
+    "cpu": _CpuLaunch,
+    "cuda": _CudaLaunch,
+    "interpret": _InterpretedLaunch,
+}

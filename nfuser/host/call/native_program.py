@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs as words that native code performs, where it can.
+
+Slots are numbered: the arguments of the call first, by position, then what is
+allocated, in order. What native code cannot do has no words, and Python runs it.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from nfuser.device.allocate import allocation
+from nfuser.device.cpu.affinity import available_threads, num_threads
+from nfuser.device.cpu.kernel import kernel_failure
+from nfuser.device.cpu.threads import (
+    SERIAL_COST,
+    chunk_size,
+    cut_words,
+    cuts,
+    helpers_for,
+    start_helpers,
+)
+from nfuser.device.cuda.parameters import FORMATS
+from nfuser.device.describe.libraries import Library
+from nfuser.device.native import layout as at
+from nfuser.device.native.library import kernel_caller
+from nfuser.device.native.owned import Keeper
+from nfuser.device.reuse import LEAST_BYTES
+from nfuser.host.call import footprint
+from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.native_numbers import NotNativeError, NumberWriter
+from nfuser.host.call.program import (
+    Allocate,
+    ByValue,
+    Call,
+    Clear,
+    Free,
+    HostScalar,
+    Launch,
+    Part,
+    slots_of,
+)
+from nfuser.ir.open_integer import OpenInteger
+from nfuser.ir.scalar import ScalarInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.device.cpu.kernel import CpuKernel
+    from nfuser.device.cuda.module import CudaFunction
+    from nfuser.device.describe.descriptor import Device
+    from nfuser.dtypes import DType
+    from nfuser.errors import NfuserError
+    from nfuser.host.call.program import Argument, CallProgram, HostStmt, Slot
+    from nfuser.ir.scalar import Scalar
+
+RELEASE_COST = SERIAL_COST >> 2
+"""Cost from which on other threads may run Python meanwhile (10 us)."""
+
+_RANGES = {
+    "i8": (-(1 << 7), (1 << 7) - 1),
+    "i16": (-(1 << 15), (1 << 15) - 1),
+    "i32": (-(1 << 31), (1 << 31) - 1),
+    "i64": (-(1 << 63), (1 << 63) - 1),
+    "u8": (0, (1 << 8) - 1),
+    "u16": (0, (1 << 16) - 1),
+    "u32": (0, (1 << 32) - 1),
+    "u64": (0, (1 << 63) - 1),
+}
+
+
+class NativeProgram:
+    """The words of a program, and what they need.
+
+    ``ranges`` are the integers, by position, that the kernels can take; ``objects``
+    says which of the things allocated each slot is; ``steps`` work numbers out.
+    """
+
+    def __init__(
+        self,
+        program: CallProgram,
+        library: Library,
+        device: Device,
+        positions: Mapping[Slot, int],
+        numbers: Mapping[int, tuple[int, type]],
+        count: int,
+        steps: NumberWriter | None = None,
+    ) -> None:
+        self.keep = Keeper()
+        self.objects: dict[Slot, int] = {}
+        self.ranges: dict[int, tuple[int, int]] = {}
+        self.words: list[int] = []
+        self._slots = dict(positions)
+        self._numbers = numbers
+        self.steps = steps or NumberWriter({})
+        self._library = library
+        self._device = device
+        self._first = count
+        for stmt in program.body:
+            self._add(stmt)
+        self.words.append(at.END)
+        if len(self.objects) > at.MOST_OBJECTS:
+            raise NotNativeError
+
+    def _add(self, stmt: HostStmt) -> None:
+        match stmt:
+            case Allocate(slot):
+                if slot not in self._slots:  # an output that the caller gave
+                    self._allocate(slot)
+            case Clear(slot):
+                self._clear(slot)
+            case Free(slot):
+                if slot in self.objects:
+                    self._put(at.FREE, self.objects[slot])
+            case Launch():
+                if 0 in stmt.grid:
+                    return
+                (self._cuda if self._device.is_cuda else self._cpu)(stmt)
+            case Call():
+                self._call(stmt)
+            case _:
+                raise NotNativeError  # a statement that came later than this
+
+    def _put(self, code: int, *words: int) -> None:
+        self.words += [code, 8 * (2 + len(words)), *words]
+
+    def _allocate(self, slot: Slot) -> None:
+        number = len(self.objects)
+        self.objects[slot] = number
+        self._slots[slot] = place = self._first + number
+        size = slot.dtype.itemsize * prod(slot.shape)
+        if self._library is Library.NUMPY and size < LEAST_BYTES:
+            dtype = slot.dtype.numpy
+            strides = [s * dtype.itemsize for s in slot.strides]
+            what = (number, place, self.keep.object(dtype), len(slot.shape))
+            if _is_open(*slot.shape, *strides):
+                dims = 8 * self.steps.row(slot.shape)
+                steps = 8 * self.steps.row(strides)
+                self._put(at.NEW_OPEN, *what, dims, steps)
+            else:
+                dims, steps = self.keep.words(slot.shape), self.keep.words(strides)
+                self._put(at.NEW_NUMPY, *what, dims, steps)
+            return
+        _refuse_open(*slot.shape, *slot.strides)
+        function, arguments = allocation(
+            self._library, self._device, slot.shape, slot.strides, slot.dtype
+        )
+        given = self.keep.words(map(self.keep.object, arguments))
+        make = self.keep.object(function)
+        self._put(at.NEW, number, place, make, given, len(arguments), 0)
+
+    def _clear(self, slot: Slot) -> None:
+        size = slot.dtype.itemsize * prod(slot.shape)
+        _refuse_open(size)
+        function = 0
+        if self._device.is_cuda:
+            from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+            function = driver.function_address("cuMemsetD8Async")
+        if size:
+            touched = self.keep.object(footprint.of_clear(slot))
+            self._put(at.CLEAR, self._slots[slot], size, function, touched)
+
+    def _call(self, stmt: Call) -> None:
+        """Let Python call the library, which knows the stream by itself."""
+        for slot in slots_of(stmt):
+            _refuse_open(*slot.shape, *slot.strides)
+        function = library_call(stmt, self._library, self._device)
+        operands = [self._object_of(slot) for slot in slots_of(stmt)]
+        self._put(at.CALL, self.keep.object(function), len(operands), *operands)
+
+    def _object_of(self, slot: Slot) -> int:
+        """Return the number of what was allocated, or below 0 that of an argument."""
+        return self.objects[slot] if slot in self.objects else -1 - self._slots[slot]
+
+    def _cpu(self, launch: Launch) -> None:
+        kernel = cast("CpuKernel", launch.executable)
+        parameters = self._parameters(launch)
+        count, total = len(launch.arguments), launch.grid[0]
+        self.keep.hold(kernel)
+        if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
+            caller = kernel_caller(kernel.kinds)
+            release = int(launch.cost > RELEASE_COST)
+            code = at.RUN_OPEN if _is_open(total) else at.RUN
+            given = 8 * self.steps.number(total) if _is_open(total) else total
+            words = (count, caller, kernel.address, given, release)
+            self._put(code, *words, *[0] * 5, *parameters)
+            return
+        _refuse_open(total, launch.cost)
+        least = chunk_size(total, 1, launch.cost)
+        chunks = cuts(total, least, available_threads())
+        helpers, words = helpers_for(chunks), self.keep.structure(cut_words(chunks))
+        grow = self.keep.object(partial(start_helpers, helpers))
+        shared = (len(chunks) - 1, words, helpers, grow)
+        caller = kernel_caller(kernel.kinds)
+        given = (caller, kernel.address, *shared, *[0] * 3)
+        self._put(at.POOL, count, *given, *parameters)
+
+    def _cuda(self, launch: Launch) -> None:
+        _refuse_open(*launch.grid, *launch.block)
+        from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+        function = cast("CudaFunction", launch.executable)
+        touched = self.keep.object(footprint.of_launch(launch))
+        self.keep.hold(function)
+        function.allow_dynamic_shared(launch.shared_bytes)
+        together = launch.is_cooperative
+        name = "cuLaunchCooperativeKernel" if together else "cuLaunchKernel"
+        start = driver.function_address(name)
+        grid, *sizes = *launch.grid, *launch.block, launch.shared_bytes
+        words = (len(launch.arguments), start, function.handle, grid, int(together))
+        parameters = self._parameters(launch)
+        self._put(at.LAUNCH, *words, *sizes, touched, *parameters)
+
+    # -- parameters ----------------------------------------------------------
+
+    def _parameters(self, launch: Launch) -> list[int]:
+        kinds = launch.source.kinds
+        if len(kinds) > at.MOST_PARAMETERS:
+            raise NotNativeError
+        words: list[int] = []
+        for argument, kind in zip(launch.arguments, kinds, strict=True):
+            words += self._parameter(argument, kind)
+        return words
+
+    def _parameter(self, argument: Argument, kind: str) -> tuple[int, int, int]:
+        match argument:
+            case Part(slot, offset):
+                return at.ADDRESS, self._slots[slot], offset
+            case ByValue(slot, dtype, ""):
+                return self._given(slot, dtype, kind)
+            case HostScalar(ScalarInput(slot=slot), _, True, dtype):
+                return self._given(slot, dtype, kind)
+            case HostScalar(_, value, False, _):
+                return at.CONSTANT, _bits(kind, value), 0
+            case HostScalar(scalar, _, True, dtype):
+                return at.COMPUTED, self._worked_out(scalar, dtype, kind), 0
+            case _:
+                raise NotNativeError
+
+    def _given(self, slot: int, dtype: DType, kind: str) -> tuple[int, int, int]:
+        """Pass a number of the call that the kernel can take."""
+        position, cls = self._numbers.get(slot, (0, object))
+        if cls is float and kind in ("f32", "f64"):
+            code = at.GIVEN if kind == "f64" else at.GIVEN_SINGLE
+            return code, position, 0
+        if issubclass(cls, np.generic):
+            if kind != str(dtype):  # a half becomes a single first
+                raise NotNativeError
+            return at.GIVEN, position, 0
+        if cls is int and dtype.is_float and kind in ("f32", "f64"):
+            code = at.AS_DOUBLE if kind == "f64" else at.AS_SINGLE
+            return code, position, 0
+        if cls is not int or kind not in _RANGES or not dtype.is_integer:
+            raise NotNativeError
+        low, high = self.ranges.get(position, _RANGES["i64"])
+        least, greatest = _RANGES[kind]
+        self.ranges[position] = max(low, least), min(high, greatest)
+        return at.GIVEN, position, 0
+
+    def _worked_out(self, x: Scalar, dtype: DType, kind: str) -> int:
+        """Return the place of an integer that the host makes of others."""
+        place = self.steps.scalar(x)
+        if kind == "f64" and dtype.is_float:
+            return self.steps.step(at.N_TO_FLOAT, place)
+        if kind not in _RANGES or not dtype.is_integer:
+            raise NotNativeError
+        if kind != "i64":
+            self.steps.require(place, *_RANGES[kind])
+        return place
+
+
+def _is_open(*numbers: int) -> bool:
+    return any(isinstance(n, OpenInteger) for n in numbers)
+
+
+def _refuse_open(*numbers: int) -> None:
+    """Leave sizes that differ from call to call to plans of their own."""
+    if _is_open(*numbers):
+        raise NotNativeError
+
+
+def _bits(kind: str, value: float) -> int:
+    layout = FORMATS[kind]
+    packed = struct.pack(f"<{layout}", value)
+    return struct.unpack("<q", packed)[0]
+
+
+def failed(device: Device, status: int) -> NfuserError:
+    """Return the error for a status that a kernel or the driver returned."""
+    if not device.is_cuda:
+        return kernel_failure(status)
+    from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+    return driver.failure(status, "launching a kernel")

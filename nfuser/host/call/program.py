@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs: what runs when a fused call runs.
+
+A program is a list of statements over slots. Slots are tensors: the caller's arrays,
+outputs, and what one kernel leaves for another. Everything that depends on shapes was
+decided when the program was built for one call's shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from nfuser.dtypes import DType
+from nfuser.ir.base import node
+
+if TYPE_CHECKING:
+    from nfuser.codegen.printers.source import Source
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
+
+
+@node
+class Slot:
+    """A place for an array while the program runs."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    dtype: DType
+
+
+@node
+class Part:
+    """The address of a slot's elements; the imaginary part lies one element on."""
+
+    slot: Slot
+    offset: int = 0  # bytes
+
+    def __str__(self) -> str:
+        part = (".imag" if self.offset else ".real") * self.slot.dtype.is_complex
+        return self.slot.name + part
+
+
+@node
+class ByValue:
+    """The number that the caller passed as argument ``slot``, or a part of it."""
+
+    slot: int
+    dtype: DType
+    part: str = ""
+
+
+@node
+class HostScalar:
+    """A number; it is evaluated anew where it depends on an integer passed."""
+
+    scalar: Scalar
+    value: float
+    is_dynamic: bool
+    dtype: DType = DType.I64
+
+
+Argument: TypeAlias = Part | ByValue | HostScalar
+
+
+@node
+class Allocate:
+    """Make the array of an output or of a value between kernels."""
+
+    slot: Slot
+
+
+@node
+class Clear:
+    """Set a workspace to zero bytes."""
+
+    slot: Slot
+
+
+@node
+class Launch:
+    """Run a kernel; blocks of a cooperative one wait for each other."""
+
+    source: Source
+    executable: object
+    grid: tuple[int, int]
+    block: tuple[int, int]
+    arguments: tuple[Argument, ...]
+    cost: int
+    is_cooperative: bool = False
+    shared_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"
+
+
+@node
+class ViewOf:
+    """How the library makes a view: ``slice`` has start, stop and step of each axis."""
+
+    how: Literal["permute", "reshape", "expand", "slice"]
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f".{self.how}({', '.join(map(str, self.numbers))})"
+
+
+@node
+class Operand:
+    """What the library reads: the elements of ``part``, through views of them."""
+
+    part: Part
+    views: tuple[ViewOf, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join([str(self.part), *map(str, self.views)])
+
+
+@node
+class Call:
+    """Let the array library write what its function ``name`` gives into ``result``.
+
+    ``axis`` and ``stable`` are of those that sort.
+    """
+
+    name: Literal["matmul", "sort", "argsort"]
+    operands: tuple[Operand, ...]
+    result: Slot
+    line: SourceLine | None = None
+    axis: int = -1
+    stable: bool = False
+
+    @property
+    def note(self) -> str:
+        """The end of an error message that shows the user's line."""
+        return "" if self.line is None else self.line.note
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {' '.join(map(str, self.operands))}>"
+
+
+@node
+class Free:
+    """Let go of an array that no later statement reads."""
+
+    slot: Slot
+
+
+HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free
+
+
+def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
+    """Return the slots that ``stmt`` names."""
+    match stmt:
+        case Launch():
+            return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
+        case Call(_, operands, result):
+            return (*(x.part.slot for x in operands), result)
+        case _:
+            return (stmt.slot,)
+
+
+@node
+class CallProgram:
+    """Statements in order; outputs are returned.
+
+    Sizes are numbers here: it is the form of a program for calls of one exact form.
+    """
+
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    body: tuple[HostStmt, ...]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The kernels that run."""
+        return tuple(s for s in self.body if isinstance(s, Launch))
+
+
+def text(program: CallProgram) -> str:
+    """Render ``program``."""
+    lines = [f"program({', '.join(s.name for s in program.inputs)}):"]
+    lines += [f"  {line(stmt)}" for stmt in program.body]
+    lines.append(f"  return {', '.join(s.name for s in program.outputs)}")
+    return "\n".join(lines) + "\n"
+
+
+def line(stmt: HostStmt) -> str:
+    """Render a statement."""
+    match stmt:
+        case Allocate(slot):
+            return f"{slot.name} = allocate {slot.dtype}{list(slot.shape)}"
+        case Clear(slot):
+            return f"clear {slot.name}"
+        case Free(slot):
+            return f"free {slot.name}"
+        case Call(name, operands, result):
+            return f"{result.name} = {name}({', '.join(map(str, operands))})"
+        case Launch(source, _, grid, block, arguments):
+            parts = (a.slot.name for a in arguments if isinstance(a, Part))
+            size = f"grid={grid}, block={block}"
+            return f"launch {source.entry}({', '.join(parts)}) {size}"

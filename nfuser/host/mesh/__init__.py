@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that several ranks run, each on its part of the arrays."""
+
+from __future__ import annotations

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From host program to host program."""
+
+from __future__ import annotations

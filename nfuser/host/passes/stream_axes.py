@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which slice of its operands an operation needs for one slice of its results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import nfuser.host.ir.statements as st
+from nfuser.domains.slices import matmul_axes
+from nfuser.errors import UnsupportedError
+from nfuser.host.passes.fusion_axes import input_axes
+from nfuser.host.run.callee import fusion_of
+from nfuser.ir.base import value
+from nfuser.ir.scalar import Const
+from nfuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@value
+class Cut:
+    """The axis of an operand to take a slice along, if any.
+
+    A broadcast one has extent 1: each slice of the result reads its only element.
+    """
+
+    axis: int | None
+    is_broadcast: bool = False
+
+
+def source_cuts(
+    stmt: st.Compute | st.Launch, axes: Mapping[TensorView, int]
+) -> list[Cut]:
+    """Return the cut of each tensor read, for slices along ``axes`` of the results."""
+    if isinstance(stmt, st.Launch):
+        return _launch(stmt, axes)
+    axis = axes[stmt.result]
+    match stmt:
+        case st.Binary():
+            back = stmt.result.ndim - axis  # from the end, where the operands meet
+            return [_cut(x, x.ndim - back) for x in st.reads(stmt)]
+        case st.Reduce(_, source, gone):
+            kept = [k for k in range(source.ndim) if k not in gone]
+            return [Cut(kept[axis])]
+        case st.Matmul(lhs, rhs, result):
+            found = matmul_axes(lhs, rhs, axis, result.ndim)
+            return [_cut(x, k) for x, k in zip((lhs, rhs), found, strict=True)]
+        case _:
+            return [Cut(axis)]
+
+
+def _launch(stmt: st.Launch, axes: Mapping[TensorView, int]) -> list[Cut]:
+    fusion = fusion_of(stmt.function)
+    if fusion is None:
+        message = (
+            "launch: what this function does along a stream axis is not known before "
+            f"it is called; launch its fusion{st.line_of(stmt)}"
+        )
+        raise UnsupportedError(message)
+    found = input_axes(fusion, [axes[t] for t in stmt.results])
+    operands = enumerate(stmt.operands)
+    return [
+        _cut(x, found.get(slot)) for slot, x in operands if isinstance(x, TensorView)
+    ]
+
+
+def _cut(x: TensorView, axis: int | None) -> Cut:
+    if axis is None or axis < 0:
+        return Cut(None)
+    extent = x.shape[axis]
+    return Cut(axis, isinstance(extent, Const) and extent.value == 1)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a host program: its inputs, its state, its steps."""
+
+from __future__ import annotations

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of a CPU kernel whose angles are small get sines that take small angles.
+
+To bring any float within a quarter turn of zero takes more than the sine of what is
+left. A loop that runs in vectors cannot choose for each element; so the angles are
+looked at first, and the whole loop takes one way or the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+
+from nfuser.dtypes import DType
+from nfuser.lower.cpu.interleaved_loops import gathers
+from nfuser.lower.cpu.lanes import ANGULAR
+from nfuser.lower.kernel.kernel_ir import (
+    Call,
+    For,
+    If,
+    Let,
+    Number,
+    SetElement,
+    Stmt,
+    Store,
+    Value,
+    Var,
+)
+from nfuser.lower.kernel.walk import PARTS, every
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+_FLOATS = (DType.F32, DType.F64)
+
+BOUND = 2.0**24
+"""Size up to which the primitives named ``sin_bounded`` and the like are right."""
+
+
+def bounded(loop: For) -> tuple[Stmt, ...]:
+    """Return ``loop`` in two versions, and what chooses, if it has sines."""
+    if gathers(loop.body):
+        return (loop,)
+    angles = dict.fromkeys(x.operands[0] for x in every(loop.body) if _is_angular(x))
+    found = _what_gives({a for a in angles if isinstance(a, Var)}, loop.body)
+    if not angles or found is None:
+        return (loop,)
+    beyond = Var(DType.BOOL)
+    test: list[Stmt] = []
+    for angle in angles:
+        size = Call("absolute", (angle,), angle.dtype)
+        is_far = Call("greater", (size, Number(BOUND, angle.dtype)), DType.BOOL)
+        test.append(Let(beyond, Call("bit_or", (beyond, is_far), DType.BOOL)))
+    within = Call("invert", (beyond,), DType.BOOL)
+    return (
+        Let(beyond, Number(False, DType.BOOL)),
+        For(loop.index, loop.stop, (*found, *test)),
+        If(within, (replace(loop, body=_with_bounded(loop.body)),)),
+        If(beyond, (loop,)),
+    )
+
+
+def has_angles(loop: For) -> bool:
+    """Tell whether ``loop`` has sines and the like."""
+    return any(map(_is_angular, every(loop.body)))
+
+
+def _is_angular(item: object) -> TypeGuard[Call]:
+    return isinstance(item, Call) and item.op in ANGULAR and item.dtype in _FLOATS
+
+
+def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+    """Return the statements of ``body`` that ``wanted`` comes of; None if it folds."""
+    needed = set(wanted)
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        defined = set(_defined(stmt))
+        if isinstance(stmt, (Store, SetElement)) or not defined & needed:
+            continue
+        if not isinstance(stmt, (Let, If)):
+            return None
+        if isinstance(stmt, Let) and stmt.var in set(_variables(stmt.value)):
+            return None
+        kept.append(stmt)
+        needed.update(_variables(stmt))
+    return tuple(reversed(kept))
+
+
+def _defined(stmt: Stmt) -> Iterator[Var]:
+    return (x.var for x in every([stmt]) if isinstance(x, Let))
+
+
+def _variables(item: Stmt | Value) -> Iterator[Var]:
+    return (x for x in every([item]) if isinstance(x, Var))
+
+
+def _with_bounded(item: T) -> T:
+    made: Any = item
+    if isinstance(item, tuple):
+        made = tuple(map(_with_bounded, cast("tuple[Any, ...]", item)))
+    elif isinstance(item, PARTS):
+        held: Any = item
+        parts = {f.name: _with_bounded(getattr(held, f.name)) for f in fields(held)}
+        if _is_angular(item):
+            parts["op"] = f"{held.op}_bounded"
+        changed = any(parts[name] is not getattr(held, name) for name in parts)
+        made = replace(held, **parts) if changed else item
+    return made

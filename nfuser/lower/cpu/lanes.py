@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How wide the loops of a CPU kernel are, where LLVM would make them narrower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nfuser.dtypes import DType
+from nfuser.ir.point_op import POINT_OPS
+from nfuser.lower.kernel.kernel_ir import Call, Element, For, If, Let, Load, Stmt
+from nfuser.lower.kernel.walk import every
+
+ANGULAR = ("sin", "cos", "tan")
+_SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
+_FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
+_REDUCTION = 128  # of what takes any angle of f64 to a small one
+_ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
+
+
+def has_narrow_work(loop: For) -> bool:
+    """Tell whether ``loop`` sums in 64 bits what is dear to compute in 32.
+
+    LLVM takes as many lanes as the widest variable that a loop carries has in a vector,
+    and half of each vector is left to the narrow work. Light work does not gain: the
+    conversions cost as much in either way.
+    """
+    inside = list(every(loop.body))
+    if any(isinstance(x, For) or _is_wide(x) for x in inside):
+        return False
+    sums = (x for x in inside if isinstance(x, Let) and x.var.dtype is DType.F64)
+    dear = [x.dtype for x in inside if isinstance(x, Call) and _is_dear(x.op)]
+    folds = any(let.var in set(every([let.value])) for let in sums)
+    return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
+
+
+def abreast(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return ``body`` with several vectors side by side in loops of dear operations.
+
+    Each of these waits for the one before it, mostly: a quotient, a polynomial. While
+    one vector waits another can be worked on, but a processor does not look that far
+    ahead, and LLVM leaves loops that are not short as they are.
+    """
+    return tuple(map(_widened, body))
+
+
+def _widened(stmt: Stmt) -> Stmt:
+    match stmt:
+        case For(body=body):
+            return replace(stmt, body=abreast(body), abreast=_vectors(stmt))
+        case If(body=body):
+            return replace(stmt, body=abreast(body))
+        case _:
+            return stmt
+
+
+def _vectors(loop: For) -> int:
+    inside = list(every(loop.body))
+    dear = [x for x in inside if isinstance(x, Call) and _is_dear(x.op)]
+    if any(isinstance(x, For) for x in inside) or not dear:
+        return 1
+    if not all(x.dtype.is_float for x in dear):
+        return 1
+    size = sum(_size(x) for x in dear)
+    return next((count for most, count in _ABREAST if size <= most), 1)
+
+
+def _size(x: Call) -> int:
+    """Return about how many instructions ``x`` is, without short ones."""
+    if x.op in _SLOW:
+        return 0
+    if x.dtype is not DType.F64:
+        return _FUNCTION
+    return _REDUCTION if x.op in ANGULAR else _WIDE_FUNCTION
+
+
+def _is_wide(item: object) -> bool:
+    return isinstance(item, (Load, Element)) and item.dtype.bits == 64
+
+
+def _is_dear(name: str) -> bool:
+    op = POINT_OPS.get(name.removesuffix("_bounded"))
+    return op is not None and op.is_costly

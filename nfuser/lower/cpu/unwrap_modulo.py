@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of a CPU kernel over what repeats, as one loop for each time.
+
+What is tiled or wrapped is read at a remainder of the index. No vector of a CPU
+divides, but between two multiples of the divisor a remainder only counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.lower.cpu.interleaved_loops import changed, gathers
+from nfuser.lower.kernel.kernel_ir import For, Stmt
+from nfuser.lower.kernel.parameters import scalars_in
+from nfuser.lower.kernel.walk import every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.ir.scalar import LoopIndex
+
+_TIME, _PLACE = 3110, 3111  # numbers of loops made here
+
+
+def in_periods(loop: For, inside: Callable[[For], list[Stmt]]) -> list[Stmt]:
+    """Return ``loop`` as a loop over periods, each with what ``inside`` makes of it."""
+    divided = _divided(loop)
+    if divided is None:
+        return inside(loop)
+    lhs, period = divided
+    base, length = lhs - loop.index, sc.maximum(period, 1)
+    first = base % period
+    time = sc.loop_index(_TIME, (first + loop.stop + length - 1) // length)
+    begin = sc.maximum(time * period - first, 0)
+    end = sc.minimum((time + 1) * period - first, loop.stop)
+    place = sc.loop_index(_PLACE, end - begin)
+    known: dict[Scalar, Scalar] = {
+        lhs % period: begin + place + first - time * period,
+        lhs // period: base // period + time,
+        loop.index: begin + place,
+    }
+    body = changed(loop.body, known)
+    once = replace(loop, index=place, stop=place.extent, body=body)
+    return [For(time, time.extent, tuple(inside(once)))]
+
+
+def _divided(loop: For) -> tuple[Scalar, Scalar] | None:
+    """Return the one sum that steps with ``loop`` and is divided, and its divisor.
+
+    Divisors that are constants are products in machine code, which vectors take.
+    """
+    if gathers(loop.body):
+        return None
+    moving = {s.index for s in every(loop.body) if isinstance(s, For)} | {loop.index}
+    divided = [
+        x
+        for x in scalar_walk.every(scalars_in(loop.body))
+        if isinstance(x, Binary)
+        and x.op in (Op.MOD, Op.FLOORDIV)
+        and loop.index in scalar_walk.loops_in(x)
+    ]
+    found = {(x.lhs, x.rhs) for x in divided}
+    if len(found) != 1 or all(x.op is Op.FLOORDIV for x in divided):
+        return None
+    ((lhs, rhs),) = found
+    if isinstance(rhs, sc.Const):
+        return None
+    base = lhs - loop.index
+    is_still = moving.isdisjoint(_loops((base, rhs)))
+    return (lhs, rhs) if is_still and sc.is_natural(base) else None
+
+
+def _loops(parts: tuple[Scalar, ...]) -> set[LoopIndex]:
+    return {loop for part in parts for loop in scalar_walk.loops_in(part)}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copy packets of rows to shared memory as they are stored.
+
+A block copies the next row's while it works on this row's, or keeps a row that is long.
+Every packet has a place of its own for each thread and step, from which the thread that
+copied it takes it: no barrier is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.lower.cpu.interleaved_loops import parted
+from nfuser.lower.kernel.kernel_ir import (
+    Array,
+    CopyPacket,
+    For,
+    LoadPacket,
+    Memory,
+    Stmt,
+    TakePacket,
+)
+from nfuser.lower.persistent import read_again
+from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.reduction.row_shape import COPIED_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.dtypes import DType
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.scopes import Key
+    from nfuser.lower.values import Values
+    from nfuser.schedule.nest import Leaf
+
+MOST_STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
+DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of these
+
+
+@node
+class Prefetch:
+    """Loads as copies of the first row, copies of the next, and what takes them."""
+
+    first: tuple[Stmt, ...]
+    following: tuple[Stmt, ...]
+    taken: tuple[Stmt, ...]
+    shared_bytes: int
+
+
+def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | None:
+    """Return ``loads`` of one step in a row ahead, or None if they cannot be.
+
+    The rows of a block are those of the loop ``turn``.
+    """
+    heuristic, target = values.scheduled.heuristic, values.scheduled.target
+    assert isinstance(heuristic, CudaReduction)
+    landings: dict[DType, Array] = {}
+    first: list[Stmt] = []
+    following: list[Stmt] = []
+    taken: list[Stmt] = []
+    size = 0
+    slots = heuristic.most_threads * _steps(values)
+    for load in loads:
+        if not isinstance(load, LoadPacket):
+            return None
+        dtype, width = load.buffer.dtype, load.width
+        if width * dtype.itemsize not in COPIED_BYTES:
+            return None
+        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
+        landings[dtype] = landing
+        at = _slot(values) * width + size // dtype.itemsize
+        for row, copies in ((sc.const(0), first), (turn.index + 1, following)):
+            (index,) = scalar_walk.substitute([load.index], {turn.index: row})
+            copies.append(CopyPacket(landing, at, load.buffer, index, width))
+        taken.append(TakePacket(load.array, load.at, landing, at, width))
+        size += slots * width * dtype.itemsize
+    spare = (
+        1024 + MOST_STATES_BYTES
+    )  # what the system takes of each block's, and states
+    if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
+        return None
+    return Prefetch(tuple(first), tuple(following), tuple(taken), size)
+
+
+def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:
+    """Return ``copies`` in pieces: one to begin in each of ``meetings``, and the rest.
+
+    What blocks send each other queues behind copies. Those that begin while blocks wait
+    for each other are about as many as memory brings in that time.
+    """
+    pieces: list[tuple[Stmt, ...]] = []
+    match copies:
+        case (For(stop=sc.Const(steps)) as rest,):
+            share = int(DEALT / max(meetings, 2) * steps)
+            for _ in range(meetings if share else 0):
+                piece, rest = parted(rest, share)
+                pieces.append((piece,))
+            copies = (rest,)
+        case _:
+            pass
+    return [*pieces, copies]
+
+
+def land_rows(values: Values, passes: list[list[Key]]) -> int:
+    """Keep what several ``passes`` read in shared memory; return the bytes it takes."""
+    width = values.lane_size
+    slots = values.scheduled.heuristic.most_threads * _steps(values)
+    landings: dict[DType, Array] = {}
+    size = 0
+    for key in read_again(values, passes):
+        dtype = key[0].dtype
+        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
+        landings[dtype] = landing
+        at = _slot(values) * width + size // dtype.itemsize
+        array = values.array(dtype.compute, width)
+        values.kept[key] = array
+        values.landed[key] = TakePacket(array, sc.const(0), landing, at, width)
+        size += slots * width * dtype.itemsize
+    return size
+
+
+def _steps(values: Values) -> int:
+    leaf = values.nest.leaf(Binding.UNROLLED)
+    assert leaf is not None
+    assert isinstance(leaf.extent, sc.Const)
+    return leaf.extent.value
+
+
+def _slot(values: Values) -> Scalar:
+    """Return the number of this thread's place at this step; threads are neighbours."""
+    index: dict[Binding, Scalar] = {}
+    for leaf in values.nest.leaves:
+        index[leaf.binding] = sc.const(0) if leaf.extent is sc.const(1) else leaf.index
+    zero = sc.const(0)
+    across = values.nest.leaf(Binding.THREAD_X)
+    row = index.get(Binding.THREAD_Y, zero) * (across.extent if across else 1)
+    thread = row + index.get(Binding.THREAD_X, zero)
+    step = index.get(Binding.UNROLLED, zero)
+    return step * values.scheduled.heuristic.most_threads + thread

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of complex numbers, in real ones."""
+
+from __future__ import annotations

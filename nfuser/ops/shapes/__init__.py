@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs that make, move and view elements."""
+
+from __future__ import annotations

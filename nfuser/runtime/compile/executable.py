@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels: one a source, shared by everything in the process."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.codegen.printers.cpu import print_cpu
+from nfuser.codegen.printers.cuda import print_cuda
+from nfuser.debug import timing
+from nfuser.errors import NfuserError
+from nfuser.ir.base import value
+from nfuser.runtime.compile.task import Task, run, task_of
+from nfuser.runtime.disk.cache import (
+    drop_machine_code,
+    find_machine_code,
+    keep_machine_code,
+)
+from nfuser.runtime.tables.memo import Memo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.codegen.objects.machine_code import MachineCode
+    from nfuser.codegen.printers.source import Source
+    from nfuser.lower.kernel.kernel_ir import Kernel
+
+_log = logging.getLogger("nfuser")
+
+
+@value
+class Backend:
+    """How machine code of a kernel is made, and how it becomes something to launch."""
+
+    compile: Callable[[Task], MachineCode]
+    load: Callable[[MachineCode, Source, int], Any]
+
+
+Origin: TypeAlias = Literal["compiled", "loaded", "reused"]
+
+
+class KernelCache:
+    """Executables by the digest of their source; each is made once."""
+
+    def __init__(self) -> None:
+        self._found: Memo[tuple[str, str, int], tuple[Any, Origin]] = Memo()
+
+    def get(self, source: Source, backend: str, device: int) -> tuple[Any, Origin]:
+        """Return the executable of ``source``, and where it came from for this call.
+
+        Threads that ask for the same one wait for each other; Numba's compiler takes
+        the others one after another.
+        """
+
+        def make() -> tuple[Any, Origin]:
+            return undisturbed(partial(_made, source, backend, device))
+
+        (made, origin), is_new = self._found.get((backend, source.digest, device), make)
+        return made, origin if is_new else "reused"
+
+    def clear(self) -> None:
+        """Forget everything; running programs keep what they hold."""
+        self._found.clear()
+
+
+def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
+    if backend == "interpret":
+        return source, "compiled"
+    room = _BACKENDS[backend]
+    with timing.timed("load"):
+        machine = find_machine_code(source, backend)
+        if machine is not None:
+            try:
+                return room.load(machine, source, device), "loaded"
+            except NfuserError as error:
+                drop_machine_code(source, backend, str(error))
+    with timing.timed("compile"):
+        machine = room.compile(task_of(source, backend))
+    _log.info("compiled %s for %s", source.entry, backend)
+    with timing.timed("load"):
+        keep_machine_code(source, backend, machine)
+        return room.load(machine, source, device), "compiled"
+
+
+def print_kernel(kernel: Kernel) -> Source:
+    """Print ``kernel`` for its target."""
+    with timing.timed("codegen"):
+        is_cuda = kernel.scheduled.target.kind == "cuda"
+        return (print_cuda if is_cuda else print_cpu)(kernel)
+
+
+def _load_cpu(machine: MachineCode, source: Source, device: int) -> Any:
+    from nfuser.codegen.objects.load_object import load_object  # noqa: PLC0415 (llvmlite)
+    from nfuser.device.cpu.kernel import CpuKernel  # noqa: PLC0415
+
+    address, owner = load_object(machine)
+    return CpuKernel(address, source.kinds, keep=owner)
+
+
+def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
+    from nfuser.device.cuda.module import load_cubin  # noqa: PLC0415 (loads libcuda)
+
+    return load_cubin(machine.code, machine.entry, device)
+
+
+_BACKENDS = {
+    "cpu": Backend(run, _load_cpu),
+    "cuda": Backend(run, _load_cuda),
+}
+KERNELS = KernelCache()

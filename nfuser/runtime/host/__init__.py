@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs with what they launch."""
+
+from __future__ import annotations

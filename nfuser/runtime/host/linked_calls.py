@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a host program whose form was seen before: linked, and served natively."""
+
+# Arrays of several libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.config as config
+from nfuser.debug import dump
+from nfuser.device.describe.descriptor import (
+    describe,
+    key_reader,
+    library_of,
+    pointer_reader,
+)
+from nfuser.device.native import layout as at
+from nfuser.device.native.shared import shared
+from nfuser.device.native.state import Record
+from nfuser.errors import NfuserError
+from nfuser.host.call.evaluate import Evaluator
+from nfuser.host.call.native_call import NativeCall, has_native_calls
+from nfuser.host.call.native_program import NativeProgram, NotNativeError
+from nfuser.host.call.native_record import READ, RecordWriter
+from nfuser.host.run.arrays import arrays_of
+from nfuser.host.run.bind import bind_inputs, common_home
+from nfuser.host.run.frame import Frame
+from nfuser.ir.tensor import TensorView
+from nfuser.runtime.host.link import NotLinkedError, link
+from nfuser.runtime.place import find_place
+from nfuser.runtime.tables.memo import Memo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from nfuser.host.call.program import CallProgram
+    from nfuser.host.ir.host_ir import HostProgram
+    from nfuser.ir.fusion import Fusion
+    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.place import Place
+
+MISSED: tuple[Any, ...] = ()  # what a native call gives that served nothing
+MOST_NATIVE = 8  # forms that native code is asked about one after another
+
+
+class LinkedCalls:
+    """Runs a program for inputs of known forms; others are the evaluator's.
+
+    A form is linked when it comes first, and served natively when it comes again.
+    """
+
+    def __init__(
+        self,
+        program: HostProgram,
+        backend: str | None,
+        cache_of: Callable[[Fusion], FusionExecutorCache],
+    ) -> None:
+        self._program = program
+        self._backend = backend
+        self._cache_of = cache_of
+        self._linked: Memo[Hashable, _Linked | None] = Memo()
+        self._native: tuple[_NativeCall, ...] = ()
+        self._may_link = bool(program.outputs) and any(
+            isinstance(x.value, TensorView) for x in program.inputs
+        )
+
+    def run(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """Return the outputs, or None where the evaluator has to run the program."""
+        if not self._may_link or len(inputs) != len(self._program.inputs):
+            return None
+        for call in self._native:
+            found = call(*inputs)
+            if found is not MISSED:
+                return list(found)
+        if (key := _form(inputs)) is None:
+            return None
+        linked, _ = self._linked.get(key, lambda: self._link(inputs))
+        if linked is None:
+            return None
+        if linked.calls == 1 and (made := linked.native(inputs)) is not None:
+            self._native = (made, *self._native[: MOST_NATIVE - 1])
+        return linked.run(inputs)
+
+    def clear(self) -> None:
+        """Forget all forms."""
+        self._linked.clear()
+        self._native = ()
+
+    def _link(self, inputs: Sequence[Any]) -> _Linked | None:
+        """Link the program; None where it cannot be, or where the inputs do not fit.
+
+        The evaluator says what is wrong with them.
+        """
+        program = self._program
+        try:
+            library, device = common_home(program, inputs)
+            frame = Frame(arrays_of(library, device), None)
+            bind_inputs(frame, program, inputs, 1)
+            place = find_place(library, device, self._backend, has_arrays=True)
+            described = {t: describe(a, "an input") for t, a in frame.arrays.items()}
+            made = link(program, place, described, frame.values, self._cache_of)
+        except (NfuserError, NotLinkedError):
+            return None
+        arrays = [isinstance(x.value, TensorView) for x in program.inputs]
+        return _Linked(
+            made, place, [k for k, is_array in enumerate(arrays) if is_array]
+        )
+
+
+class _Linked:
+    """A program for inputs of one form; those at ``places`` are arrays."""
+
+    def __init__(self, program: CallProgram, place: Place, places: list[int]) -> None:
+        self.calls = 0
+        self._program = program
+        self._place = place
+        self._places = places
+        self._pointer = pointer_reader(place.library)
+        self._evaluator = Evaluator(program, place.library, place.device, place.backend)
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs, by way of Python."""
+        self.calls += 1
+        arrays = (inputs[k] for k in self._places)
+        pairs = zip(self._program.inputs, arrays, strict=True)
+        given = {slot: (array, self._pointer(array)) for slot, array in pairs}
+        return self._evaluator(given, {}, {})[0]
+
+    def native(self, inputs: Sequence[Any]) -> _NativeCall | None:
+        """Return what lets native code serve such calls, if it can."""
+        found, place = shared(), self._place
+        if (
+            found is None
+            or not has_native_calls()
+            or place.backend == "interpret"
+            or place.library not in READ
+            or len(inputs) > at.MOST_ARGUMENTS
+            or dump.wants("launch")
+        ):
+            return None
+        pairs = zip(self._program.inputs, self._places, strict=True)
+        positions = dict(pairs)
+        try:
+            return _NativeCall(self._record(inputs, positions), len(inputs))
+        except NotNativeError:
+            return None
+
+    def _record(self, inputs: Sequence[Any], positions: dict[Any, int]) -> Record:
+        library, device = self._place.library, self._place.device
+        found, count = shared(), len(inputs)
+        assert found is not None
+        writer = RecordWriter(found, library, device)
+        program = NativeProgram(self._program, library, device, positions, {}, count)
+        frame = found.read(inputs)
+        if frame is None:
+            raise NotNativeError
+        patterns: list[int] = []
+        for item, row in zip(inputs, frame, strict=True):
+            if type(item) is int:
+                cls = writer.keep.object(int)
+                patterns += [at.IS_NUMBER, 40, cls, item, item]
+            else:
+                patterns += writer.array_pattern(item, row)
+        header = writer.header(frame, count, patterns, program)
+        results: list[int] = []
+        for slot in self._program.outputs:
+            given = slot in positions
+            results += [-1 - positions[slot] if given else program.objects[slot], 0]
+        header[at.R_RESULT // 8] = at.MANY
+        header[at.R_RESULT_COUNT // 8] = len(self._program.outputs)
+        header[at.R_RESULTS // 8] = writer.keep.words(results)
+        writer.keep.hold(self)
+        return Record(header, writer.keep, [])
+
+
+class _NativeCall(NativeCall[tuple[Any, ...]]):
+    """Gives the outputs as a tuple, or MISSED for inputs of another form."""
+
+    __slots__ = ()
+
+    def __init__(self, record: Record, inputs: int) -> None:
+        super().__init__()
+        self._serve(record, inputs)
+
+    def _otherwise(self, *args: Any) -> tuple[Any, ...]:
+        return MISSED
+
+
+def _form(inputs: Sequence[Any]) -> tuple[Hashable, ...] | None:
+    """Return what inputs must have in common to follow one program."""
+    found: list[Hashable] = [config.number()]
+    for item in inputs:
+        library = library_of(type(item))
+        if library is not None:
+            pointer = pointer_reader(library)(item)
+            found += [library, key_reader(library)(item), pointer & 15]
+        elif type(item) is int and -(1 << 63) <= item < 1 << 63:
+            found.append(item)
+        else:
+            return None
+    return tuple(found)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounded tables, and what they count."""
+
+from __future__ import annotations

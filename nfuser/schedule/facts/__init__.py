@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one call when a segment is scheduled."""
+
+from __future__ import annotations

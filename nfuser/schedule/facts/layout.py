@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order, grouping and packets: what the strides of one call allow.
+
+Decisions are taken on numbers and kept as patterns, so that a kernel made for one call
+serves every call with the same pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.domains.maps import Point
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts.facts import Access, Facts, Linear
+
+Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
+Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"  # one a tensor
+Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
+
+
+@value
+class Step:
+    """The stride of one axis as a pattern.
+
+    ``kind`` is zero, unit, two, free (a kernel parameter) or chain: the extent of axis
+    ``inner`` times its stride. A CPU loads every other element in whole vectors, if the
+    kernel knows that it is; two tensors between each other's elements, as the parts of
+    complex numbers, are stored so, too: ``after`` is the number of the first of them.
+    """
+
+    kind: str
+    inner: int = -1
+    after: int = -1
+
+
+def pattern(
+    tensor: TensorView, facts: Facts, after: int | None = None
+) -> tuple[Step, ...]:
+    """Return how the strides of ``tensor`` relate to its extents.
+
+    ``after`` is the number of what lies between its elements, if they come second; None
+    if every other element is not to be accessed in vectors.
+    """
+    strides = facts.layouts[tensor].strides
+    sizes = [facts.size(x) for x in tensor.shape]
+    steps: list[Step] = []
+    for k, stride in enumerate(strides):
+        # The axis to the right comes first: it is the likely partner where sizes agree.
+        others = [*range(k + 1, len(strides)), *range(k - 1, -1, -1)]
+        inner = next(
+            (j for j in others if sizes[j] > 1 and strides[j] * sizes[j] == stride), -1
+        )
+        if tensor.axes[k].is_broadcast or stride == 0:
+            steps.append(Step("zero"))
+        elif stride == 1:
+            steps.append(Step("unit"))
+        elif inner >= 0 and stride > 0 and not tensor.axes[inner].is_broadcast:
+            steps.append(Step("chain", inner))
+        elif stride == 2 and after is not None:
+            steps.append(Step("two", after=after))
+        else:
+            steps.append(Step("free"))
+    return tuple(steps)
+
+
+def strides_of(
+    tensor: TensorView, number: int, steps: Sequence[Step]
+) -> tuple[Scalar, ...]:
+    """Return the strides of tensor ``number`` that ``steps`` describe, as scalars."""
+    found: dict[int, Scalar] = {}
+
+    def stride(k: int) -> Scalar:
+        if k not in found:
+            step = steps[k]
+            match step.kind:
+                case "zero":
+                    found[k] = sc.const(0)
+                case "unit":
+                    found[k] = sc.const(1)
+                case "two":
+                    found[k] = sc.const(2)
+                case "chain":
+                    found[k] = tensor.shape[step.inner] * stride(step.inner)
+                case _:
+                    found[k] = sc.stride(number, k)
+        return found[k]
+
+    return tuple(stride(k) for k in range(tensor.ndim))
+
+
+def ordered(
+    loops: Sequence[LoopIndex], found: Sequence[Access], facts: Facts
+) -> list[LoopIndex]:
+    """Return ``loops`` as memory runs: largest steps outside.
+
+    The access with the most elements decides, an output (they come first) on a tie.
+    """
+    if len(loops) < 2 or not found:
+        return list(loops)
+
+    def weight(access: Access) -> int:
+        total = 1
+        for loop in loops:
+            if access.steps.get(loop, 0):
+                total *= facts.size(loop.extent)
+        return total
+
+    leader = max(found, key=weight)
+    return sorted(loops, key=lambda x: -abs(leader.steps.get(x, 0)))
+
+
+def grouped(
+    loops: Sequence[LoopIndex], found: Sequence[Access], facts: Facts
+) -> Groups:
+    """Join neighbours that every access steps through as if they were one loop."""
+    groups: list[list[LoopIndex]] = []
+    for loop in loops:
+        if groups and all(_joins(groups[-1][-1], loop, a, facts) for a in found):
+            groups[-1].append(loop)
+        else:
+            groups.append([loop])
+    return tuple(tuple(loop.number for loop in group) for group in groups)
+
+
+def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
+    if facts.target.kind == "cpu" and not _steps_on(access, outer, inner):
+        return False
+    for moved in (access.address, *access.guards):
+        step = moved.steps.get(inner, 0) * facts.size(inner.extent)
+        if {outer, inner} & moved.irregular or moved.steps.get(outer, 0) != step:
+            return False
+    return True
+
+
+def _steps_on(access: Access, outer: LoopIndex, inner: LoopIndex) -> bool:
+    """Tell whether a step of ``outer`` is all of ``inner``, whatever the sizes.
+
+    Where it only is in this call, each element of a joined loop takes a division to
+    find its place, and no vector of a CPU divides.
+    """
+    return all(_step(x, outer) is _step(x, inner) * inner.extent for x in access.moving)
+
+
+def _step(x: Scalar, loop: LoopIndex) -> Scalar:
+    """Return what ``loop`` is multiplied by in the sum ``x``."""
+    terms = {
+        tuple(atom for atom in monomial if atom is not loop): coefficient
+        for monomial, coefficient in sc.terms_of(x).items()
+        if monomial.count(loop) == 1
+    }
+    return sc.from_terms(terms)
+
+
+def packet_width(
+    group: Sequence[LoopIndex],
+    found: Sequence[Access],
+    facts: Facts,
+    largest: int = 16,
+) -> int:
+    """Return how many elements along ``group`` one thread moves at once.
+
+    The narrowest element that is read or written in unit steps fills ``largest``
+    bytes where packets start aligned, whatever the other loops do. What does not goes
+    element by element, unless narrower packets suit all better.
+    """
+    lane = group[-1]
+    unit = [a for a in found if is_unit(a, lane)]
+    if not unit:
+        return 1
+    size = 1
+    for loop in group:
+        size *= facts.size(loop.extent)
+    width = min(largest // min(a.tensor.dtype.itemsize for a in unit), 8)
+    widths: list[int] = []
+    while width >= 1:
+        if size % width == 0:
+            widths.append(width)
+        width //= 2
+    return max(widths, key=lambda n: sum(_worth(a, group, n, facts) for a in unit))
+
+
+# Share of the memory's speed that accesses of so many bytes reach, roughly.
+_SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
+
+
+def _worth(
+    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+) -> float:
+    """Return the speed at which ``access`` moves its bytes, times their number."""
+    size = access.tensor.dtype.itemsize
+    if is_packed(access, group, width, facts):
+        return size * _SPEED[min(width * size, 16)]
+    # A thread's neighbours lie ``width`` elements away: the cache has to help.
+    return size * _SPEED[size] * 0.9
+
+
+def is_unit(access: Access, lane: LoopIndex) -> bool:
+    """Tell whether ``access`` moves element by element along ``lane``."""
+    return access.steps.get(lane, 0) == 1 and lane not in access.irregular
+
+
+def runs_along(access: Access, lane: LoopIndex) -> bool:
+    """Tell whether neighbours along ``lane`` lie side by side, or are one element."""
+    return abs(access.steps.get(lane, 0)) <= 1 and lane not in access.irregular
+
+
+def is_packed(
+    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+) -> bool:
+    """Tell whether packets of ``access`` are aligned, each wholly under its guard."""
+    itemsize = access.tensor.dtype.itemsize
+    chunk = min(width, 16 // itemsize)
+    return (
+        facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
+        and access.address.is_aligned(chunk, group)
+        and all(_is_even(guard, group, width) for guard in access.guards)
+    )
+
+
+def _is_even(guard: Linear, group: Sequence[LoopIndex], width: int) -> bool:
+    """Tell whether a guard holds for all of a packet or for none of it."""
+    step = guard.steps.get(group[-1], 0)
+    if group[-1] in guard.irregular or abs(step) > 1:
+        return False
+    # What grows along the lanes is above 0 from 1 on, what falls, down to 1.
+    edge = replace(guard, start=guard.start - 1) if step > 0 else guard
+    return step == 0 or edge.is_aligned(width, group)
+
+
+def packed(
+    group: Sequence[LoopIndex],
+    found: Sequence[Access],
+    width: int,
+    facts: Facts,
+    tensors: Sequence[TensorView],
+) -> Packed:
+    """Return the accesses along ``group`` that go in packets of ``width``."""
+    if width == 1:
+        return frozenset()
+    return frozenset(
+        (tensors.index(a.tensor), a.point)
+        for a in found
+        if is_unit(a, group[-1]) and is_packed(a, group, width, facts)
+    )

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All heuristics: values that hold every decision, by which kernels are found again.
+
+Each target has forms of its own, in ``heuristics_cuda`` and ``heuristics_cpu``; here is
+what serves both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.ir.base import value
+from nfuser.schedule.heuristics.cpu import CpuPointwise, CpuReduction
+from nfuser.schedule.heuristics.cuda import (
+    CudaPointwise,
+    CudaReduction,
+    TransposeHeuristic,
+)
+
+if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
+    from nfuser.schedule.facts.layout import Groups, Packed, Patterns
+
+
+@value
+class ScanHeuristic:
+    """How a fusion with scans runs.
+
+    ``inner``: the scanned loops run along memory. ``fold`` threads share one row and
+    ``keep`` rows (or packets of columns) share one block; at each step along a row a
+    thread takes ``items`` packets of it. A CPU thread takes a whole row.
+    """
+
+    kept: Groups
+    reduced: Groups
+    patterns: Patterns
+    inner: bool
+    width: int
+    fold: int
+    keep: int
+    items: int
+    wide_index: bool
+    packed: Packed = frozenset()
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.fold * self.keep
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
+
+    def __str__(self) -> str:
+        way = "inner" if self.inner else "outer"
+        return (
+            f"scan({way}, width={self.width}, threads={self.fold}x{self.keep}, "
+            f"items={self.items})"
+        )
+
+
+FlatHeuristic: TypeAlias = CudaPointwise | CpuPointwise | TransposeHeuristic
+ReductionHeuristic: TypeAlias = CudaReduction | CpuReduction
+PartHeuristic: TypeAlias = FlatHeuristic | ReductionHeuristic | ScanHeuristic
+
+
+@value
+class BesideHeuristic:
+    """How computations alike share a launch: each part as if it were alone."""
+
+    parts: tuple[FlatHeuristic, ...]
+
+    @property
+    def wide_index(self) -> bool:
+        """Whether indices need 64 bits; they do in all parts or in none."""
+        return self.parts[0].wide_index
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.parts[0].most_threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {knob: n for part in self.parts for knob, n in part.knobs.items()}
+
+    def __str__(self) -> str:
+        return f"beside({', '.join(map(str, self.parts))})"
+
+
+Heuristic: TypeAlias = PartHeuristic | BesideHeuristic

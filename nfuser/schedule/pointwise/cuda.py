@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a GPU runs a fusion without reductions in one flat loop over packets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.domains.space import space_of
+from nfuser.schedule.facts.layout import packed, packet_width
+from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
+from nfuser.schedule.facts.weight import PACKET_LIMIT, limited, weight
+from nfuser.schedule.heuristics.cuda import CudaPointwise
+from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.pointwise.sharing import sharing
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.schedule.facts.layout import Groups
+    from nfuser.schedule.nest import LoopAxis, Nest
+    from nfuser.schedule.pointwise.flat_shape import FlatShape
+
+THREADS = 256
+IN_FLIGHT = 16  # bytes of an output that a thread has under way
+MOST_ITEMS = 8
+LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
+NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
+MOST_ROWS = (1 << 16) - 1  # of blocks in a grid
+
+
+def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
+    """Widen packets as far as all accesses go, and give a thread several of them."""
+    width, together = 1, frozenset[Any]()
+    if shape.groups:
+        lanes, found, facts = shape.group(-1), shape.found, shape.facts
+        width = limited(packet_width(lanes, found, facts), fusion)
+        together = packed(lanes, found, width, facts, memory_tensors(fusion))
+    items, along = _items(fusion, shape, width)
+    # Blocks inside the shared group: one stretch of a row, in pieces that stay near.
+    blocks = -(-shape.count(shape.groups[along + 1 :]) // (width * THREADS))
+    pieces = -(-blocks // NEAR_BLOCKS)
+    rows = shape.count(shape.groups[: max(along, 0)]) * pieces
+    return CudaPointwise(
+        shape.groups,
+        shape.patterns,
+        width,
+        THREADS,
+        needs_wide_index(fusion, shape.facts),
+        together,
+        items,
+        along,
+        in_turn=along >= 0 and blocks >= LEAST_IN_TURN and rows <= MOST_ROWS,
+        # Pieces come out even, so that the last of them has hardly a block too many.
+        near=-(-blocks // max(pieces, 1)),
+    )
+
+
+def _items(fusion: Fusion, shape: FlatShape, width: int) -> tuple[int, int]:
+    """Return how many packets a thread takes, and the group that they lie along.
+
+    That is -1 where they are just neighbours, as many as keep memory busy.
+    """
+    items = _in_flight(fusion, width)
+    several = _in_flight(fusion, 1) if width == 1 else 0
+    shared, along = sharing(fusion, shape.groups, shape.found, shape.facts, several)
+    is_better = items == 1 or (width == 1 and shared >= items)
+    if is_better and shared * width * weight(fusion) <= PACKET_LIMIT:
+        return shared, along
+    return items, -1
+
+
+def _in_flight(fusion: Fusion, width: int) -> int:
+    """Return how many packets a thread moves at once, so that memory stays busy."""
+    items = MOST_ITEMS
+    size = max(t.dtype.itemsize for t in fusion.outputs)
+    while items > 1 and (
+        items * width * size > IN_FLIGHT
+        or items * width * weight(fusion) > PACKET_LIMIT
+    ):
+        items //= 2
+    return items
+
+
+def cuda_nest(loops: tuple[LoopIndex, ...], heuristic: CudaPointwise) -> Nest:
+    """All groups over blocks and threads, each with its packets."""
+    builder = NestBuilder(loops, ())
+    axes = builder.merged(heuristic.groups) or [builder.one()]
+    packet = None
+    if heuristic.width > 1:
+        axes[-1], packet = builder.split(axes[-1], heuristic.width, Tail.EXACT)
+    if heuristic.shared >= 0:
+        thread = _bind_shared(builder, axes, heuristic)
+    elif heuristic.items > 1:
+        thread = _bind_neighbours(builder, axes, heuristic)
+    else:
+        thread = _bind_blocks(builder, axes, heuristic)
+    builder.bind(thread, Binding.THREAD_X)
+    if packet is not None:
+        builder.bind(packet, Binding.PACKET)
+    return builder.freeze()
+
+
+def _bind_shared(
+    builder: NestBuilder, axes: list[LoopAxis], heuristic: CudaPointwise
+) -> LoopAxis:
+    """Let the items of a thread lie along the shared group; return the threads."""
+    group = heuristic.shared
+    axes[group], item = builder.split(axes[group], heuristic.items, Tail.EXACT)
+    if heuristic.in_turn:
+        inside = builder.merge(axes[group + 1 :])
+        share = heuristic.near_knob * heuristic.threads
+        piece, part = builder.split(inside, share, Tail.GUARD)
+        near, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+        block = builder.merge([axes[group], near])
+        builder.bind(builder.merge([*axes[:group], piece]), Binding.BLOCK_Y)
+        builder.bind(block, Binding.BLOCK_X)
+    else:
+        thread = _bind_blocks(builder, axes, heuristic)
+    builder.bind(item, Binding.UNROLLED)
+    return thread
+
+
+def _bind_neighbours(
+    builder: NestBuilder, axes: list[LoopAxis], heuristic: CudaPointwise
+) -> LoopAxis:
+    """Let the items of a thread follow each other; return the threads.
+
+    What lies beyond the end is read again and not stored: no branch keeps the loads of
+    several packets from being under way at once.
+    """
+    share = heuristic.items * heuristic.threads
+    block, part = builder.split(builder.merge(axes), share, Tail.CLAMP)
+    item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+    builder.bind(block, Binding.BLOCK_X)
+    builder.bind(item, Binding.UNROLLED)
+    return thread
+
+
+def _bind_blocks(
+    builder: NestBuilder, axes: list[LoopAxis], heuristic: CudaPointwise
+) -> LoopAxis:
+    flat = builder.merge(axes)
+    block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
+    builder.bind(block, Binding.BLOCK_X)
+    return thread
+
+
+def turns(fusion: Fusion, heuristic: CudaPointwise) -> object:
+    """Return what blocks of ``fusion`` that take turns run through before others do.
+
+    That is None where they do not take turns.
+    """
+    if not heuristic.in_turn:
+        return None
+    loops, groups = space_of(fusion).kept, heuristic.groups
+
+    def extents(chosen: Groups) -> tuple[tuple[Scalar, ...], ...]:
+        return tuple(tuple(loops[k].extent for k in group) for group in chosen)
+
+    around, inside = groups[: heuristic.shared], groups[heuristic.shared + 1 :]
+    return extents(around), extents(inside), heuristic.width

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules for fusions without reductions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.space import Mismatch, find_space, space_of
+from nfuser.schedule import transpose
+from nfuser.schedule.facts.memory import strides
+from nfuser.schedule.heuristics.cuda import CudaPointwise, TransposeHeuristic
+from nfuser.schedule.heuristics.heuristics import FlatHeuristic
+from nfuser.schedule.pointwise import cpu as pointwise_cpu
+from nfuser.schedule.pointwise import cuda as pointwise_cuda
+from nfuser.schedule.pointwise.flat_shape import flat_shape
+from nfuser.schedule.scheduled import Scheduled
+from nfuser.segment import Rejection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.heuristics.heuristics import Heuristic
+
+
+class Pointwise:
+    """One flat loop over packets, or tiles where memory runs two ways."""
+
+    name = "pointwise"
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Take everything that has one space and no reduction."""
+        if fusion.reductions:
+            first = fusion.reductions[0].result
+            return Rejection(self.name, "it reduces", first, is_other=True)
+        if fusion.scans:
+            first = fusion.scans[0].result
+            return Rejection(self.name, "it scans", first, is_other=True)
+        found = find_space(fusion)
+        if isinstance(found, Mismatch):
+            return Rejection(self.name, found.reason, found.tensor)
+        return None
+
+    def heuristic(
+        self, fusion: Fusion, facts: Facts, *, may_tile: bool = True
+    ) -> FlatHeuristic:
+        """Group loops that run as one, and choose as the target would."""
+        shape = flat_shape(fusion, facts)
+        if facts.target.kind == "cpu":
+            return pointwise_cpu.cpu_choice(fusion, shape)
+        tiled = transpose.choose(fusion, shape) if may_tile else None
+        if isinstance(tiled, TransposeHeuristic):
+            return tiled
+        return pointwise_cuda.cuda_choice(fusion, shape)
+
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+        """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
+        assert isinstance(heuristic, FlatHeuristic)
+        found = strides(fusion, heuristic.patterns)
+        return scheduled(fusion, heuristic, target, found)
+
+
+def scheduled(
+    fusion: Fusion,
+    heuristic: FlatHeuristic,
+    target: Target,
+    strides: Mapping[TensorView, tuple[Scalar, ...]],
+) -> Scheduled:
+    """Build the schedule of ``fusion``, whose tensors lie in memory as given."""
+    space, tile = space_of(fusion), None
+    if isinstance(heuristic, TransposeHeuristic):
+        nest, tile = transpose.build(space.kept, heuristic)
+    elif isinstance(heuristic, CudaPointwise):
+        nest = pointwise_cuda.cuda_nest(space.kept, heuristic)
+    else:
+        nest = pointwise_cpu.cpu_nest(space.kept, heuristic)
+    return Scheduled(fusion, space, nest, strides, heuristic, target, tile)

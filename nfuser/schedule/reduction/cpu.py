@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a CPU runs a fusion with reductions: the numbers, by the sizes of one call.
+
+A thread folds a row, or a tile of columns side by side, and keeps it on its stack where
+that has room. Few long rows are cut into parts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir.expr import Pointwise
+from nfuser.schedule.facts.memory import memory_tensors, patterns
+from nfuser.schedule.heuristics.cpu import CpuReduction, StagedColumns
+from nfuser.schedule.pointwise.interleave import bypasses, streams
+from nfuser.schedule.reduction.folding import finds_places, is_single_pass, sums_in_f64
+from nfuser.schedule.reduction.staged_columns import INSTEAD, staged_columns
+
+if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
+    from nfuser.schedule.reduction.row_shape import RowShape
+    from nfuser.schedule.reduction.staged_columns import Staged
+
+CHUNK = 16384  # elements that vector lanes add up before their sum is added
+CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
+CHUNK_PLACES = 2048  # gone through again if the best is in it: as one of each part is
+CHUNK_ALONE = 128  # the same without lanes, as many as NumPy's pairwise sum
+ROOM = 16384  # elements of one row that stay on the stack of a thread
+SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
+PARTS = 32  # of a row that threads share, whatever their number: equal bits
+TILES = (1024, 256, 64, 16)  # columns of one piece: a page of memory, or less
+STATES = 1 << 15  # columns times reductions, whose sums lie on the stack
+
+
+def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
+    """Keep rows that fit, cut few long ones, and add long sums in chunks."""
+    shape, staged = _staged(shape)
+    columns = staged.columns if staged else _columns(fusion, shape)
+    keeps = shape.length * columns <= ROOM
+    is_long = shape.inner or shape.length > SHORT
+    parts = _parts(fusion, shape)
+    is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
+    finds = shape.inner and not keeps and finds_places(fusion)
+    length = shape.count(tuple(shape.lane_group()))
+    return CpuReduction(
+        shape.kept,
+        shape.reduced,
+        patterns(fusion, shape.facts),
+        shape.inner,
+        columns,
+        room=ROOM if keeps and parts == 1 else 0,
+        parts=parts,
+        chunk=_chunk(fusion, shape) if is_chunked or finds else 0,
+        compensated=is_chunked,
+        streams=streams(fusion),
+        bypass=shape.inner and bypasses(fusion, length, shape.facts),
+        staged=_numbered(fusion, staged) if staged else None,
+    )
+
+
+def _staged(shape: RowShape) -> tuple[RowShape, Staged | None]:
+    """Return what is staged, if anything, and the way that vectors run then.
+
+    Along a short row, vectors are hardly full before it ends.
+    """
+    if not shape.inner:
+        return shape, staged_columns(shape, ROOM)
+    if shape.length > SHORT:
+        return shape, None
+    columns = shape.by_columns()
+    staged = staged_columns(columns, ROOM, INSTEAD)
+    return (columns if staged else shape), staged
+
+
+def _numbered(fusion: Fusion, staged: Staged) -> StagedColumns:
+    """Return ``staged`` by the numbers of its tensors."""
+    tensors = memory_tensors(fusion)
+    numbered = frozenset((tensors.index(a.tensor), a.point) for a in staged.accesses)
+    return StagedColumns(numbered, staged.across, staged.rounds)
+
+
+def _parts(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many pieces a row is cut into: few long rows keep one thread each."""
+    is_long = shape.inner and shape.length >= PARTS * ROOM
+    is_busy = shape.rows >= PARTS
+    return PARTS if is_long and not is_busy and is_single_pass(fusion) else 1
+
+
+def _columns(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many columns are folded at once, some pieces for each thread left."""
+    if shape.inner:
+        return 1
+    room = STATES // len(fusion.reductions)
+    most, *fewer = (n for n in TILES if n <= max(room, TILES[-1]))
+    is_wide = shape.count(tuple(shape.lane_group())) >= 4 * most
+    return most if is_wide or not fewer else fewer[0]
+
+
+def _chunk(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many elements are added up before their sum is added to the row's."""
+    if not sums_in_f64(fusion):
+        return CHUNK_PLACES if shape.inner and finds_places(fusion) else CHUNK
+    in_lanes = shape.inner and shape.has_lanes() and not _divides_integers(fusion)
+    return CHUNK_F64 if in_lanes else CHUNK_ALONE
+
+
+def _divides_integers(fusion: Fusion) -> bool:
+    """Tell whether ``fusion`` divides integers, as no vector does."""
+    return any(
+        e.op.name in ("floor_divide", "remainder", "fmod")
+        and not e.result.dtype.is_float
+        for e in fusion.exprs
+        if isinstance(e, Pointwise)
+    )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop nests of reductions, one a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
+
+if TYPE_CHECKING:
+    from nfuser.domains.space import Space
+    from nfuser.ir.scalar import Scalar
+    from nfuser.schedule.heuristics.cpu import CpuReduction
+    from nfuser.schedule.heuristics.cuda import CudaReduction
+
+
+def cuda_nest(space: Space, heuristic: CudaReduction) -> Nest:
+    """Rows over blocks, one row over threads; packets along memory.
+
+    The threads of a row are x where memory runs along the row (a warp then reads
+    neighbours and folds by shuffles), else y.
+    """
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = builder.merged(heuristic.kept)
+    reduced = builder.merged(heuristic.reduced)
+    lanes = reduced if heuristic.inner else kept
+    packet = None
+    if heuristic.width > 1:
+        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, Tail.EXACT)
+    fold, keep = Binding.THREAD_X, Binding.THREAD_Y
+    if not heuristic.inner:
+        fold, keep = keep, fold
+    _bind_rows(builder, kept, heuristic, keep)
+    if reduced:
+        _bind_fold(builder, reduced, heuristic, fold)
+    if packet is not None:
+        builder.bind(packet, Binding.PACKET)
+    return builder.freeze()
+
+
+def _bind_rows(
+    builder: NestBuilder,
+    kept: list[LoopAxis],
+    heuristic: CudaReduction,
+    threads: Binding,
+) -> None:
+    block = builder.merge(kept) if kept else builder.one()
+    thread = turn = None
+    if heuristic.keep is not sc.const(1):
+        block, thread = builder.split(block, heuristic.keep, Tail.CLAMP)
+    if heuristic.rounds is not sc.const(1):
+        block, turn = builder.split(block, heuristic.rounds, Tail.SHRINK)
+    builder.bind(block, Binding.BLOCK_X)
+    if turn is not None:
+        builder.bind(turn, Binding.SERIAL)
+    if thread is not None:
+        builder.bind(thread, threads)
+
+
+def _bind_fold(
+    builder: NestBuilder,
+    reduced: list[LoopAxis],
+    heuristic: CudaReduction,
+    threads: Binding,
+) -> None:
+    along = builder.merge(reduced)
+    share = heuristic.fold * heuristic.splits
+    flight = 1 if heuristic.is_persistent else heuristic.flight
+    step, place = builder.split(
+        along, share * flight, _row_end(heuristic, along.extent)
+    )
+    together = None
+    if flight > 1:
+        together, place = builder.split(place, share, Tail.EXACT)
+    if heuristic.is_split:
+        block, place = builder.split(place, heuristic.fold, Tail.EXACT)
+        builder.bind(block, Binding.BLOCK_Y)
+    if heuristic.is_persistent:
+        builder.bind(step, Binding.UNROLLED, heuristic.steps)
+    else:
+        builder.bind(step, Binding.SERIAL)
+    if together is not None:
+        builder.bind(together, Binding.UNROLLED, flight)
+    builder.bind(place, threads)
+
+
+def _row_end(heuristic: CudaReduction, length: Scalar) -> Tail:
+    """Return what becomes of steps beyond the end of a row.
+
+    Where packets are kept in registers, all are loaded: those beyond repeat the last.
+    A register that a load may skip must be cleared first, and what is loaded under a
+    condition is widened there, to be kept as f32; else it stays as it is stored. Rows
+    of no length, which fusions know of, have no last packet.
+    """
+    is_single = heuristic.inner and heuristic.width == 1 and not heuristic.exact
+    keeps_packets = heuristic.is_persistent and bool(heuristic.packed or is_single)
+    is_alone = not (heuristic.is_split or heuristic.as_stored)
+    has_last = keeps_packets and is_alone and length is not sc.const(0)
+    return Tail.CLAMP if has_last else Tail.GUARD
+
+
+def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
+    """Rows, or parts of rows, over the caller's range; vectors along memory.
+
+    Where memory runs along the kept loops, a tile of columns is folded at once, for
+    several rows after each other where they share what is staged.
+    """
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = builder.merged(heuristic.kept)
+    reduced = builder.merged(heuristic.reduced)
+    lane = turn = None
+    if heuristic.inner:
+        lane = reduced.pop() if reduced else None
+    else:
+        kept[-1], lane = builder.split(kept[-1], heuristic.columns, Tail.SHRINK)
+    if staged := heuristic.staged:
+        k = staged.across
+        kept[k], turn = builder.split(kept[k], staged.rounds_knob, Tail.SHRINK)
+    rows = builder.merge(kept) if kept else builder.one()
+    builder.bind(rows, Binding.PARALLEL)
+    if turn is not None:
+        builder.bind(turn, Binding.SERIAL)
+    if lane is not None and heuristic.inner and heuristic.chunk:
+        chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
+        if heuristic.is_split:
+            share = (chunk.extent + (heuristic.parts - 1)) // heuristic.parts
+            part, chunk = builder.split(chunk, share, Tail.SHRINK)
+            builder.bind(part, Binding.BLOCK_Y)
+        reduced.append(chunk)
+    if reduced and not heuristic.inner and heuristic.chunk:
+        reduced[-1:] = builder.split(reduced[-1], heuristic.chunk, Tail.SHRINK)
+    for axis in reduced:
+        builder.bind(axis, Binding.SERIAL)
+    if lane is not None:
+        builder.bind(lane, Binding.VECTOR)
+    return builder.freeze()

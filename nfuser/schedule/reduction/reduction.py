@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules for fusions with reductions, normalizations among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.space import Mismatch, find_space, reads, space_of
+from nfuser.ir.fusion import remembered
+from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
+from nfuser.schedule.facts.facts import accesses
+from nfuser.schedule.facts.memory import patterns, strides
+from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
+from nfuser.schedule.reduction.cpu import cpu_choice
+from nfuser.schedule.reduction.cuda import cuda_choice
+from nfuser.schedule.reduction.expand import (
+    expand_moments,
+    fold_exponentials,
+    widen_sums,
+)
+from nfuser.schedule.reduction.find_moments import find_moments
+from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
+from nfuser.schedule.reduction.row_shape import RowShape
+from nfuser.schedule.scheduled import Scheduled
+from nfuser.segment import Rejection
+
+if TYPE_CHECKING:
+    from nfuser.domains.maps import Read
+    from nfuser.ir.fusion import Fusion
+    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.heuristics.heuristics import Heuristic
+
+
+class Reduction:
+    """Rows folded once or several times, with everything before and after."""
+
+    name = "reduction"
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Take what reduces, all reductions over the same loops."""
+        if not fusion.reductions:
+            return Rejection(self.name, "it does not reduce", is_other=True)
+        if fusion.scans:
+            return Rejection(self.name, "it scans too", fusion.scans[0].result)
+        found = find_space(fusion)
+        if isinstance(found, Mismatch):
+            return Rejection(self.name, found.reason, found.tensor)
+        return None
+
+    def heuristic(self, fusion: Fusion, facts: Facts) -> ReductionHeuristic:
+        """Choose the way memory runs, the threads of a row, and whether to keep it."""
+        fusion = find_moments(fusion)
+        space = space_of(fusion)
+        steps = strides(fusion, patterns(fusion, facts))
+        found = accesses(fusion, facts, steps)
+        outputs = tuple(dict.fromkeys(fusion.outputs))
+        shape = RowShape(facts, space, found, outputs, _folded(fusion))
+        choose = cuda_choice if facts.target.kind == "cuda" else cpu_choice
+        return choose(fusion, shape)
+
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+        """Expand what the heuristic decides, and build the nest."""
+        assert isinstance(heuristic, ReductionHeuristic)
+        is_cuda, keeps = isinstance(heuristic, CudaReduction), heuristic.is_persistent
+        fusion = expand_moments(find_moments(fusion), one_pass=not keeps)
+        if is_cuda and not keeps:
+            fusion = fold_exponentials(fusion)
+        if not (is_cuda and keeps):
+            fusion = widen_sums(fusion)
+        fusion = merge_common_subexpressions(fusion)
+        space = space_of(fusion)
+        if isinstance(heuristic, CudaReduction):
+            nest = cuda_nest(space, heuristic)
+        else:
+            nest = cpu_nest(space, heuristic)
+        found = strides(fusion, heuristic.patterns)
+        return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+@remembered
+def _folded(fusion: Fusion) -> frozenset[Read]:
+    """Return what is read to be folded, and where."""
+    space = space_of(fusion)
+    sources = [(r.source, space.source_point(r)) for r in fusion.reductions]
+    return frozenset(reads(fusion, sources))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop nests of scans, one a target.
+
+The scanned loops stay in the order in which the scan goes along them, whatever memory
+does; the others run as memory does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
+
+if TYPE_CHECKING:
+    from nfuser.domains.space import Space
+    from nfuser.schedule.heuristics.heuristics import ScanHeuristic
+
+CPU_TILE = 256  # columns that a CPU thread scans side by side
+
+
+def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
+    """Rows over blocks, one row over threads, in steps; packets along memory.
+
+    Where memory runs along the row, a warp takes neighbours of the row, item after
+    item; the warps of a block come one after another. Across memory a thread takes
+    neighbours of its column, and the threads of a column come one after another.
+    """
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = builder.merged(heuristic.kept)
+    along = builder.merged(heuristic.reduced)
+    packet = None
+    if heuristic.width > 1:
+        lanes = along if heuristic.inner else kept
+        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, Tail.EXACT)
+    _bind_rows(builder, kept, heuristic)
+    bind_steps = _bind_row if heuristic.inner else _bind_column
+    bind_steps(builder, builder.merge(along), heuristic)
+    if packet is not None:
+        builder.bind(packet, Binding.PACKET)
+    return builder.freeze()
+
+
+def _bind_rows(
+    builder: NestBuilder, kept: list[LoopAxis], heuristic: ScanHeuristic
+) -> None:
+    rows = builder.merge(kept) if kept else builder.one()
+    if heuristic.keep == 1:
+        builder.bind(rows, Binding.BLOCK_X)
+        return
+    block, thread = builder.split(rows, heuristic.keep, Tail.CLAMP)
+    builder.bind(block, Binding.BLOCK_X)
+    across = Binding.THREAD_Y if heuristic.inner else Binding.THREAD_X
+    builder.bind(thread, across)
+
+
+def _bind_row(builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic) -> None:
+    lanes = min(heuristic.fold, WARP)
+    # What lies beyond the end is read again and counts for nothing: no branch keeps
+    # the loads of several packets from being under way at once.
+    share = heuristic.fold * heuristic.items
+    step, part = builder.split(along, share, Tail.CLAMP)
+    warp, part = builder.split(part, lanes * heuristic.items, Tail.EXACT)
+    item, lane = builder.split(part, lanes, Tail.EXACT)
+    builder.bind(step, Binding.SERIAL)
+    builder.bind(item, Binding.UNROLLED)
+    builder.bind(builder.merge([warp, lane]), Binding.THREAD_X)
+
+
+def _bind_column(
+    builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic
+) -> None:
+    step, part = builder.split(along, heuristic.fold * heuristic.items, Tail.CLAMP)
+    thread, item = builder.split(part, heuristic.items, Tail.EXACT)
+    builder.bind(step, Binding.SERIAL)
+    builder.bind(item, Binding.UNROLLED)
+    builder.bind(thread, Binding.THREAD_Y)
+
+
+def cpu_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
+    """Rows over the caller's range; one row, or a tile of columns, at a time."""
+    builder = NestBuilder(space.kept, space.reduced)
+    kept = builder.merged(heuristic.kept)
+    along = builder.merged(heuristic.reduced)
+    if heuristic.inner:
+        lane = along.pop()
+    else:
+        kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
+    builder.bind(builder.merge(kept) if kept else builder.one(), Binding.PARALLEL)
+    for axis in along:
+        builder.bind(axis, Binding.SERIAL)
+    builder.bind(lane, Binding.VECTOR)
+    return builder.freeze()

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules for fusions with scans, and what is elementwise before and after them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.maps import loops_of
+from nfuser.domains.space import Mismatch, Space, find_space, space_of
+from nfuser.schedule.facts.facts import WARP, accesses
+from nfuser.schedule.facts.layout import grouped, is_unit, ordered, packed, packet_width
+from nfuser.schedule.facts.memory import (
+    memory_tensors,
+    needs_wide_index,
+    patterns,
+    strides,
+)
+from nfuser.schedule.facts.weight import limited
+from nfuser.schedule.heuristics.heuristics import ScanHeuristic
+from nfuser.schedule.scan.nest import cpu_nest, cuda_nest
+from nfuser.schedule.scheduled import Scheduled
+from nfuser.segment import Rejection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.dtypes import DType
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import LoopIndex
+    from nfuser.schedule.facts.facts import Access, Facts, Target
+    from nfuser.schedule.heuristics.heuristics import Heuristic
+
+ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
+MOST_THREADS = 512  # of a row beside few others; a thread keeps registers enough
+WORDS = 32  # registers of a thread that hold what it scans at each step
+ITEMS = 8  # packets of a row that a thread has in flight
+COLUMN_THREADS = 8  # threads of one column
+COLUMN_ITEMS = 8  # rows of its column that a thread has in flight
+LINE = 128  # bytes of a row that a warp reads where it runs across columns
+
+
+class Scans:
+    """Rows scanned once, in steps: each thread a piece, then what lies before it."""
+
+    name = "scan"
+
+    def can_schedule(self, fusion: Fusion) -> Rejection | None:
+        """Take what scans along one axis, and reads nothing scanned elsewhere."""
+        if not fusion.scans:
+            return Rejection(self.name, "it does not scan", is_other=True)
+        if fusion.reductions:
+            return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+        space = find_space(fusion)
+        if isinstance(space, Mismatch):
+            return Rejection(self.name, space.reason, space.tensor)
+        return self._short_output(fusion, space)
+
+    def _short_output(self, fusion: Fusion, space: Space) -> Rejection | None:
+        """Refuse outputs without the scanned axis: each step stores a piece of all."""
+        full = set(space.loops)
+        for output in fusion.outputs:
+            if set(loops_of(space.points[output])) != full:
+                return Rejection(self.name, "it runs over fewer axes", output)
+        return None
+
+    def heuristic(self, fusion: Fusion, facts: Facts) -> ScanHeuristic:
+        """Choose the way memory runs, and the threads of a row."""
+        space = space_of(fusion)
+        found = accesses(fusion, facts, strides(fusion, patterns(fusion, facts)))
+        kept = ordered(space.kept, found, facts)
+        inner = not kept or _unit_bytes(space.reduced[-1], found, facts) >= _unit_bytes(
+            kept[-1], found, facts
+        )
+        lanes = grouped(space.reduced if inner else kept, found, facts)[-1]
+        shape = _Shape(fusion, facts, found, space, [space.loops[k] for k in lanes])
+        is_cpu = facts.target.kind == "cpu"
+        if is_cpu:
+            width, fold, keep, items = 1, 1, 1, 1
+        else:
+            width, fold, keep, items = shape.rows() if inner else shape.columns()
+        return ScanHeuristic(
+            grouped(kept, found, facts),
+            grouped(space.reduced, found, facts),
+            patterns(fusion, facts),
+            inner,
+            width,
+            fold,
+            keep,
+            items,
+            is_cpu or needs_wide_index(fusion, facts),
+            packed(shape.lanes, found, width, facts, memory_tensors(fusion)),
+        )
+
+    def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
+        """Build the nest."""
+        assert isinstance(heuristic, ScanHeuristic)
+        space = space_of(fusion)
+        build = cuda_nest if target.kind == "cuda" else cpu_nest
+        nest = build(space, heuristic)
+        found = strides(fusion, heuristic.patterns)
+        return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+class _Shape:
+    """Numbers of one call, and what a GPU makes of them."""
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        facts: Facts,
+        found: list[Access],
+        space: Space,
+        lanes: list[LoopIndex],
+    ) -> None:
+        self.lanes = lanes
+        self._fusion, self._facts, self._found = fusion, facts, found
+        self._length = self._count(space.reduced)
+        self._rows = self._count(space.kept)
+        # A thread holds a piece of what is scanned, and of what is read beside it.
+        read = found[len(set(fusion.outputs)) :]
+        scanned = [scan.result.dtype for scan in fusion.scans]
+        self._held = max(_words(scanned), _words([a.tensor.dtype for a in read]))
+
+    def _count(self, loops: Sequence[LoopIndex]) -> int:
+        total = 1
+        for loop in loops:
+            total *= self._facts.size(loop.extent)
+        return total
+
+    def _width(self) -> int:
+        width = packet_width(self.lanes, self._found, self._facts)
+        return limited(width, self._fusion)
+
+    def rows(self) -> tuple[int, int, int, int]:
+        """Return the packet, the threads of a row, the rows of a block, the items."""
+        width = self._width()
+        packets = max(self._length // width, 1)
+        crowded = self._rows >= 2 * self._facts.target.multiprocessors
+        most = ROW_THREADS if crowded else MOST_THREADS
+        # A block of so many threads leaves each half the registers.
+        words = WORDS if crowded else WORDS // 2
+        items = max(min(ITEMS, words // (width * self._held)), 1)
+        items = min(items, _power(-(-packets // WARP)))
+        fold = min(_power(-(-packets // items)), most)
+        # More than a warp for a row, and rows would share what their warps leave.
+        rows = max(_power(self._rows), WARP // fold)  # a warp is whole
+        keep = min(128 // fold, rows) if fold <= WARP else 1
+        return width, fold, keep, items
+
+    def columns(self) -> tuple[int, int, int, int]:
+        """Return the packet, the threads of a column, columns of a block, items."""
+        size = max(a.tensor.dtype.itemsize for a in self._found)
+        width = min(self._width(), max(LINE // (WARP * size), 1))
+        items = max(COLUMN_ITEMS // self._held, 1)
+        items = min(items, _power(self._length))
+        fold = min(_power(-(-self._length // items)), COLUMN_THREADS)
+        return width, fold, WARP, items
+
+
+def _words(dtypes: list[DType]) -> int:
+    """Return the registers that one element of each takes."""
+    return sum(max(dtype.compute.itemsize, 4) // 4 for dtype in dtypes)
+
+
+def _power(n: int) -> int:
+    """Return the smallest power of two that is at least ``n``."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _unit_bytes(lane: LoopIndex, found: list[Access], facts: Facts) -> int:
+    """Return how many bytes are read and written along ``lane``."""
+    total = 0
+    for access in found:
+        if is_unit(access, lane):
+            elements = access.tensor.dtype.itemsize
+            for extent in access.tensor.shape:
+                elements *= facts.size(extent)
+            total += elements
+    return total

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a traced function took from outside its arguments.
+
+An array that an operation met is one more input, read again at each call. Anything
+else that the function can read, numbers foremost, is a constant of the trace: when it
+changed, the function is traced again. Nothing stale is ever used.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import weakref
+from array import array
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.dtypes import DType, as_dtype
+from nfuser.ir.base import node
+from nfuser.trace.captures.bytecode import Step
+from nfuser.trace.captures.draws import Draws
+from nfuser.trace.captures.elements import Elements
+from nfuser.trace.captures.origins import Finder, Origin, Root
+from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
+from nfuser.trace.captures.windows import sharing, window_of
+from nfuser.trace.numpy.creation.tables import (
+    Held,
+    Tables,
+    can_keep,
+    hidden,
+    warn_of_compared,
+)
+from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.watch.observer import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Read: TypeAlias = "Callable[[tuple[Any, ...], Mapping[str, Any]], Any]"
+
+
+@node
+class CapturedArray:
+    """An array from outside: the slot it has, and where it is read at each call."""
+
+    slot: int
+    origin: Origin
+    dtype: DType
+    ndim: int
+    library: type
+    native: Any  # the dtype in that library's terms
+    read: Read
+    whole: Origin | None = None  # what this is a part of
+
+
+@node
+class Captured:
+    """What a trace took from outside; ``read`` tells whether it is still so."""
+
+    arrays: tuple[CapturedArray, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    aliases: tuple[tuple[Origin, Origin], ...] = ()
+
+    def read(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return today's captured arrays; None when it must be traced again."""
+        kwargs = kwargs or {}
+        try:
+            for constant in self.constants:
+                if not constant.holds(constant.read(args, kwargs)):
+                    return None
+            for one, other in self.aliases:
+                if _memory(one.read(args, kwargs)) != _memory(other.read(args, kwargs)):
+                    return None
+            found = [array.read(args, kwargs) for array in self.arrays]
+            for array, item in zip(self.arrays, found, strict=True):
+                if type(item) is not array.library or item.dtype != array.native:
+                    return None
+                if len(item.shape) != array.ndim:
+                    return None
+        except (AttributeError, LookupError, ValueError):
+            return None
+        return tuple(found)
+
+    def placed(self, place: Callable[[Any], Any]) -> Captured:
+        """Return this with the tables of the trace as ``place`` gives them."""
+        arrays: list[CapturedArray] = []
+        for found in self.arrays:
+            root = found.origin.root
+            if not isinstance(root.place, Held):
+                arrays.append(found)
+                continue
+            item = root.place[root.key] = place(root.place[root.key])
+            arrays.append(replace(found, library=type(item), native=item.dtype))
+        return replace(self, arrays=tuple(arrays))
+
+    def changed(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """Return the name of the first constant that changed."""
+        for constant in self.constants:
+            try:
+                same = constant.holds(constant.read(args, kwargs or {}))
+            except (AttributeError, LookupError, ValueError):
+                same = False
+            if not same:
+                return str(constant.origin)
+        return None
+
+
+@node
+class Constant:
+    """A value that the trace depends on, and the test that it is unchanged."""
+
+    origin: Origin
+    holds: Callable[[Any], bool]
+    read: Read
+
+
+class Snapshot:
+    """The values that a function can read, taken before it is traced."""
+
+    def __init__(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        first_slot: int,
+    ) -> None:
+        self._draws = Draws()
+        self._finder = Finder(self._draws)
+        named = _named(function, args, kwargs)
+        self._finder.visit(function, named)
+        for key, item in (*enumerate(args), *kwargs.items()):
+            self._add_held(Origin(Root(None, key), _name_of(key)), item, named)
+        self._defaults = _default_objects(function)
+        self._first_slot = first_slot
+        self._origins: dict[Any, list[Origin]] = {}
+        self._indexed = 0
+        self._index()
+        self.elements = Elements(_memory, self._finder.values.values())
+        self._met: dict[Origin, int] = {}
+        self._slots: dict[Origin, CapturedArray] = {}
+        self._tables = Tables()
+        self._observer = Observer(self._finder, self.elements, self._draws)
+
+    def _index(self) -> None:
+        """List by their memory the arrays that were found since last time."""
+        values = self._finder.values
+        for origin, found in islice(values.items(), self._indexed, None):
+            if is_array(found):
+                self._origins.setdefault(_memory(found), []).append(origin)
+        self._indexed = len(values)
+
+    def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
+        """Add the objects inside an argument, which no name stands for."""
+        if isinstance(item, (list, tuple)):
+            parts: Any = enumerate(item)
+        elif isinstance(item, dict):
+            parts = item.items()
+        else:
+            is_named = any(item is known for _, known in named.values())
+            if _may_hold(item) and not is_named:
+                self._finder.add(origin, item)
+            return
+        for key, part in parts:
+            self._add_held(origin.then(Step(key, False)), part, named)
+
+    def observe(self, step: Callable[[], Any]) -> Any:
+        """Run ``step`` of the trace; what it does adds to what is watched."""
+        return self._observer.run(step)
+
+    def note(self, origin: Origin, found: Any) -> None:
+        """Add what the trace depends on, and would read at ``origin``."""
+        self._finder.values.setdefault(origin, found)
+
+    def meet(self, item: Any) -> CapturedArray | None:
+        """Return the input that a captured array, or a part of one, becomes."""
+        self._index()
+        origin = next(iter(self._origins.get(_memory(item), ())), None)
+        whole, step = (origin, None) if origin else self._whole_of(item)
+        if whole is None:
+            return None
+        self._met[whole] = self._met.get(whole, 0) + 1
+        if step is None:
+            # A view may be of another class than what has a name.
+            kind = type(self._finder.values[whole])
+            return self._input(whole, item, kind)
+        return self._input(whole.then(step), item, np.ndarray, whole)
+
+    def keep(self, item: Any) -> CapturedArray:
+        """Return the input that an array becomes which the function itself made."""
+        as_dtype(item.dtype)  # says which there are
+        source = self._observer.sources.first
+        if source is None:
+            source = hidden(self._finder.values.items())
+        if source is not None or not can_keep(item):
+            raise refusals.unknown_array(tuple(item.shape), source)
+        self.elements.use_all()
+        values = self._finder.values
+        known = [origins[0] for origins in self._origins.values()]
+        warn_of_compared((origin, values[origin]) for origin in known)
+        origin, held = self._tables.keep(item)
+        return self._input(origin, held, type(held))
+
+    def _input(
+        self, origin: Origin, item: Any, kind: type, whole: Origin | None = None
+    ) -> CapturedArray:
+        if origin not in self._slots:
+            self._slots[origin] = CapturedArray(
+                self._first_slot + len(self._slots),
+                origin,
+                as_dtype(_in_own_order(item.dtype)),
+                len(item.shape),
+                kind,
+                item.dtype,
+                origin.reader(),
+                whole,
+            )
+        return self._slots[origin]
+
+    def _whole_of(self, item: Any) -> tuple[Origin | None, Step | None]:
+        """Return the one array that ``item`` can be a part of, and the step to it."""
+        values = self._finder.values
+        firsts = [origins[0] for origins in self._origins.values()]
+        found = sharing(item, [values[origin] for origin in firsts])
+        window = window_of(item, found[0]) if len(found) == 1 else None
+        if window is None:
+            return None, None
+        whole = next(origin for origin in firsts if values[origin] is found[0])
+        return whole, Step(window, False)
+
+    def freeze(self) -> Captured:
+        """Return what the trace depends on."""
+        self._draws.check()
+        constants = [
+            Constant(origin, test(), origin.reader())
+            for origin, test in self._finder.containers.items()
+        ]
+        constants += self._defaults
+        constants += [
+            Constant(origin, _is_true, origin.is_absent)
+            for origin in self._finder.absences
+        ]
+        inputs, aliases = self._inputs()
+        for origin, found in self._finder.values.items():
+            is_input = origin in inputs and not self.elements.was_seen(found)
+            if not is_input and not clocks.is_generator(found):
+                constants.append(Constant(origin, _same(found), origin.reader()))
+        return Captured(tuple(self._slots.values()), tuple(constants), aliases)
+
+    def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
+        """Return the origins whose every read went into an operation.
+
+        Their elements are inputs. Elements that Python may have seen are constants.
+        """
+        self._index()
+        inputs: set[Origin] = set()
+        aliases: list[tuple[Origin, Origin]] = []
+        for first, *others in self._origins.values():
+            reads = sum(self._finder.reads.get(o, 0) for o in (first, *others))
+            if self._met.get(first, 0) >= max(reads, 1):
+                inputs.update((first, *others))
+                aliases += [(first, other) for other in others]
+        return inputs, tuple(aliases)
+
+
+def _in_own_order(dtype: Any) -> Any:
+    """Return ``dtype`` in the byte order of this machine: that of the copy it gets."""
+    is_swapped = isinstance(dtype, np.dtype) and not dtype.isnative
+    return dtype.newbyteorder("=") if is_swapped else dtype
+
+
+def _named(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, tuple[Origin, Any]]:
+    """Return the static arguments that may hold arrays, by the name they bind to."""
+    plain = getattr(function, "__func__", function)
+    plain = getattr(plain, "__nfuser_wrapped__", plain)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return {}
+    names = code.co_varnames[: code.co_argcount]
+    if plain is not function and hasattr(function, "__self__"):
+        names = names[1:]
+    found: dict[str, tuple[Origin, Any]] = {}
+    for k, (name, item) in enumerate(zip(names, args, strict=False)):
+        found[name] = (Origin(Root(None, k), name), item)
+    for name, item in kwargs.items():
+        found[name] = (Origin(Root(None, name), name), item)
+    held = {n: pair for n, pair in found.items() if _may_hold(pair[1])}
+    defaults = {n: v for n, v in _defaults(plain).items() if n not in found}
+    return held | {n: (Origin(Root(defaults, n), n), defaults[n]) for n in defaults}
+
+
+def _name_of(key: int | str) -> str:
+    return key if isinstance(key, str) else f"args[{key}]"
+
+
+def _default_objects(function: Any) -> list[Constant]:
+    """Return the test that the defaults of ``function`` were not bound anew."""
+    found: list[Constant] = []
+    function = getattr(function, "__nfuser_wrapped__", function)
+    function = getattr(function, "__func__", function)
+    root = Root({"function": function}, "function")
+    for name in ("__defaults__", "__kwdefaults__"):
+        if values := getattr(function, name, None):
+            origin = Origin(root, "function", (Step(name, True),))
+            found.append(Constant(origin, _same_defaults(values), origin.reader()))
+    return found
+
+
+def _same_defaults(values: Any) -> Callable[[Any], bool]:
+    if not isinstance(values, dict):
+        return lambda found: found is values
+    before: dict[str, Any] = dict(values)
+    return lambda found: (
+        found is not None
+        and found.keys() == before.keys()
+        and all(found[name] is before[name] for name in before)
+    )
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """Return the default values of parameters by name."""
+    code = function.__code__
+    values = function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return dict(zip(names, values, strict=True)) | (function.__kwdefaults__ or {})
+
+
+def _may_hold(item: Any) -> bool:
+    if isinstance(item, type):
+        return is_users_name(item.__module__)
+    is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, slice))
+    return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))
+
+
+def _memory(item: Any) -> Any:
+    """Return what two views of the same elements have in common."""
+    if is_ndarray(item):
+        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
+    if hasattr(item, "data_ptr"):
+        return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
+    return id(item)
+
+
+def _is_true(found: Any) -> bool:
+    return found is True
+
+
+def _same(expected: Any) -> Callable[[Any], bool]:
+    """Return the test that a value is unchanged; arrays also in their elements."""
+    if is_array(expected):
+        return _same_array(expected)
+    if isinstance(expected, PLAIN) and not isinstance(expected, Standin):
+        kind, text = type(expected), repr(expected)
+        if expected != expected or (expected == 0 and kind not in (int, bool)):
+            # NaN is not itself, and -0.0 is not 0.0.
+            return lambda found: type(found) is kind and repr(found) == text
+        return lambda found: type(found) is kind and found == expected
+    if isinstance(expected, (set, frozenset)):
+        return _same_set(expected)
+    if isinstance(expected, (bytearray, array)):
+        kind, content = type(expected), bytes(expected)
+        return lambda found: type(found) is kind and bytes(found) == content
+    try:
+        reference = weakref.ref(expected)
+    except TypeError:
+        return lambda found: found is expected
+    return lambda found: found is reference()
+
+
+def _same_set(expected: Any) -> Callable[[Any], bool]:
+    """Return the test that a set has the same elements in the same order."""
+    kind, before = type(expected), [(type(e), repr(e), e) for e in expected]
+    return lambda found: (
+        type(found) is kind and [(type(e), repr(e), e) for e in found] == before
+    )
+
+
+def _same_array(expected: Any) -> Callable[[Any], bool]:
+    digest = _digest(expected)
+
+    return lambda found: is_array(found) and _digest(found) == digest
+
+
+def _digest(item: Any) -> tuple[Any, ...]:
+    """Return a summary of the elements, or what says that they were written."""
+    if is_ndarray(item):
+        content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
+        return content.digest(), item.shape, item.dtype
+    if hasattr(item, "_version"):
+        if item.device.type == "cpu":
+            return _digest(_bytes_of(item)), tuple(item.shape), str(item.dtype)
+        return item._version, id(item), str(item.dtype)
+    return object(), id(item), None
+
+
+def _bytes_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return the elements of a tensor, which NumPy may have written, too."""
+    torch = sys.modules["torch"]
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()

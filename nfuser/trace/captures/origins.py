@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function's names stand for: where each captured value can be read again."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import builtins
+import sys
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec, resolve_name
+from operator import attrgetter
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.trace.captures.bytecode as bytecode
+import nfuser.trace.captures.clocks as clocks
+from nfuser.errors import TraceError
+from nfuser.ir.base import value
+from nfuser.trace.captures.bytecode import NamedPath, Step
+from nfuser.trace.captures.parts import (
+    PLAIN,
+    has_names,
+    is_array,
+    is_spent_by_reading,
+    is_users_file,
+    is_users_module,
+    parts_of,
+    same_names,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.trace.captures.draws import Draws
+
+# Parts of an array that are arrays themselves, and facts that its elements do not
+# change.
+_FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
+_UNFOLLOWED = {"globals", "eval", "exec", "input", "__import__"}
+# Methods that tell nothing of what they change.
+_WRITES = {"add", "append", "appendleft", "clear", "discard", "extend", "insert"}
+_DEEPEST, _MOST = 16, 2000
+
+
+@value
+class Root:
+    """Where a path begins: a dict of globals, a cell, or an argument of the call.
+
+    ``place`` holds the dict or the cell; for an argument it is None, and ``key`` is
+    its position or its keyword.
+    """
+
+    place: Any
+    key: Any
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the value now."""
+        if self.place is None:
+            return args[self.key] if isinstance(self.key, int) else kwargs[self.key]
+        if isinstance(self.place, dict):
+            return self.place[self.key]
+        return self.place.cell_contents
+
+    def __hash__(self) -> int:
+        return hash((id(self.place), self.key))
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Root) and self.place is other.place
+        return same and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@value
+class Origin:
+    """A root and the steps from there."""
+
+    root: Root
+    name: str
+    steps: tuple[Step, ...] = ()
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the value now."""
+        found = self.root.read(args, kwargs)
+        for step in self.steps:
+            found = step.apply(found)
+        return found
+
+    def is_absent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Tell whether there is nothing to read now."""
+        try:
+            self.read(args, kwargs)
+        except Exception:  # noqa: BLE001 (a property may raise anything)
+            return True
+        return False
+
+    def then(self, step: Step) -> Origin:
+        """Return the origin of a part."""
+        return Origin(self.root, self.name, (*self.steps, step))
+
+    def reader(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
+        """Return ``read`` as a function made for this origin: it runs at each call."""
+        begin, steps = self.root.read, self.steps
+        if not steps:
+            return begin
+        if all(step.is_attribute for step in steps):
+            follow = attrgetter(".".join(step.key for step in steps))
+            return lambda args, kwargs: follow(begin(args, kwargs))
+        return self.read
+
+    def __str__(self) -> str:
+        return self.name + "".join(str(step) for step in self.steps)
+
+
+class _AbsentError(Exception):
+    """A name that stands for nothing yet."""
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(str(origin))
+        self.origin = origin
+
+
+@dataclass(slots=True)
+class Finder:
+    """Collects the values that a function, and what it calls, can read.
+
+    ``draws`` hears of generators. ``reads`` counts how often the bytecode names each
+    origin; ``containers`` are those whose keys matter; ``absences`` are what is named
+    and cannot be read.
+    """
+
+    draws: Draws
+    reads: dict[Origin, int] = field(default_factory=dict[Origin, int])
+    values: dict[Origin, Any] = field(default_factory=dict[Origin, Any])
+    containers: dict[Origin, Callable[[], Callable[[Any], bool]]] = field(
+        default_factory=dict[Origin, "Callable[[], Callable[[Any], bool]]"]
+    )
+    absences: set[Origin] = field(default_factory=set[Origin])
+    _visited: set[tuple[Any, ...]] = field(default_factory=set["tuple[Any, ...]"])
+    _known: dict[int, tuple[Origin, Any]] = field(
+        default_factory=dict[int, "tuple[Origin, Any]"]
+    )
+    _objects: dict[int, Any] = field(default_factory=dict[int, Any])
+    _whole: set[Origin] = field(default_factory=set[Origin])
+    _inner: set[CodeType] = field(default_factory=set[CodeType])
+    _functions: dict[CodeType, list[Any]] = field(
+        default_factory=dict[CodeType, "list[Any]"]
+    )
+
+    def is_inside(self, code: CodeType) -> bool:
+        """Tell whether a function that was visited defines ``code``."""
+        return code in self._inner
+
+    def visited(
+        self, code: CodeType, names: Mapping[str, Any], cells: Mapping[str, Any]
+    ) -> list[Any]:
+        """Return the functions of this code, globals and closure that were visited."""
+        return [
+            function
+            for function in self._functions.get(code, ())
+            if function.__globals__ is names and _holds(function, cells)
+        ]
+
+    def known(self, items: Mapping[str, Any]) -> dict[str, tuple[Origin, Any]]:
+        """Return the objects among ``items`` that are known, but not as a whole."""
+        pairs = {name: self._known.get(id(item)) for name, item in items.items()}
+        return {
+            name: pair
+            for name, pair in pairs.items()
+            if pair is not None and pair[0] not in self._whole
+        }
+
+    def visit(self, function: Any, arguments: Mapping[str, tuple[Origin, Any]]) -> None:
+        """Add what ``function`` reads; ``arguments`` are the ones known by origin."""
+        if isinstance(function, partial) or _call_method(function) is not None:
+            root = Root({"function": function}, "function")
+            self.add(Origin(root, "function"), function)
+            return
+        function, arguments = _unbound(function, arguments)
+        code = getattr(function, "__code__", None)
+        if code is None:
+            return
+        owner = next((origin for origin, _ in arguments.values()), None)
+        pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        cells = tuple(id(cell) for name, cell in pairs if name != "__class__")
+        if (code, owner, cells) in self._visited:
+            return
+        self._visited.add((code, owner, cells))
+        for origin, item in arguments.values():
+            if not isinstance(item, PLAIN):
+                self._known.setdefault(id(item), (origin, item))
+        self._functions.setdefault(code, []).append(function)
+        self._inner.update(_codes_inside(code))
+        for path in bytecode.paths(code):
+            try:
+                begin = _begin(function, path, arguments)
+            except _AbsentError as absent:
+                self.absences.add(absent.origin)
+                continue
+            if begin is not None:
+                self._follow(*begin, path.steps)
+
+    def _follow(self, origin: Origin, found: Any, steps: tuple[Step, ...]) -> None:
+        owner: tuple[Origin, Any] | None = None
+        for step in steps:
+            if isinstance(found, PLAIN) or clocks.is_generator(found):
+                break
+            if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
+                break
+            if isinstance(found, ModuleType):
+                self.values[origin] = found  # its name may come to mean another one
+            is_library = isinstance(found, ModuleType) and not is_users_module(found)
+            try:
+                part = step.apply(found)
+            except Exception:  # noqa: BLE001 (the user may catch whatever it raises)
+                if not is_library:
+                    self.absences.add(origin.then(step))
+                return
+            if is_library:
+                if not isinstance(part, ModuleType):
+                    clocks.refuse(f"{found.__name__}{step}", part)
+                # A library stays as it is, but for lists and tables that it shows.
+                if not isinstance(part, (ModuleType, dict, list)):
+                    return
+            owner = (origin, found)
+            origin, found = origin.then(step), part
+        clocks.refuse(str(origin), found)
+        self.add(origin, found, owner)
+
+    def add(
+        self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None = None
+    ) -> None:
+        """Add a value that the function names, and what is read when it is called."""
+        self.reads[origin] = self.reads.get(origin, 0) + 1
+        if isinstance(found, (ModuleType, np.ufunc)) or _is_unbound(found):
+            self.values[origin] = found
+            return
+        if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
+            self._add_bound(origin, found, owner)
+            return
+        if is_spent_by_reading(found):
+            message = (
+                f"{origin} is an iterator: a fused function is traced once, so every "
+                "call would see the same items; take them outside and pass them as "
+                "arguments"
+            )
+            raise TraceError(message)
+        if not self._called(origin, found, owner):
+            self._expand(origin, found, ())
+
+    def _called(
+        self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None
+    ) -> bool:
+        """Add what a call of ``found`` reads; tell whether a user's function runs."""
+        inner = getattr(found, "__nfuser_wrapped__", found)
+        if isinstance(inner, (FunctionType, MethodType)):
+            self._enter(origin, found, inner, owner)
+        elif method := _call_method(found):
+            name = next(iter(method.__code__.co_varnames))
+            self.containers[origin] = same_names(found)
+            self.visit(method, {name: (origin, found)})
+            self._add_defaults(origin.then(Step(method.__name__, True)), method)
+        else:
+            return False
+        return True
+
+    def _enter(
+        self,
+        origin: Origin,
+        found: Any,
+        function: FunctionType | MethodType,
+        owner: tuple[Origin, Any] | None,
+    ) -> None:
+        plain = function.__func__ if isinstance(function, MethodType) else function
+        if not isinstance(found, MethodType):
+            self.values[origin] = found
+        code = getattr(plain, "__code__", None)
+        if code is None or not is_users_file(code.co_filename):
+            if isinstance(found, MethodType):
+                self._add_bound(origin, found, owner)
+            return
+        known: dict[str, tuple[Origin, Any]] = {}
+        if isinstance(found, MethodType):
+            # A method is made anew at each read, and so may its function be.
+            its_function = origin.then(Step("__func__", True))
+            self.values[its_function.then(Step("__code__", True))] = code
+            if code.co_argcount:
+                bound = _bound_to(origin, found, owner)
+                known[code.co_varnames[0]] = (bound, found.__self__)
+        self.visit(plain, known)
+        if function is not found:
+            origin = origin.then(Step("__nfuser_wrapped__", True))
+        self._add_defaults(origin, plain)
+
+    def _is_shared(self, found: Any) -> bool:
+        """Tell whether an object is watched in another place, so that its name is left.
+
+        Lists and the like are watched in each place: to know one is to keep it alive.
+        """
+        if not hasattr(type(found), "__weakref__"):
+            return False
+        is_shared = id(found) in self._objects
+        self._objects[id(found)] = found
+        return is_shared
+
+    def _add_bound(
+        self, origin: Origin, method: Any, owner: tuple[Origin, Any] | None
+    ) -> None:
+        """Add the object whose ``method`` of a library the function names."""
+        bound = method.__self__
+        if isinstance(bound, type) or method.__name__ in _WRITES:
+            return
+        if owner is None or bound is not owner[1]:
+            owner = origin.then(Step("__self__", True)), bound
+        self._expand(*owner, ())
+
+    def _add_defaults(self, origin: Origin, function: Any) -> None:
+        for name in ("__defaults__", "__kwdefaults__"):
+            if values := getattr(function, name, None):
+                self._expand(origin.then(Step(name, True)), values, ())
+
+    def _expand(self, origin: Origin, found: Any, above: tuple[Any, ...]) -> None:
+        """Add the parts of a container or of an object; ``above`` are what holds it."""
+        if origin in self.values or origin in self._whole:
+            return
+        # What holds itself is followed where it was met first.
+        is_leaf = isinstance(found, PLAIN) or is_array(found)
+        if clocks.is_generator(found):
+            self.draws.add(found)
+            is_leaf = True
+        is_leaf = is_leaf or any(found is whole for whole in above)
+        if isinstance(found, (BuiltinFunctionType, MethodWrapperType)):
+            self.values[origin] = found
+            self._add_bound(origin, found, None)
+            return
+        if above and not is_leaf:
+            self._called(origin, found, None)
+        is_leaf = is_leaf or self._is_shared(found)
+        parts = None if is_leaf else parts_of(found)
+        if parts is None:
+            self.values[origin] = found
+            if not is_leaf and has_names(found):
+                self.containers[origin] = same_names(found)
+            return
+        if len(above) >= _DEEPEST or len(self.values) + len(parts) > _MOST:
+            raise _too_large(origin)
+        self.containers[origin] = same_names(found)
+        self._whole.add(origin)
+        for step, part in parts:
+            self._expand(origin.then(step), part, (*above, found))
+
+
+def _is_unbound(found: Any) -> bool:
+    """Tell whether ``found`` is a function of a library, which holds no values."""
+    if not isinstance(found, BuiltinFunctionType):
+        return False
+    return found.__self__ is None or isinstance(found.__self__, ModuleType)
+
+
+def _bound_to(
+    origin: Origin, method: MethodType, owner: tuple[Origin, Any] | None
+) -> Origin:
+    """Return where the object of ``method`` is read; ``owner`` had the method."""
+    if owner is not None and method.__self__ is owner[1]:
+        return owner[0]
+    if owner is not None and method.__self__ is type(owner[1]):
+        return owner[0].then(Step("__class__", True))
+    return origin.then(Step("__self__", True))
+
+
+def _holds(function: Any, cells: Mapping[str, Any]) -> bool:
+    """Tell whether the closure of ``function`` holds the very values in ``cells``."""
+    names = function.__code__.co_freevars
+    pairs = zip(names, function.__closure__ or (), strict=True)
+    try:
+        return all(c.cell_contents is cells[n] for n, c in pairs if n in cells)
+    except ValueError:
+        return False
+
+
+@lru_cache(1024)
+def _codes_inside(code: CodeType) -> frozenset[CodeType]:
+    inner = bytecode.inner_codes(code)
+    return frozenset(inner).union(*(_codes_inside(c) for c in inner))
+
+
+def _too_large(origin: Origin) -> TraceError:
+    message = (
+        f"{origin.name} holds more values than can be watched for changes (at most "
+        f"{_MOST}, {_DEEPEST} levels deep); pass what is needed as arguments, numbers "
+        "as one array"
+    )
+    return TraceError(message)
+
+
+def _unbound(
+    function: Any, arguments: Mapping[str, tuple[Origin, Any]]
+) -> tuple[Any, Mapping[str, tuple[Origin, Any]]]:
+    function = getattr(function, "__nfuser_wrapped__", function)
+    if not isinstance(function, MethodType):
+        return function, arguments
+    code = function.__func__.__code__
+    origin = Origin(Root({"self": function.__self__}, "self"), code.co_varnames[0])
+    held = {code.co_varnames[0]: (origin, function.__self__)}
+    return function.__func__, {**held, **arguments}
+
+
+def _begin(
+    function: Any, path: NamedPath, arguments: Mapping[str, tuple[Origin, Any]]
+) -> tuple[Origin, Any] | None:
+    """Return where the name of ``path`` is read, and its value."""
+    if path.kind == "import":
+        return imported(function.__globals__.get("__package__") or "", path.name)
+    if path.name in arguments and path.kind in ("local", "cell"):
+        return arguments[path.name]
+    if path.kind == "global":
+        names = function.__globals__
+        if path.name not in names:
+            if path.name in _UNFOLLOWED:
+                message = (
+                    f"{path.name}() reads names that cannot be followed, so a later "
+                    "change would go unseen; name the variable itself"
+                )
+                raise TraceError(message)
+            if not hasattr(builtins, path.name):
+                raise _AbsentError(Origin(Root(names, path.name), path.name))
+            clocks.refuse(path.name, getattr(builtins, path.name))
+            return None
+        return Origin(Root(names, path.name), path.name), names[path.name]
+    free = function.__code__.co_freevars
+    if path.kind == "cell" and path.name in free:
+        cell = function.__closure__[free.index(path.name)]
+        origin = Origin(Root(cell, path.name), path.name)
+        try:
+            return origin, cell.cell_contents
+        except ValueError as error:
+            raise _AbsentError(origin) from error
+    return None
+
+
+def imported(package: str, name: str) -> tuple[Origin, Any] | None:
+    """Return the user's module that is imported by ``name`` in ``package``."""
+    try:
+        name = resolve_name(name, package)
+        if name not in sys.modules:
+            # A library stays as it is, and may take seconds to import.
+            spec = find_spec(name.partition(".")[0])
+            if spec is None or not is_users_file(spec.origin or ""):
+                return None
+            import_module(name)
+    except ImportError:
+        return None
+    return Origin(Root(sys.modules, name), name), sys.modules[name]
+
+
+def _call_method(found: Any) -> Any:
+    """Return the user's function that runs when the object is called, if any."""
+    if isinstance(found, type) or is_array(found):
+        return None
+    for name in ("forward", "__call__"):
+        method = getattr(type(found), name, None)
+        if isinstance(method, FunctionType) and is_users_file(
+            method.__code__.co_filename
+        ):
+            return method
+    return None

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's conversions, ``np.asarray(x)`` foremost, where ``x`` is a traced array.
+
+They ask an object for its elements, and no protocol lets it answer with a stand-in. So
+a trace that meets one in the user's code begins anew, and until it ends the names in
+``numpy`` lead to functions that give a stand-in back. All other calls, those of other
+threads among them, go on to NumPy's own.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import functools
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.ops as ops
+import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.locks import ForkSafeLock
+from nfuser.trace.numpy.functions import HANDLERS
+from nfuser.trace.numpy.without_axes import is_number, mark
+from nfuser.trace.source_line import is_users
+from nfuser.trace.standins.asked import NAMES
+from nfuser.trace.standins.literals import array_of, holds_standins
+from nfuser.trace.tracer import current_tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from nfuser.trace.tracer import Tracer
+
+_ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
+_lock = ForkSafeLock()
+_replaced: dict[str, tuple[Any, Any]] = {}
+_users = 0
+
+
+@contextmanager
+def converting() -> Generator[None]:
+    """Let the names of conversions in ``numpy`` lead to those for stand-ins."""
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            for name in NAMES:
+                plain = getattr(np, name)
+                made = _either(name, plain)
+                _replaced[name] = plain, made
+                setattr(np, name, made)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                for name, (plain, made) in _replaced.items():
+                    if getattr(np, name) is made:
+                        setattr(np, name, plain)
+                _replaced.clear()
+
+
+def _either(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def convert(*args: Any, **options: Any) -> Any:
+        tracer = current_tracer()
+        if tracer is None or not tracer.converts or not holds_standins(args):
+            return plain(*args, **options)
+        if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
+            return plain(*args, **options)
+        return _converted(tracer, name, *args, **options)
+
+    return convert
+
+
+def _converted(
+    t: Tracer,
+    name: str,
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    copy: Any = None,
+    ndmin: int = 0,
+    **options: Any,
+) -> Any:
+    """Return what NumPy's conversion makes of stand-ins, alone or in lists."""
+    for option, given in options.items():
+        if given not in (None, False, "cpu"):
+            raise refusals.keyword(name, option)
+    held = array_of(t, a)
+    is_array = not is_number(a) and hasattr(a, "_remake") and held is t.operand(a)
+    found: Any = a if is_array else mark(t.wrap(held), (), is_array=True)
+    if dtype is not None and np.dtype(dtype) != found.dtype:
+        found = HANDLERS["astype"](t, found, dtype)
+    if name in _ORDERS:
+        ndmin = max(ndmin, 1)
+    if found.ndim < ndmin:
+        found = found[(None,) * (ndmin - found.ndim)]
+    order = _ORDERS.get(name, None if order in ("K", "A") else order)
+    if copy or (copy is None and name == "array"):
+        return HANDLERS["copy"](t, found, order or "K")
+    return found if order is None else t.view(ops.copy, found, order)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a traced function sees in place of arrays and numbers."""
+
+from __future__ import annotations

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The array stand-in: what a traced function sees in place of its arrays."""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+from operator import index
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+import nfuser.ops as ops
+import nfuser.trace.numpy.movement.indexing as indexing
+import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.dtypes.promotion import safe_cast
+from nfuser.errors import TraceError
+from nfuser.ir import scalar as sc
+from nfuser.trace.numpy.dispatch.methods import Methods
+from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
+from nfuser.trace.numpy.without_axes import mark
+from nfuser.trace.standins.asked import ask_to_convert
+from nfuser.trace.standins.symbolic import SymbolicInt, integer
+from nfuser.trace.watch.unwatched import unwatched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.elementwise.float_functions import BinaryVerb
+    from nfuser.trace.tracer import Tracer
+
+_LONGEST_LOOP = 256
+_OF_NUMBERS = {"as_integer_ratio", "bit_count", "hex", "is_integer"}
+
+
+class TracedArray(Methods, NumpyProtocols):
+    """Stands for an array whose elements are not known while tracing.
+
+    A view keeps its base and the verb that made it, so that it follows when the root
+    of all is updated in place: nothing is written through a view.
+    """
+
+    __slots__ = (
+        *("_base", "_held", "_is_array", "_is_input"),
+        *("_remake", "_root", "_seen"),
+    )
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        held: TensorView,
+        *,
+        base: Any = None,
+        remake: Callable[[TensorView], TensorView] | None = None,
+        is_input: bool = False,
+        kind: type | None = None,
+    ) -> None:
+        kind = kind or tracer.builder.weak.get(held)
+        self._kind = tracer.class_of(held) if kind is None else kind
+        self._tracer = tracer
+        tracer.made.append(weakref.ref(self))
+        self._held = held
+        self._is_input = is_input
+        self._is_array = is_input  # also without axes
+        self._base: TracedArray | None = base
+        self._remake = remake
+        self._root: TracedArray | None = None
+        self._seen: TensorView | None = None  # what the root held
+        if self._base is not None:
+            root = self._base._root
+            self._root = self._base if root is None else root
+            self._seen = self._root._held
+
+    def _operand(self) -> TensorView:
+        root = self._root
+        if root is None or self._seen is root._held:
+            return self._held
+        stale: list[TracedArray] = [self]
+        while (base := stale[-1]._base) is not None and base is not root:
+            stale.append(base)
+        for view in reversed(stale):
+            if view._seen is root._held or view._base is None or view._remake is None:
+                continue
+            view._seen, view._held = root._held, view._remake(view._base._held)
+        return self._held
+
+    @property
+    def _is_number(self) -> bool:
+        """Whether NumPy or Python would hold an immutable number here."""
+        return not self._operand().ndim and not self._is_array
+
+    def _update(self, verb: BinaryVerb, other: Any) -> Any:
+        """Apply ``x op= other``: a number is bound anew, an array is written."""
+        if self._is_number:
+            return self._tracer.operate(verb, self, other)
+        before = self._operand()
+        after = self._tracer.tensor(self._tracer.call_operator(verb, self, other))
+        self._assign(before, after)
+        return self
+
+    def _assign(self, before: TensorView, after: TensorView) -> None:
+        self._refuse_assignment()
+        b = self._tracer.builder
+        safe_cast(after.dtype, before.dtype, "same_kind")
+        fits = after.ndim <= before.ndim
+        pairs = zip(reversed(after.shape), reversed(before.shape), strict=False)
+        for extent, wanted in pairs:
+            fits = fits and bool(b.ask(sc.equal(extent, wanted), usual=1))
+        if not fits:
+            was, is_now = (b.shape_text(x.shape) for x in (before, after))
+            raise refusals.does_not_fit(was, is_now)
+        cast = b.cast(after, before.dtype)
+        self._held = ops.broadcast_to(b, cast, before.shape)
+
+    def _refuse_assignment(self) -> None:
+        root = self
+        while root._base is not None:
+            root = root._base
+        if root._is_input or root is not self:
+            what = "into an input" if root is self else "into a view of an input"
+            raise refusals.assignment(what if root._is_input else "through a view")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        is_whole = isinstance(key, slice) and key == slice(None)
+        if key is not Ellipsis and not is_whole:
+            self._refuse_assignment()
+            raise refusals.assignment("into a part of an array")
+        before = self._operand()
+        self._assign(before, self._tracer.tensor(value))
+
+    @unwatched
+    def __getitem__(self, key: Any) -> Any:
+        found = indexing.get_item(self._tracer, self, key)
+        listed = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+        is_array = any(k is Ellipsis for k in listed)  # without axes, too
+        return mark(found, (self,), is_array=is_array)
+
+    def __len__(self) -> int:
+        shape = self._operand().shape
+        if not shape:
+            message = "len() of unsized object"
+            raise TraceError(message)
+        return self._tracer.consume_scalar(shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._operand().ndim:
+            message = "iteration over a 0-d array"
+            raise TraceError(message)
+        count = len(self)
+        if count > _LONGEST_LOOP:
+            message = (
+                "write array operations, or fuse the body of the loop by itself: a "
+                f"Python loop over {count} elements would be traced one by one"
+            )
+            raise TraceError(message)
+        return iter([self[k] for k in range(count)])
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __bool__(self) -> bool:
+        return bool(self._tracer.consume(self._operand(), "bool(x), or `if x`,"))
+
+    def __float__(self) -> float:
+        return float(self._tracer.consume(self._operand(), "float(x)"))
+
+    def __int__(self) -> int:
+        return int(self._tracer.consume(self._operand(), "int(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(self._tracer.consume(self._operand(), "complex(x)"))
+
+    def __index__(self) -> int:
+        return index(self._tracer.consume(self._operand(), "an index"))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if not self._is_number:
+            message = "write np.round(x, decimals): round(x) is for numbers"
+            raise TraceError(message)
+        return round(float(self)) if digits is None else self.round(digits)
+
+    def item(self, *_: Any) -> Any:
+        """Return the Python number, if it depends on scalars alone."""
+        return self._tracer.consume(self._operand(), "x.item()")
+
+    def tolist(self) -> Any:
+        """Return the Python number, if it depends on scalars alone."""
+        return self._tracer.consume(self._operand(), "x.tolist()")
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def __str__(self) -> str:
+        return str(self._shown())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._shown(), spec)
+
+    def _shown(self) -> Any:
+        """Return the number that text is made of; for an array, what it is."""
+        x = self._held
+        what = f"{x.dtype.numpy.name} array of {x.ndim} dimensions"
+        return self._tracer.consume_if_number(x, _Unknown(what))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return today's value of a number, which plain NumPy asks for."""
+        if not self._tracer.converts:
+            ask_to_convert()
+        number = None
+        if self._is_number:
+            number = self._tracer.consume_if_number(self._operand(), None)
+        if number is None:
+            return super().__array__(dtype, copy)
+        return np.asarray(number, dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        dialect, held = self._tracer.dialect, self._operand().dtype.numpy
+        if name in dialect.methods:
+            return partial(dialect.methods[name], self._tracer, self)
+        if name in _OF_NUMBERS and self._is_number and hasattr(held.type, name):
+            return lambda: getattr(self.item(), name)()
+        raise dialect.attribute(name)
+
+    @property
+    @unwatched
+    def shape(self) -> tuple[SymbolicInt | int, ...]:
+        """The sizes; they stay symbolic until Python asks for their values."""
+        return tuple(integer(self._tracer, s) for s in self._operand().shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._operand().ndim
+
+    @property
+    def size(self) -> SymbolicInt | int:
+        """The number of elements."""
+        return integer(self._tracer, sc.product(self._operand().shape))
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, as the library of the array has it."""
+        return self._tracer.dialect.dtype(self._operand().dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._operand().dtype.itemsize
+
+    @property
+    def nbytes(self) -> SymbolicInt | int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+
+class _Unknown:
+    """What is printed for an array, which has no elements while tracing."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __repr__(self) -> str:
+        return f"<traced {self._what}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise refusals.formatted(spec)
+        return repr(self)
+
+
+def wrap(tracer: Tracer, held: TensorView, **view: Any) -> TracedArray:
+    """Return the stand-in of ``held``."""
+    return TracedArray(tracer, held, **view)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sees what runs while a function is traced, and adds what reading it alone missed.
+
+Which names a function reads is known from its code; which functions run, not always: a
+method called in a loop, an operator of a class, what a library calls back. A function
+of the user's that runs unannounced is read then; a look into the environment is noted.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+from pathlib import Path
+from types import CellType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.watch.interruptions as interruptions
+import nfuser.trace.watch.standstill as standstill
+from nfuser.errors import NfuserError, TraceError
+from nfuser.trace.captures.bytecode import Step
+from nfuser.trace.captures.origins import Finder, Origin, Root, imported
+from nfuser.trace.captures.parts import is_users_file, is_users_name
+from nfuser.trace.captures.sources import Sources
+from nfuser.trace.standins.standin import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+    from nfuser.trace.captures.draws import Draws
+    from nfuser.trace.captures.elements import Elements
+
+_LOOK_UP = type(os.environ).__getitem__.__code__
+_LISTINGS = {getattr(type(os.environ), n).__code__ for n in ("__iter__", "__len__")}
+_NUMPY = np.__path__[0]
+_OURS = str(Path(__file__).parents[2])
+_IMPORT = importlib.import_module.__code__
+
+
+class Variables(dict[Any, Any]):
+    """The environment as a place to read from: a missing name is None."""
+
+    def __getitem__(self, name: str) -> str | None:
+        """Return the value now."""
+        return os.environ.get(name)
+
+
+class Listing(dict[Any, Any]):
+    """The whole environment as a place to read from."""
+
+    def __getitem__(self, name: str) -> str:
+        """Return all names and values now."""
+        return repr(sorted(os.environ.items()))
+
+
+_VARIABLES, _LISTING = Variables(), Listing()
+
+
+class Observer:
+    """Watches one trace."""
+
+    def __init__(self, finder: Finder, elements: Elements, draws: Draws) -> None:
+        self._finder = finder
+        self._elements = elements
+        self.sources = Sources()
+        self._draws = draws
+        self._settled: set[Any] = set()
+        self._error: NfuserError | None = None
+        self._aside: FrameType | None = None  # an interruption, until it ends
+
+    def run(self, step: Callable[[], Any]) -> Any:
+        """Return what ``step`` returns; refuse what it did that cannot be watched."""
+        before = sys.getprofile()
+        interruptions.watch()
+        token = standstill.watched()
+        try:
+            sys.setprofile(self.see)
+            found = step()
+        finally:
+            sys.setprofile(None)
+            _resume(before)
+            del token
+        if self._error is not None:
+            raise self._error
+        return found
+
+    def see(self, frame: FrameType, event: str, item: Any) -> None:
+        """Note an event that Python reports to profilers."""
+        if event == "c_return" or frame.f_code in self._settled:
+            return
+        if self._aside is not None:
+            if event == "return" and frame is self._aside:
+                self._aside = None
+            return
+        try:
+            if event == "call":
+                self._enter(frame, frame.f_code)
+            elif event == "c_call":
+                self._enter_builtin(frame, item)
+            elif event == "return" and _is_users(frame):
+                self._elements.look(frame)
+                self._draws.leave(frame.f_locals)
+        except NfuserError as error:
+            self._error = self._error or error
+        except RecursionError:
+            return  # the user's function meets it, too, and is told where
+
+    def _enter_builtin(self, frame: FrameType, function: Any) -> None:
+        self._draws.hold(function)
+        if _is_users(frame):
+            if function is open:
+                message = (
+                    "open() reads or writes a file once, while tracing, and a later "
+                    "change would go unseen; do it outside the fused function"
+                )
+                raise TraceError(message)
+            self._elements.use(getattr(function, "__self__", None))
+            self.sources.call(function)
+            clocks.refuse(getattr(function, "__name__", ""), function)
+
+    def _enter(self, frame: FrameType, code: CodeType) -> None:
+        is_users = _is_users(frame)
+        if not is_users and code.co_filename.startswith(_OURS):
+            self._settled.add(code)
+        elif interruptions.is_one(frame):
+            self._aside = frame
+        elif is_users:
+            self._draws.enter(frame)
+            self._enter_users(frame, code)
+        elif code is _LOOK_UP or code in _LISTINGS or code is _IMPORT:
+            if _is_asked_by_user(frame):
+                self._enter_library(frame, code)
+        elif code.co_filename.startswith(_NUMPY):
+            if frame.f_back is not None and _is_users(frame.f_back):
+                self._enter_numpy(list(frame.f_locals.values()))
+                self.sources.enter(frame)
+        else:
+            self.sources.enter(frame)
+            if not self._draws.enter(frame):
+                self._settled.add(code)
+
+    def _enter_numpy(self, arguments: list[Any]) -> None:
+        if not any(isinstance(item, Standin) for item in arguments):
+            for item in arguments:
+                self._elements.use(item)
+
+    def _enter_library(self, frame: FrameType, code: CodeType) -> None:
+        if code is _IMPORT:
+            name = frame.f_locals["name"]
+            if imported(frame.f_locals.get("package") or "", name) is not None:
+                message = (
+                    f"import_module({name!r}) cannot be followed, so a later change "
+                    "would go unseen; import the module outside the fused function"
+                )
+                raise TraceError(message)
+            return
+        name, place = "os.environ", _LISTING
+        if code is _LOOK_UP:
+            name, place = os.fsdecode(frame.f_locals["key"]), _VARIABLES
+        self._finder.values.setdefault(Origin(Root(place, name), name), place[name])
+
+    def _enter_users(self, frame: FrameType, code: CodeType) -> None:
+        self._watch_class(frame, code)
+        if code.co_name == "<module>" or self._finder.is_inside(code):
+            return
+        names = [name for name in code.co_freevars if name != "__class__"]
+        cells = {name: frame.f_locals.get(name) for name in names}
+        taken = code.co_varnames[: code.co_argcount]
+        known = self._finder.known({name: frame.f_locals.get(name) for name in taken})
+        visited = self._finder.visited(code, frame.f_globals, cells)
+        if visited and not known:
+            return
+        # To look for others is to look through all objects of the process.
+        for function in visited or _functions_of(frame, code, bool(names)):
+            self._finder.visit(function, known)
+
+    def _watch_class(self, frame: FrameType, code: CodeType) -> None:
+        """Watch that the class of ``self`` keeps the method that runs."""
+        kind = _class_of(frame, code)
+        if kind is None or (kind, code) in self._settled:
+            return
+        self._settled.add((kind, code))
+        if not is_users_name(kind.__module__):
+            return
+        root = Root({kind.__name__: kind}, kind.__name__)
+        for name in _names_of(kind, code):
+            found, steps = getattr(kind, name), (Step(name, True),)
+            if isinstance(found, MethodType):
+                found, steps = found.__func__, (*steps, Step("__func__", True))
+            self._finder.values.setdefault(Origin(root, root.key, steps), found)
+
+
+def _names_of(kind: type, code: CodeType) -> list[str]:
+    """Return the attributes of ``kind`` that run ``code``."""
+    return [
+        name
+        for base in kind.__mro__
+        if is_users_name(base.__module__)
+        for name, held in vars(base).items()
+        if any(
+            getattr(getattr(held, part, held), "__code__", None) is code
+            for part in ("__code__", "__func__", "fget", "func", "__wrapped__")
+        )
+    ]
+
+
+def _is_asked_by_user(frame: FrameType) -> bool:
+    """Tell whether the user's code made a library look into the environment."""
+    caller = frame.f_back
+    while caller and caller.f_code.co_filename in _BETWEEN:
+        caller = caller.f_back
+    return caller is not None and _is_users(caller)
+
+
+def _is_users(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    if not is_users_file(file):
+        return False
+    # Generated code has no file: it is its module's.
+    return not file.startswith("<") or is_users_name(frame.f_globals.get("__name__"))
+
+
+def _class_of(frame: FrameType, code: CodeType) -> type | None:
+    """Return the class that the first argument is, or is an instance of."""
+    if not code.co_argcount:
+        return None
+    found = frame.f_locals.get(code.co_varnames[0])
+    return found if isinstance(found, type) else type(found)
+
+
+def _functions_of(
+    frame: FrameType, code: CodeType, has_closure: bool
+) -> list[FunctionType]:
+    """Return the functions with this code, that which runs among them."""
+    if not has_closure:
+        closure = tuple(CellType() for _ in code.co_freevars)
+        return [FunctionType(code, frame.f_globals, closure=closure)]
+    kind = _class_of(frame, code)
+    method = getattr(kind, code.co_name, None)
+    if isinstance(method, FunctionType) and method.__code__ is code:
+        return [method]
+    return [f for f in gc.get_referrers(code) if isinstance(f, FunctionType)]
+
+
+_BETWEEN = {_LOOK_UP.co_filename, "<frozen os>", "<frozen _collections_abc>"}
+
+
+def _resume(profile: Any) -> None:
+    """Let a profiler that was at work go on."""
+    if callable(profile):
+        sys.setprofile(profile)
+    elif hasattr(profile, "enable"):
+        profile.enable()
