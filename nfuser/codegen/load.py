@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
+import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def load_function(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the function ``entry`` without its decorator, and that one's keywords.
 
-    The text is known to ``linecache``, so tracebacks and ``inspect`` show it.
+    As long as the function lives, its text is known to ``linecache``, so tracebacks and
+    ``inspect`` show it.
     ``rewrite`` may change the function's syntax tree first, and add to its globals.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -33,11 +35,22 @@ def load_function(
             statement.decorator_list = []
             if rewrite is not None:
                 rewrite(statement, namespace)
-    lines = text.splitlines(keepends=True)
-    linecache.cache[filename] = (len(text), None, lines, filename)
     # Numba's disk cache, which needs a real file, is not used: nfuser keeps cubins.
     exec(compile(tree, filename, "exec"), namespace)
+    _show_lines(namespace[entry], filename, text)
     return namespace[entry], keywords
+
+
+def _show_lines(function: Any, filename: str, text: str) -> None:
+    lines = text.splitlines(keepends=True)
+    shown = len(text), None, lines, filename
+    linecache.cache[filename] = shown
+    weakref.finalize(function, _hide_lines, filename, shown).atexit = False
+
+
+def _hide_lines(filename: str, shown: tuple[object, ...]) -> None:
+    if linecache.cache.get(filename) is shown:  # or else it is of one loaded since
+        del linecache.cache[filename]
 
 
 def _decorator_keywords(function: ast.FunctionDef) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from nfuser.codegen.numba.compiler_lock import COMPILER
+from nfuser.codegen.numba.llvm_passes import run_passes
 from nfuser.codegen.objects.machine_code import MachineCode
 
 
@@ -23,7 +24,7 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
         machine = target.create_target_machine(
             opt=1, reloc="static", codemodel="large", jit=True
         )
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=1)
         passes = llvm.create_new_module_pass_manager()
@@ -31,5 +32,5 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
         passes.add_simplify_cfg_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
-        passes.run(module, llvm.create_pass_builder(machine, options))
+        run_passes(passes, llvm.create_pass_builder(machine, options), module)
         return MachineCode(machine.emit_object(module), entry)

@@ -14,13 +14,40 @@ bring counts together, and no engine, which would keep its code for ever.
 
 from __future__ import annotations
 
-from numba.core import codegen
+from functools import cached_property
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import cgutils, codegen
+
+from nfuser.codegen.numba.llvm_passes import run_passes
 
 
 class _Library(codegen.JITCodeLibrary):
+    def __init__(self, codegen: Any, name: str) -> None:
+        """Make a module in a context of its own, which goes with it.
+
+        The global one keeps every name and number that any kernel ever had.
+        """
+        super().__init__(codegen, name)
+        self._context = llvm.create_context()
+        self._final_module = llvm.parse_assembly(str(self._final_module), self._context)
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add what Numba lowered to."""
+        written = cgutils.normalize_ir_text(str(ir_module))
+        module = llvm.parse_assembly(written, self._context)
+        module.name = ir_module.name
+        module.verify()
+        self.add_llvm_module(module)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            run_passes(*self._codegen._function_pass_manager(), function)
+
     def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        run_passes(*self._codegen._module_pass_manager(), self._final_module)
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
@@ -34,3 +61,11 @@ class KernelCodegen(codegen.JITCPUCodegen):
     """Compiles for this processor, as Numba does."""
 
     _library_class = _Library
+
+    @cached_property
+    def _only_builder(self) -> Any:
+        return super()._pass_builder()
+
+    def _pass_builder(self, **_options: Any) -> Any:
+        """Return one for all kernels: llvmlite leaves something of each behind."""
+        return self._only_builder

@@ -36,7 +36,7 @@ from numba.core.target_extension import (
 
 from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.codegen.numba.loop_lanes import close_marked_loops
-from nfuser.codegen.numba.patched_call_typing import CallTypes
+from nfuser.codegen.numba.patched_call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patched_liveness import followed_once
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class _Context(CPUContext):
 
 
 class _Target(CPUTarget):
+    @cached_property
+    def _toplevel_typing_context(self) -> KernelTyping:
+        return KernelTyping()
+
     @cached_property
     def _toplevel_target_context(self) -> _Context:
         return _Context(self.typing_context, _NAME)
