@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _REASON = "a fused function compiles itself, and breaks the graph of torch.compile"
-_waiting: list[CodeType] = []
+_waiting: dict[int, CodeType] = {}  # by identity: functions made in one place share it
 
 
 def graph_break(function: F) -> F:
@@ -29,7 +29,7 @@ def graph_break(function: F) -> F:
     marked: Any = function
     marked._torchdynamo_disable = True  # what torch.compiler.disable sets
     marked._torchdynamo_disable_msg = _REASON
-    _waiting.append(marked.__code__)
+    _waiting[id(marked.__code__)] = marked.__code__
     tell()
     return function
 
@@ -48,7 +48,7 @@ def tell() -> bool:
         skip = frames._FrameAction.SKIP
         strategy = frames._FrameExecStrategy(skip, skip)
         while _waiting:
-            frames.set_code_exec_strategy(_waiting.pop(), strategy)
+            frames.set_code_exec_strategy(_waiting.popitem()[1], strategy)
         return True
     return False
 
