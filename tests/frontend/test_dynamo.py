@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import nfuser
-from nfuser.frontend import dynamo
+from nfuser.frontend.fuse import dynamo
 
 
 def test_functions_made_in_one_place_wait_for_torch_once() -> None:
