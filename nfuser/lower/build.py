@@ -13,9 +13,9 @@ from nfuser.ir.expr import Pointwise, Reduce, results, sources
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
-from nfuser.lower.cpu.interleave import from_one_base
+from nfuser.lower.cpu.interleaved_access import from_one_base
 from nfuser.lower.cpu.lane_loops import in_streams
-from nfuser.lower.cpu.lanes import abreast
+from nfuser.lower.cpu.lanes import interleave
 from nfuser.lower.cpu.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
@@ -163,7 +163,7 @@ class _Builder:
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         is_cuda = self.scheduled.target.kind == "cuda"
-        body = pruned(body) if is_cuda else abreast(self._interleaved(pruned(body)))
+        body = pruned(body) if is_cuda else interleave(self._interleaved(pruned(body)))
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))

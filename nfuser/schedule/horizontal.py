@@ -17,7 +17,7 @@ from nfuser.schedule.facts.layout import strides_of
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.heuristics.cpu import CpuPointwise
 from nfuser.schedule.heuristics.cuda import CudaPointwise
-from nfuser.schedule.heuristics.heuristics import BesideHeuristic
+from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic
 from nfuser.schedule.pointwise.cuda import turns
 from nfuser.schedule.pointwise.pointwise import Pointwise as Alone
 from nfuser.schedule.pointwise.pointwise import scheduled
@@ -37,10 +37,10 @@ MOST_PARTS = 4  # the code of all is in one kernel
 MOST_EXPRS = 64
 
 
-class Beside:
+class Horizontal:
     """Parts without reductions that compute the same of arrays of their own."""
 
-    name = "beside"
+    name = "horizontal"
 
     def __init__(self) -> None:
         self._alone = Alone()
@@ -63,18 +63,18 @@ class Beside:
                 return Rejection(self.name, rejection.reason, rejection.tensor)
         return None
 
-    def heuristic(self, fusion: Fusion, facts: Facts) -> BesideHeuristic:
+    def heuristic(self, fusion: Fusion, facts: Facts) -> HorizontalHeuristic:
         """Choose for each part by itself; all have blocks of one size."""
         found = parts(fusion)
         chosen = [self._alone.heuristic(part, facts) for part in found]
         if len({h.most_threads for h in chosen}) > 1:
             flat = (self._alone.heuristic(p, facts, may_tile=False) for p in found)
             chosen = list(flat)
-        return BesideHeuristic(tuple(_numbered(found, _as_wide(chosen))))
+        return HorizontalHeuristic(tuple(_numbered(found, _as_wide(chosen))))
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Joined:
         """Schedule each part, with the strides of the whole."""
-        assert isinstance(heuristic, BesideHeuristic)
+        assert isinstance(heuristic, HorizontalHeuristic)
         number = {t: k for k, t in enumerate(memory_tensors(fusion))}
         made: list[Scheduled] = []
         for part, own in zip(parts(fusion), heuristic.parts, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.schedule.horizontal import Beside
+from nfuser.schedule.horizontal import Horizontal
 from nfuser.schedule.library import LibraryCalls
 from nfuser.schedule.pointwise.pointwise import Pointwise
 from nfuser.schedule.reduction.reduction import Reduction
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nfuser.segment import Rejection
     from nfuser.segment import Scheduler as Finder
 
-SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Beside())
+SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
 LIBRARY = LibraryCalls()
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts, Target
     from nfuser.schedule.heuristics.heuristics import (
-        BesideHeuristic,
         Heuristic,
+        HorizontalHeuristic,
         PartHeuristic,
     )
     from nfuser.schedule.nest import Nest
@@ -62,7 +62,7 @@ class Joined:
 
     fusion: Fusion
     parts: tuple[Scheduled, ...]
-    heuristic: BesideHeuristic
+    heuristic: HorizontalHeuristic
     target: Target
 
     @property

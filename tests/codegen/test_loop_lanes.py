@@ -48,7 +48,7 @@ def test_a_marked_loop_fills_its_vectors() -> None:
 def _quotients(n: int, out: Any, x: Any) -> None:
     for j in range(n):
         for k in range(n):
-            cpu.abreast(4)
+            cpu.interleave(4)
             t = cpu.load(x, j * n + k)
             cpu.store(out, j * n + k, cpu.divide(t, t + cpu.f32(1.0)))
 

@@ -134,15 +134,15 @@ def test_other_sums_take_the_lanes_that_llvm_gives(function: Any, dtype: str) ->
 def test_what_waits_for_itself_goes_by_several_vectors() -> None:
     x = np.ones((2, 9), "f4")
     bodies = {
-        "abreast(4)": (lambda x: x / (1 + abs(x)), lambda x: np.exp(x) / x),
-        "abreast(2)": (lambda x: np.exp(x) * np.log(x),),
+        "interleave(4)": (lambda x: x / (1 + abs(x)), lambda x: np.exp(x) / x),
+        "interleave(2)": (lambda x: np.exp(x) * np.log(x),),
     }
     for word, functions in bodies.items():
         for function in functions:
             (kernel,) = nfuser.fuse(function).kernels(x)
             assert word in kernel.source
     (light,) = nfuser.fuse(lambda x: x * x + 1).kernels(x)
-    assert "abreast" not in light.source
+    assert "interleave" not in light.source
 
 
 def test_angles_of_any_size_are_enough_to_do_for_one_vector() -> None:
@@ -150,5 +150,5 @@ def test_angles_of_any_size_are_enough_to_do_for_one_vector() -> None:
     (kernel,) = f.kernels(np.ones((2, 9)))
     _, small, any_size = kernel.source.split("    if ")
     assert "sin_bounded" in small
-    assert "abreast(2)" in small
-    assert "abreast" not in any_size
+    assert "interleave(2)" in small
+    assert "interleave" not in any_size

@@ -18,7 +18,7 @@ from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
 from nfuser.schedule.facts.facts import Facts, Layout, Target
-from nfuser.schedule.heuristics.heuristics import BesideHeuristic
+from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic
 from nfuser.schedule.registry import find_scheduler
 from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment.segmented import Segment, Segmented
@@ -63,7 +63,7 @@ class Call:
     def heuristic(self) -> PartHeuristic:
         """Return what the scheduler would choose."""
         chosen = self.scheduler.heuristic(self.fusion, self.facts)
-        assert not isinstance(chosen, BesideHeuristic)
+        assert not isinstance(chosen, HorizontalHeuristic)
         return chosen
 
     def apply(self, heuristic: Heuristic) -> Scheduled:

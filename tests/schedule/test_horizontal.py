@@ -53,7 +53,7 @@ def _assert_one_kernel(
 def test_arrays_of_different_extents(backend: str, heads: tuple[int, int]) -> None:
     x, y = _random(2, heads[0], 300, 32), _random(1, heads[1], 300, 32)
     schedule = _assert_one_kernel(_scaled, backend, x, y, _random(300, 32))
-    assert schedule.startswith("beside(")
+    assert schedule.startswith("horizontal(")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -167,6 +167,6 @@ def test_numbers_that_no_part_reads_are_passed_all_the_same(backend: str) -> Non
 
     fused = nfuser.fuse(shifted, backend=backend)
     x, y = np.array([1 + 2j, 3j], np.complex64), np.array([1, 5j, 7], np.complex64)
-    assert "beside" in fused.kernels(x, y, 0.5)[0].schedule
+    assert "horizontal" in fused.kernels(x, y, 0.5)[0].schedule
     for found, given in zip(fused(x, y, 0.5), (x, y), strict=True):
         np.testing.assert_array_equal(found, given + 2)

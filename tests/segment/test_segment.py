@@ -143,7 +143,7 @@ def test_the_reasons_for_a_cut_are_data() -> None:
         "pointwise",
         "reduction",
         "scan",
-        "beside",
+        "horizontal",
     ]
     assert "it reduces other axes than the rest" in {r.reason for r in cut.reasons}
     assert str(cut.reasons[0]) == "pointwise: it reduces"

@@ -124,8 +124,8 @@ class _CpuPrinter(Printer):
         head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
         body = self.block(stmt.body, depth + 1)
         inner = pad + self.indent
-        if stmt.abreast > 1:
-            body.insert(0, f"{inner}{self.primitive('abreast')}({stmt.abreast})")
+        if stmt.interleave > 1:
+            body.insert(0, f"{inner}{self.primitive('interleave')}({stmt.interleave})")
         if stmt.narrow:
             body.insert(0, f"{inner}{self.primitive('lanes_of_32')}()")
         return [head, *body]

@@ -33,7 +33,7 @@ def has_narrow_work(loop: For) -> bool:
     return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
 
 
-def abreast(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def interleave(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return ``body`` with several vectors side by side in loops of dear operations.
 
     Each of these waits for the one before it, mostly: a quotient, a polynomial. While
@@ -46,9 +46,9 @@ def abreast(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _widened(stmt: Stmt) -> Stmt:
     match stmt:
         case For(body=body):
-            return replace(stmt, body=abreast(body), abreast=_vectors(stmt))
+            return replace(stmt, body=interleave(body), interleave=_vectors(stmt))
         case If(body=body):
-            return replace(stmt, body=abreast(body))
+            return replace(stmt, body=interleave(body))
         case _:
             return stmt
 

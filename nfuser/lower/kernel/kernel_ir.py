@@ -235,14 +235,14 @@ class For:
     """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled.
 
     Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
-    in, and ``abreast`` for so many vectors side by side, where it is not left to LLVM.
+    in, and ``interleave`` for so many vectors at once, where LLVM is not to choose.
     """
 
     index: LoopIndex
     stop: Scalar
     body: tuple[Stmt, ...]
     narrow: bool = False
-    abreast: int = 1
+    interleave: int = 1
 
 
 @node

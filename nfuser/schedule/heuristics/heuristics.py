@@ -66,7 +66,7 @@ PartHeuristic: TypeAlias = FlatHeuristic | ReductionHeuristic | ScanHeuristic
 
 
 @value
-class BesideHeuristic:
+class HorizontalHeuristic:
     """How computations alike share a launch: each part as if it were alone."""
 
     parts: tuple[FlatHeuristic, ...]
@@ -87,7 +87,7 @@ class BesideHeuristic:
         return {knob: n for part in self.parts for knob, n in part.knobs.items()}
 
     def __str__(self) -> str:
-        return f"beside({', '.join(map(str, self.parts))})"
+        return f"horizontal({', '.join(map(str, self.parts))})"
 
 
-Heuristic: TypeAlias = PartHeuristic | BesideHeuristic
+Heuristic: TypeAlias = PartHeuristic | HorizontalHeuristic

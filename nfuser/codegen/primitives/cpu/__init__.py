@@ -92,7 +92,7 @@ from nfuser.codegen.primitives.cpu.memory import (
     take_ticket,
     up_to_line,
 )
-from nfuser.codegen.primitives.cpu.target import abreast, lanes_of_32, wide_vectors
+from nfuser.codegen.primitives.cpu.target import interleave, lanes_of_32, wide_vectors
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -213,7 +213,6 @@ sum_reassoc = _reassociated("sum_reassoc", "fadd")
 product_reassoc = _reassociated("product_reassoc", "fmul")
 
 __all__ = [
-    "abreast",
     "absolute",
     "acos",
     "acosh",
@@ -256,6 +255,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "interleave",
     "invert",
     "isfinite",
     "isinf",

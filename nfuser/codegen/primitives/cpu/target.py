@@ -61,7 +61,7 @@ def _lanes_of_32_rule(_typing: Any) -> Any:
     return signature(types.void), emit
 
 
-def _abreast_rule(_typing: Any, count: Any) -> Any:
+def _interleave_rule(_typing: Any, count: Any) -> Any:
     """Ask for ``count`` vectors, a power of two, side by side in the loop around it."""
     if not isinstance(count, types.IntegerLiteral):
         return None
@@ -73,6 +73,6 @@ def _abreast_rule(_typing: Any, count: Any) -> Any:
     return signature(types.void, count), emit
 
 
-abreast = register("abreast", _abreast_rule)
+interleave = register("interleave", _interleave_rule)
 lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)
