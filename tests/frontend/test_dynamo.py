@@ -2,6 +2,7 @@
 """What is kept for torch, which may be imported later or never."""
 
 # pyright: reportPrivateUsage=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from numba.core import types, typing
+from numba.core import types
+from numba.core.typing.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _MOST = 10_000  # numbers that a source spells out are types, so there is no end of them
 
 
-class KernelTyping(typing.Context):
+class KernelTyping(Context):
     """Types what kernels say; calls of one class of numbers are calls of one function.
 
     Numba makes a function and its rules for each ``f64(0.0)``, and none of them would
