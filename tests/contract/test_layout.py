@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``docs/layout.md`` lists every folder of a folder, in the words of the folder itself."""
+"""``docs/layout.md`` lists every inner folder, in the words of the folder itself."""
 
 from __future__ import annotations
 
