@@ -21,8 +21,10 @@ import ctypes
 import logging  # pyright: ignore[reportUnusedImport]  # noqa: F401
 import os
 from threading import RLock, get_ident
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 from weakref import WeakSet
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +86,33 @@ def at_fork(**what: Callable[[], object]) -> None:
     register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
     if register is not None:
         register(**what)
+
+
+class cached_property(Generic[T]):  # noqa: N801 (like the one it stands for)
+    """``functools.cached_property`` without a lock, and one value for all threads.
+
+    Up to Python 3.11 that one has a lock for all objects of a class: a fork would leave
+    it taken in the child, where another thread was at work on any of them. Here threads
+    that come first may do the same work; what one of them made is kept.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the name, under which the value is kept in each object."""
+        self._name = name
+
+    @overload
+    def __get__(self, found: None, owner: type) -> cached_property[T]: ...
+    @overload
+    def __get__(self, found: object, owner: type) -> T: ...
+    def __get__(self, found: object, owner: type) -> cached_property[T] | T:
+        """Return what is made; objects that have it are not asked again."""
+        if found is None:
+            return self
+        return vars(found).setdefault(self._name, self._make(found))
 
 
 class _Reminder(BaseException):

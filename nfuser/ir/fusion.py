@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +26,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.walk import toposort
+from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,6 @@ first compilation of a process. Kernels are loops, arithmetic and primitives.
 
 from __future__ import annotations
 
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.codegen.numba.loop_lanes import close_marked_loops
 from nfuser.codegen.numba.patched_call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patched_liveness import followed_once
+from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable

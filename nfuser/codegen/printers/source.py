@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 from typing import TYPE_CHECKING
+
+from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
     from nfuser.lower.kernel.kernel_ir import Kernel

@@ -17,7 +17,7 @@ from nfuser.frontend.call.line import telling, told
 from nfuser.frontend.fuse.dynamo import graph_break, tell
 from nfuser.frontend.fuse.families import Families
 from nfuser.frontend.fuse.pickling import envoy_of, reduced
-from nfuser.locks import ForkSafeLock
+from nfuser.locks import ForkSafeLock, cached_property
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class Fused(Generic[P, R]):
         self._state: State | None = None
         self._native: object = None  # where native code looks: what the state owns
 
-    @functools.cached_property
+    @cached_property
     def _variants(self) -> Variants:
         resize = self._resize or parts.DEFAULT_RESIZE
         merge = self._should_merge
         return parts.Variants(self._function, self._name, resize, self._dialect, merge)
 
-    @functools.cached_property
+    @cached_property
     def _plans(self) -> PlanTable:
         return parts.PlanTable()
 
