@@ -18,7 +18,6 @@ import _thread
 import atexit
 import sys
 import threading
-from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
@@ -34,7 +33,7 @@ T = TypeVar("T")
 COMPILER = threading.RLock()
 _NUMBA = ("numba.core.compiler_lock", "numba.cuda.core.compiler_lock")
 _LONGEST_WAIT = 60  # seconds at exit
-_held: list[Any] = []
+_held: list[object] = []
 
 
 def undisturbed(work: Callable[[], T]) -> T:
@@ -104,31 +103,40 @@ def _is_ours() -> bool:
 
 
 def _foreign_locks() -> Iterator[Any]:
-    """Give the locks that a compile takes, of libraries that are loaded."""
+    """Give the locks that a compile takes; free ones for libraries not yet loaded."""
     for name in _NUMBA:
-        if (module := sys.modules.get(name)) is not None:
-            yield module.global_compiler_lock
-    if (module := sys.modules.get("llvmlite.binding.ffi")) is not None:
-        yield module.lib._lock
+        module = sys.modules.get(name)
+        yield _bare(getattr(module, "global_compiler_lock", None))
+    llvm = sys.modules.get("llvmlite.binding.ffi")
+    yield _bare(llvm and llvm.lib._lock)
+
+
+def _bare(lock: Any) -> Any:
+    """Return what is inside a lock in Python code: one with methods in C."""
+    if lock is None:
+        return threading.RLock()
+    inner = getattr(lock, "_cuda_lock", None) or getattr(lock, "_lock", None)
+    return lock if inner is None else _bare(inner)
+
+
+def _holding(first: Any, second: Any, third: Any) -> Generator[None]:
+    """Hold locks while it waits, and release them where it ends, however that is."""
+    with first, second, third:
+        yield
 
 
 def _hold_foreign() -> None:
-    for lock in _foreign_locks():
-        _held.append(lock)
-        lock.__enter__()
+    holding = _holding(*_foreign_locks())
+    next(holding)
+    _held.append(holding)
 
 
-def _release_foreign() -> None:
-    while _held:
-        with suppress(RuntimeError):  # interrupted before it was taken
-            _held.pop().__exit__(None, None, None)
-
-
-# Before a fork, what is registered last comes first: these are taken under ours.
+# Before a fork, what is registered last comes first: these are taken under ours. What
+# holds them is dropped by code in C: an exception that arrives there comes later.
 at_fork(
     before=_hold_foreign,
-    after_in_parent=_release_foreign,
-    after_in_child=_release_foreign,
+    after_in_parent=_held.clear,
+    after_in_child=_held.clear,
 )
 waited_for(COMPILER)
 # A process does not end in the middle of a compile that somebody stopped waiting for.
