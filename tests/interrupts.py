@@ -15,10 +15,14 @@ class Interrupt(BaseException):
     """What no code of nfuser's expects."""
 
 
-def raise_in(thread: int) -> None:
-    """Raise an ``Interrupt`` in a thread, wherever it is."""
+def raise_in(thread: int | ctypes.c_ulong) -> None:
+    """Raise an ``Interrupt`` in a thread, wherever it is; 0 is none.
+
+    The value of a ``c_ulong`` is read in the moment in which it is raised.
+    """
+    ident = ctypes.c_ulong(thread) if isinstance(thread, int) else thread
     kind = ctypes.py_object(Interrupt)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, kind)
 
 
 def interrupted(file: str, number: int, work: Callable[[], object]) -> bool:

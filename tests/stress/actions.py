@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +14,13 @@ import numpy as np
 import nfuser
 from nfuser import config
 from nfuser.runtime.registry import forget_all
+from tests.stress.forks import forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SMALL = np.linspace(0, 1, 60).reshape(5, 12)
 LARGE = np.full((4, 70_000), 1.5)
-PATIENCE = 60.0  # seconds that a child may take
 
 
 class UserError(Exception):
@@ -117,27 +115,8 @@ def fail(rng: np.random.Generator) -> str:
 
 def fork(rng: np.random.Generator) -> str:
     """Fork; the child calls, and compiles."""
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            status = int(bool(call(rng) or call_large(rng) or compile_anew(rng)))
-        finally:
-            os._exit(status)
-    return _awaited(child)
-
-
-def _awaited(child: int) -> str:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            return f"a child ended with {code}" if code else ""
-        time.sleep(0.01)
-    os.kill(child, 6)
-    os.waitpid(child, 0)
-    return "a child is stuck"
+    forked(lambda: call(rng) or call_large(rng) or compile_anew(rng))
+    return ""
 
 
 ACTIONS: tuple[tuple[Callable[[np.random.Generator], str], float], ...] = (
