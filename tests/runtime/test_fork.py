@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from nfuser.codegen.source import Source
+from nfuser.codegen.printers.source import Source
 from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
