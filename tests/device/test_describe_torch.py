@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -128,3 +130,30 @@ def test_a_refused_tensor_has_a_key_of_its_own() -> None:
     assert key(torch.ones(3, device="meta")) != key(plain)
     assert key(lazy.conj()) != key(lazy)
     assert key(lazy.conj().imag) != key(lazy.imag)
+
+
+SHRUNK = """
+import sys, torch, nfuser
+f = nfuser.fuse(lambda x: x * 2 + 1)
+x = torch.ones(100_000)
+for _ in range(int(sys.argv[1])):
+    f(x)
+part = x[int(sys.argv[2]) :]
+f(part.clone())
+x.untyped_storage().resize_(0)
+try:
+    f(part)
+except nfuser.errors.ArgumentError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("calls", [0, 1, 9])
+@pytest.mark.parametrize("offset", [0, 5])
+def test_a_tensor_whose_storage_was_shrunk_is_refused(calls: int, offset: int) -> None:
+    command = [sys.executable, "-c", SHRUNK, str(calls), str(offset)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("refused: "), (done.returncode, done.stderr)
+    assert (
+        "pass a tensor whose storage is whole; this one's holds 0 bytes" in done.stdout
+    )

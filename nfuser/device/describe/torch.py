@@ -21,6 +21,8 @@ def describe_torch(tensor: Any, what: str) -> Descriptor:
     dtype = element_type(tensor.dtype, what)
     shape = tuple(tensor.shape)
     strides = c_strides(shape) if 0 in shape else tensor.stride()
+    if 0 not in shape:
+        _require_memory(tensor, shape, strides, what)
     return finished(
         Library.TORCH,
         device,
@@ -53,6 +55,21 @@ def _problem(torch: Any, tensor: Any) -> str | None:
             "call it under torch.no_grad(), or pass x.detach()"
         )
     return None
+
+
+def _require_memory(
+    tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], what: str
+) -> None:
+    """Refuse a tensor whose storage was shrunk, as by ``FSDP`` between two uses."""
+    last = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    held = tensor.untyped_storage().nbytes()
+    if held < needed:
+        message = (
+            f"{what}: pass a tensor whose storage is whole; this one's holds {held} "
+            f"bytes, and its shape and strides reach {needed}: it was resized since"
+        )
+        raise ArgumentError(message)
 
 
 def _subclass_problem(cls: type) -> str:
