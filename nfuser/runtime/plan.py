@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nfuser.debug import dump, timing
 from nfuser.device.allocate import output_strides
+from nfuser.errors import ShapeError
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.program import CallProgram, Part, Slot
 from nfuser.host.call.program import text as program_text
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from nfuser.segment import Segmented
 
 NOTHING: Mapping[int, Descriptor] = MappingProxyType({})
+_EASY = 1 << 7  # an extent below which 8 axes of 16-byte elements can be addressed
 ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
 
 
@@ -174,7 +177,22 @@ def _shapes(
 ) -> dict[TensorView, tuple[int, ...]]:
     extents = list(dict.fromkeys(x for t in fusion.definition for x in t.shape))
     known = dict(zip(extents, scalar_walk.evaluate_all(extents, values), strict=True))
-    return {t: tuple(known[x] for x in t.shape) for t in fusion.definition}
+    shapes = {t: tuple(known[x] for x in t.shape) for t in fusion.definition}
+    if max(known.values(), default=0) >= _EASY:
+        _require_addressable(shapes)
+    return shapes
+
+
+def _require_addressable(shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
+    """Refuse arrays of more bytes than a signed address counts, as NumPy does."""
+    for tensor, shape in shapes.items():
+        size = prod(n for n in shape if n) * tensor.dtype.itemsize
+        if size >= 1 << 63:
+            message = (
+                f"make it smaller: an array of shape {shape} and dtype {tensor.dtype} "
+                f"has {size} bytes; expected fewer than 2**63"
+            )
+            raise ShapeError(message)
 
 
 # -- plans -------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as xp
 from nfuser.errors import (
     ArgumentError,
     DeviceError,
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 X = np.ones((4, 8), np.float32)
+
+
+# Functions whose results have sizes that the caller passes.
+SIZED: dict[str, Any] = {
+    "zeros": lambda x, n: np.zeros_like(x, shape=(n,)),
+    "arange": lambda x, n: xp.arange(n) + x.sum(),
+    "repeat": lambda x, n: np.repeat(x, n),
+    "tile": lambda x, n: np.tile(x, n),
+    "expanded": lambda x, n: np.broadcast_to(x[0], (n,)) * 2,
+    "padded": lambda x, n: np.pad(x, n),
+    "triangle": lambda x, n: xp.tri(n) + x.sum(),
+}
 
 
 def added(x: Any, y: Any) -> Any:
@@ -270,3 +283,32 @@ def test_a_backend_that_there_is_not_is_refused_at_once() -> None:
     for given in ((), (abs,)):
         with pytest.raises(ArgumentError, match=r"backend must be one of .*'gpu'"):
             nfuser.fuse(*given, backend="gpu")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("torch", "Tensor"),
+        ("jaxlib._jax", "ArrayImpl"),
+        ("cupy", "ndarray"),
+        ("numba.cuda", "DeviceNDArray"),
+    ],
+)
+def test_what_only_has_the_name_of_an_array_is_refused(module: str, name: str) -> None:
+    poser = type(name, (), {"__module__": module})()
+    double = nfuser.fuse(lambda x: x * 2)
+    with pytest.raises(ArgumentError, match=r"pass an array that .* made: this"):
+        double(poser)
+
+
+@pytest.mark.parametrize("count", [2**60, 2**62, 2**63, 2**64, 10**30])
+@pytest.mark.parametrize("name", list(SIZED))
+def test_arrays_that_cannot_be_addressed_are_refused(name: str, count: int) -> None:
+    with pytest.raises(ShapeError, match=r"make it smaller: an array of shape \("):
+        nfuser.fuse(SIZED[name])(np.ones(3), count)
+
+
+def test_numbers_of_sections_may_be_numpys_own() -> None:
+    parts = nfuser.fuse(lambda x, n: [part * 1 for part in np.split(x, n)])
+    for count in (3, np.int64(3), np.int32(2), 6):
+        assert len(parts(np.arange(6.0), count)) == count

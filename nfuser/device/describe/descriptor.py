@@ -74,7 +74,15 @@ def describe(array: object, what: str) -> Descriptor:
             f"{type(array).__module__}.{type(array).__qualname__}"
         )
         raise ArgumentError(message)
-    return _DESCRIBE[library](array, what)
+    try:
+        return _DESCRIBE[library](array, what)
+    except (AttributeError, KeyError) as error:  # no module has made it
+        name = f"{type(array).__module__}.{type(array).__qualname__}"
+        message = (
+            f"{what}: pass an array that {library.value} made: this {name} only has "
+            f"the name of one"
+        )
+        raise ArgumentError(message) from error
 
 
 def pointer_reader(library: Library) -> Callable[[Any], int]:

@@ -55,7 +55,8 @@ def _numpy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _torch(tensor: Any) -> Any:
-    if tensor.layout.__repr__() != "torch.strided":
+    layout = getattr(tensor, "layout", None)  # none, if it only has the name of one
+    if layout.__repr__() != "torch.strided":
         return tensor
     return tensor.clone() if tensor.data_ptr() % tensor.element_size() else tensor
 

@@ -17,7 +17,7 @@ from nfuser.errors import ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence, size, sizes
-from nfuser.trace.standins.symbolic import SymbolicInt
+from nfuser.trace.standins.symbolic import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,8 @@ def _visit(arrays: Any, see: Callable[[Any], Any]) -> None:
 
 def _windows(t: Tracer, a: Any, axis: int, count: Any, *, equal: bool) -> list[Any]:
     """Return ``count`` equal parts, or parts that differ by one element at most."""
-    count = int(count) if isinstance(count, SymbolicInt) else size(t, count, "split")
+    sections = size(t, count, "split")
+    count = sections if isinstance(sections, int) else int(integer(t, sections))
     if count <= 0:
         message = f"split: number sections must be larger than 0, found {count}"
         raise ShapeError(message)
