@@ -212,6 +212,8 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
             held = b.argument(slot, 0, dtype, by_value=True)
             if kind is float:
                 b.weak[held] = float
+            elif isinstance(kind, DType) and tracer.dialect is TORCH:
+                b.weak[held] = type(kind.numpy.type(0).item())  # as torch takes it
             own = kind.numpy.type if isinstance(kind, DType) else kind
             return TracedArray(tracer, held, kind=own)
         case _:

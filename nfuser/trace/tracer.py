@@ -68,7 +68,8 @@ class Tracer:
         self.meet_number: Callable[[Any], None] = lambda _: None
         self.captured: dict[int, TensorView] = {}
         self.tables: set[TensorView] = set()
-        self.today: dict[Scalar, int] = builder.questions.today or {}  # pyright: ignore[reportAttributeAccessIssue]
+        today: Any = builder.questions.today  # one dictionary, be it empty by now
+        self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
         self.converts = False
         self.dialect = self.home = NUMPY

@@ -137,3 +137,14 @@ def test_einsum_adds_to_zeros() -> None:
         return *several, np.einsum("ij->i", x), np.einsum("ij->ji", x)
 
     _as_numpy(products, np.array([[-0.0, -0.0]]), np.array([[0.0, 1.0]]))
+
+
+def test_half_a_float_power_is_no_square_root() -> None:
+    x = np.array([-np.inf, -0.0, 4.0, np.inf])
+    want = np.float_power(x, 0.5)
+    for found in (
+        nfuser.fuse(lambda x: np.float_power(x, 0.5))(x),
+        nfuser.fuse(np.float_power)(x, 0.5),
+    ):
+        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(want))

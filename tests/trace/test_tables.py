@@ -151,3 +151,10 @@ def test_large_arrays_that_are_compared_at_each_call_are_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nfuser.fuse(lambda x: x + nfuser.numpy.asarray(large)[: len(x)])(X)
+
+
+@pytest.mark.filterwarnings("ignore:an array that plain NumPy makes:RuntimeWarning")
+def test_tables_are_returned_where_no_argument_has_a_size() -> None:
+    doubled = nfuser.fuse(lambda t: np.arange(t) * 2)
+    for count in (4.0, 4.0, 5.0):
+        np.testing.assert_array_equal(doubled(count), np.arange(count) * 2)

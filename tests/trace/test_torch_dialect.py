@@ -336,3 +336,14 @@ def test_a_default_dtype_that_changed_is_seen() -> None:
     finally:
         torch.set_default_dtype(torch.float32)
     assert halves(x).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("scalar", [np.float64(2.5), np.float32(2.5), np.int8(3)])
+def test_a_numpy_scalar_that_is_passed_is_a_number(dtype: str, scalar: Any) -> None:
+    x = torch.arange(3).to(getattr(torch, dtype))
+    for verb in (operator.add, operator.mul, operator.truediv):
+        want = verb(x, scalar)
+        found = nfuser.fuse(verb)(x, scalar)
+        assert found.dtype is want.dtype
+        torch.testing.assert_close(found, want)

@@ -184,7 +184,10 @@ def _check_exponent(b: Builder, y: Operand) -> None:
 def float_power(b: Builder, x: Operand, y: Operand) -> TensorView:
     """Return ``x ** y`` in f64."""
     dtype = DType.C128 if b.promote(x, y).is_complex else DType.F64
-    return power(b, b.convert(x, dtype), b.convert(y, dtype))
+    left, right = b.convert(x, dtype), b.convert(y, dtype)
+    if dtype.is_complex:
+        return powers.power(b, left, right)
+    return b.point("power", left, right)  # by no square root, as NumPy's
 
 
 def square(b: Builder, x: Operand) -> TensorView:

@@ -18,8 +18,9 @@ from nfuser.errors import OptionError, ShapeError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.movement.moves import ravel
 from nfuser.trace.standins.literals import array_of, constant, holds_standins
-from nfuser.trace.standins.sizes import is_sequence
-from nfuser.trace.standins.standin import is_ndarray
+from nfuser.trace.standins.sizes import is_sequence, passed_integer, size
+from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.standins.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,23 @@ def check_range(
             raise refusals.out_of_range(number, axis, t.builder.today(extent), name)
 
 
+def passed_number(t: Tracer, item: Any) -> Any:
+    """Return an integer that the caller passed, which stays open, or None.
+
+    What is computed of such ones in NumPy's arithmetic becomes a guard.
+    """
+    if isinstance(item, SymbolicInt):
+        return item
+    held: TensorView = t.operand(item)
+    if not held.dtype.is_integer:
+        return None
+    passed = passed_integer(t, held)
+    if passed is not None:
+        return SymbolicInt(t, passed)
+    found = t.consume_if_number(held, None)
+    return None if found is None else int(found)
+
+
 def take(
     t: Tracer,
     a: Any,
@@ -90,6 +108,10 @@ def take(
     held = t.tensor(a)
     place = ops.normal_axis(axis, held.ndim)
     extent = held.shape[place]
+    if mode == "raise" and isinstance(indices, Standin):
+        number = passed_number(t, indices)
+        if number is not None:
+            return t.apply(ops.take_index, held, place, size(t, number, "take"))
     index = index_tensor(t, indices)
     if index.dtype.is_bool:
         index = t.builder.cast(index, DType.I64)

@@ -14,8 +14,8 @@ import numpy as np
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import ArgumentError, AxisError, UnsupportedError
-from nfuser.trace.numpy.movement.gathers import check_range, index_tensor
-from nfuser.trace.standins.sizes import is_sequence, passed_integer, size
+from nfuser.trace.numpy.movement.gathers import check_range, index_tensor, passed_number
+from nfuser.trace.standins.sizes import is_sequence, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt
 
@@ -116,8 +116,7 @@ def _read(t: Tracer, key: Any) -> Any:
     if isinstance(key, (bool, np.bool)):
         raise UnsupportedError(refusals.MASK)
     if isinstance(key, Standin):
-        held: TensorView = t.operand(key)
-        if held.dtype.is_integer and (number := _number(t, held)) is not None:
+        if (number := passed_number(t, key)) is not None:
             return number
     elif hasattr(key, "__index__") and not getattr(key, "ndim", 0):
         return key.__index__()
@@ -129,18 +128,6 @@ def _read(t: Tracer, key: Any) -> Any:
     if not index.dtype.is_integer:
         raise AxisError(refusals.not_an_index(f"an array of {index.dtype}"))
     return _Gather(key, index)
-
-
-def _number(t: Tracer, held: TensorView) -> Any:
-    """Return an integer that the caller passed, which stays open.
-
-    What is computed of such ones in NumPy's arithmetic becomes a guard.
-    """
-    passed = passed_integer(t, held)
-    if passed is not None:
-        return SymbolicInt(t, passed)
-    found = t.consume_if_number(held, None)
-    return None if found is None else int(found)
 
 
 def _bounds(t: Tracer, key: Any) -> Any:
