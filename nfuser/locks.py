@@ -27,7 +27,7 @@ from weakref import WeakSet
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     class _Reentrant:
         """What ``RLock`` makes, to a checker that takes its class for final."""
@@ -74,11 +74,25 @@ def waited_for(lock: _Lock) -> None:
     Who calls last is asked first: locks of upper layers are taken before those of the
     layers that they call.
     """
-    at_fork(
-        before=lock.acquire,
-        after_in_parent=lock.release,
-        after_in_child=lock.release,
-    )
+    held: list[object] = []  # of a fork that began before this was called: nothing
+
+    def hold() -> None:
+        holding = holding_all(lock)
+        next(holding)
+        held.append(holding)
+
+    # What holds the lock is dropped by code in C: an exception that arrives there comes
+    # later.
+    at_fork(before=hold, after_in_parent=held.clear, after_in_child=held.clear)
+
+
+def holding_all(*locks: Any) -> Generator[None]:
+    """Hold locks while it waits, and release them where it ends, however that is."""
+    if not locks:
+        yield
+        return
+    with locks[0]:
+        yield from holding_all(*locks[1:])
 
 
 def at_fork(**what: Callable[[], object]) -> None:

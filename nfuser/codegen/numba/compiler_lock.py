@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nfuser.codegen.numba.collector import no_collection
-from nfuser.locks import at_fork, waited_for
+from nfuser.locks import at_fork, holding_all, waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -119,14 +119,8 @@ def _bare(lock: Any) -> Any:
     return lock if inner is None else _bare(inner)
 
 
-def _holding(first: Any, second: Any, third: Any) -> Generator[None]:
-    """Hold locks while it waits, and release them where it ends, however that is."""
-    with first, second, third:
-        yield
-
-
 def _hold_foreign() -> None:
-    holding = _holding(*_foreign_locks())
+    holding = holding_all(*_foreign_locks())
     next(holding)
     _held.append(holding)
 
