@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dis
 from contextvars import ContextVar
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from types import CodeType
@@ -67,6 +68,7 @@ class NamedPath:
     kind: Kind
     name: str
     steps: tuple[Step, ...] = ()
+    asker: str = ""  # getattr or hasattr, given the name of the last step
 
 
 _ROOTS: dict[str, Kind] = {
@@ -82,6 +84,9 @@ _ROOTS: dict[str, Kind] = {
 }
 _SILENT = {"CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL", "PRECALL", "COPY_FREE_VARS"}
 _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
+_ASKERS = {"getattr", "hasattr"}
+# What reads names that do not stand in the code.
+_LISTS = {"vars", "dir", "attrgetter", "getmembers", "__dict__", "__getattribute__"}
 
 
 @lru_cache(1024)
@@ -97,10 +102,25 @@ def paths(code: CodeType) -> tuple[NamedPath, ...]:
                 continue
             if is_cell and (module := modules.get(path.name)) is not None:
                 steps = (*module.steps, *path.steps)
-                found.append(NamedPath(module.kind, module.name, steps))
+                found.append(
+                    replace(path, kind=module.kind, name=module.name, steps=steps)
+                )
             else:
                 found.append(path)
     return tuple(found)
+
+
+@lru_cache(1024)
+def reads_by_name(code: CodeType) -> bool:
+    """Tell whether ``code``, or a function inside, may read names it does not spell."""
+    found = paths(code)
+    asks = sum(path.name in _ASKERS and path.kind == "global" for path in found)
+    return asks > sum(path.asker != "" for path in found) or _lists_names(code)
+
+
+def _lists_names(code: CodeType) -> bool:
+    is_one = not _LISTS.isdisjoint(code.co_names)
+    return is_one or any(map(_lists_names, inner_codes(code)))
 
 
 def inner_codes(code: CodeType) -> list[CodeType]:
@@ -111,6 +131,7 @@ def inner_codes(code: CodeType) -> list[CodeType]:
 def _paths(code: CodeType) -> Iterator[NamedPath]:
     held: NamedPath | None = None
     constant: list[Any] = []
+    asker = ""  # getattr or hasattr, right before what is held
     modules = _imports(code)
     for instruction in dis.get_instructions(code):
         name = instruction.opname
@@ -125,13 +146,20 @@ def _paths(code: CodeType) -> Iterator[NamedPath]:
         if held is not None and constant and _is_subscript(instruction):
             held, constant = _longer(held, Step(constant[0], False)), []
             continue
+        before = ""
         if held is not None:
             yield held
-        held, constant = None, []
+            if asker and constant and isinstance(constant[0], str):
+                step = Step(constant[0], True)
+                yield replace(_longer(held, step), asker=asker)
+            before = "" if held.steps or constant else held.name
+        held, constant, asker = None, [], ""
         if name in _ROOTS:
             *others, last = _names(instruction)
             for other in others:
                 yield NamedPath(_ROOTS[name], other)
+            before = others[-1] if others else before
+            asker = before if before in _ASKERS else ""
             held = NamedPath(_ROOTS[name], last)
             if last in modules and name not in ("LOAD_GLOBAL", "LOAD_NAME"):
                 held = modules[last]

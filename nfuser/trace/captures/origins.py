@@ -22,7 +22,7 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -192,27 +192,43 @@ class Finder:
         code = getattr(function, "__code__", None)
         if code is None:
             return
-        owner = next((origin for origin, _ in arguments.values()), None)
+        owners = tuple(origin for origin, _ in arguments.values())
         pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
         cells = tuple(id(cell) for name, cell in pairs if name != "__class__")
-        if (code, owner, cells) in self._visited:
+        if (code, owners, cells) in self._visited:
             return
-        self._visited.add((code, owner, cells))
+        self._visited.add((code, owners, cells))
         for origin, item in arguments.values():
             if not isinstance(item, PLAIN):
                 self._known.setdefault(id(item), (origin, item))
         self._functions.setdefault(code, []).append(function)
         self._inner.update(_codes_inside(code))
+        is_by_name = bytecode.reads_by_name(code)
         for path in bytecode.paths(code):
             try:
                 begin = _begin(function, path, arguments)
             except _AbsentError as absent:
                 self.absences.add(absent.origin)
                 continue
-            if begin is not None:
-                self._follow(*begin, path.steps)
+            if begin is None:
+                continue
+            if not path.steps and _has_open_names(begin[1]):
+                self._known.setdefault(id(begin[1]), begin)
+                if is_by_name:
+                    self._add_names(*begin)
+            self._follow(*begin, path)
 
-    def _follow(self, origin: Origin, found: Any, steps: tuple[Step, ...]) -> None:
+    def _add_names(self, origin: Origin, found: ModuleType | FunctionType) -> None:
+        """Add what a module or a function holds: it may be read by any name."""
+        names = origin.then(Step("__dict__", True))
+        if names not in self.containers:
+            self.containers[names] = same_names(vars(found))
+            for name, item in vars(found).items():
+                if not name.startswith("__"):
+                    self._expand(origin.then(Step(name, True)), item, ())
+
+    def _follow(self, origin: Origin, found: Any, path: NamedPath) -> None:
+        steps = path.steps
         owner: tuple[Origin, Any] | None = None
         for step in steps:
             if isinstance(found, PLAIN) or clocks.is_generator(found):
@@ -236,6 +252,9 @@ class Finder:
                     return
             owner = (origin, found)
             origin, found = origin.then(step), part
+            if path.asker == "hasattr" and step is steps[-1]:
+                self.containers.setdefault(origin, _is_there)
+                return
         clocks.refuse(str(origin), found)
         self.add(origin, found, owner)
 
@@ -360,6 +379,19 @@ class Finder:
         self._whole.add(origin)
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
+
+
+def _is_there() -> Callable[[Any], bool]:
+    """Return the test of what was found: that there is something."""
+    return lambda _: True
+
+
+def _has_open_names(found: Any) -> TypeGuard[ModuleType | FunctionType]:
+    """Tell whether ``found`` is the user's, and is watched only as what it is."""
+    if isinstance(found, ModuleType):
+        return is_users_module(found)
+    is_function = isinstance(found, FunctionType)
+    return is_function and is_users_file(found.__code__.co_filename)
 
 
 def _is_unbound(found: Any) -> bool:

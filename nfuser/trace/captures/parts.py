@@ -80,7 +80,7 @@ def _items(found: Any) -> list[tuple[Step, Any]] | None:
 def _attributes(found: Any, has_items: bool) -> dict[str, Any]:
     """Return the attributes of an object, and of the user's classes behind it."""
     if isinstance(found, type):
-        return _class_data(found)
+        return _class_data(type(found)) | _class_data(found)
     if type(found).__module__.partition(".")[0] in _INERT:
         return {}
     names = {} if has_items else _class_data(type(found))
@@ -94,9 +94,12 @@ def _may_gain_names(found: Any) -> bool:
 
 
 def has_names(found: Any) -> bool:
-    """Tell whether ``found`` is a library's object that may be given attributes."""
-    if isinstance(found, (*_WHOLE, type)):
+    """Tell whether ``found`` may be given attributes, or its class may."""
+    if isinstance(found, _WHOLE):
         return False
+    kind = found if isinstance(found, type) else type(found)
+    if _is_users_class(kind) or isinstance(found, type):
+        return _is_users_class(kind)
     is_inert = type(found).__module__.partition(".")[0] in _INERT
     return not is_inert and isinstance(getattr(found, "__dict__", None), dict)
 
@@ -119,15 +122,41 @@ def same_names(found: Any) -> Callable[[], Callable[[Any], bool]]:
     if isinstance(found, Mapping):
         keys = tuple(found)
         return lambda: lambda now: type(now) is kind and tuple(now) == keys
-    if isinstance(found, type) or not hasattr(found, "__dict__"):
-        return lambda: lambda now: type(now) is kind
-    return lambda: _same_attributes(kind, tuple(_own(found)))
+    if isinstance(found, type):
+        return lambda: _same_class(found)
+    return lambda: _same_attributes(found)
 
 
-def _same_attributes(kind: type, names: tuple[str, ...]) -> Callable[[Any], bool]:
-    if not names:
-        return lambda now: type(now) is kind and not _own(now)
-    return lambda now: type(now) is kind and tuple(now.__dict__) == names
+def _same_class(kind: type) -> Callable[[Any], bool]:
+    """Return the test that no class behind ``kind`` got or lost a name."""
+    names = [*_names_of_classes(kind), *_names_of_classes(type(kind))]
+    return lambda now: now is kind and _have_names(names)
+
+
+def _same_attributes(found: Any) -> Callable[[Any], bool]:
+    """Return the test that an object has the attributes that it has now, or lacks."""
+    kind, classes = type(found), _names_of_classes(type(found))
+    own = tuple(_own(found)) if hasattr(found, "__dict__") else None
+    empty = [slot for slot in _all_slots(kind) if not hasattr(found, slot)]
+    return lambda now: (
+        type(now) is kind
+        and (own is None or tuple(_own(now)) == own)
+        and not any(hasattr(now, slot) for slot in empty)
+        and _have_names(classes)
+    )
+
+
+def _names_of_classes(kind: type) -> list[tuple[type, tuple[str, ...]]]:
+    """Return the user's classes behind ``kind``, each with the names in it."""
+    return [(c, tuple(vars(c))) for c in kind.__mro__ if _is_users_class(c)]
+
+
+def _have_names(classes: list[tuple[type, tuple[str, ...]]]) -> bool:
+    # Most often there is one: a plain loop costs half of what ``all`` does.
+    for kind, names in classes:  # noqa: SIM110
+        if tuple(vars(kind)) != names:
+            return False
+    return True
 
 
 def _class_data(kind: type) -> dict[str, Any]:
@@ -146,12 +175,12 @@ def _is_data(name: str, item: Any) -> bool:
 
 
 def _slot_values(found: Any) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for base in type(found).__mro__:
-        for slot in _slots(base):
-            if hasattr(found, slot):
-                names[slot] = getattr(found, slot)
-    return names
+    slots = _all_slots(type(found))
+    return {slot: getattr(found, slot) for slot in slots if hasattr(found, slot)}
+
+
+def _all_slots(kind: type) -> list[str]:
+    return [slot for base in kind.__mro__ for slot in _slots(base)]
 
 
 def _slots(base: type) -> Iterator[str]:
