@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
+from nfuser.codegen.printers.assigned_names import renewed
 from nfuser.codegen.printers.index_names import (
     base_of,
     computed,
@@ -66,6 +67,8 @@ class Printer:
         self.header = "".join(f"# {line}\n".replace("# \n", "#\n") for line in lines)
         self.used: set[str] = set()
         self._vars: dict[Var, str] = {}
+        given = (*kernel.values, *(var for var, _ in kernel.integers))
+        self._renewed = renewed(kernel.body, given)
         self._taken: Counter[str] = Counter()
         self._arrays: dict[Array, str] = {}
         self._buffers: dict[Buffer, str] = {}
@@ -261,6 +264,8 @@ class Printer:
         match stmt:
             case Let(var, value):
                 text = self.value(value)
+                if var in self._renewed:
+                    self._vars.pop(var, None)
                 return [f"{pad}{self.var(var)} = {text}"]
             case SetElement(array, index, value):
                 return [pad + self.set_element(array, index, self.value(value))]

@@ -46,12 +46,15 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
     found = _what_gives({a for a in angles if isinstance(a, Var)}, loop.body)
     if not angles or found is None:
         return (loop,)
-    beyond = Var(DType.BOOL)
+    beyond = last = Var(DType.BOOL)
     test: list[Stmt] = []
     for angle in angles:
         size = Call("absolute", (angle,), angle.dtype)
         is_far = Call("greater", (size, Number(BOUND, angle.dtype)), DType.BOOL)
-        test.append(Let(beyond, Call("bit_or", (beyond, is_far), DType.BOOL)))
+        either = Var(DType.BOOL)
+        test.append(Let(either, Call("bit_or", (last, is_far), DType.BOOL)))
+        last = either
+    test.append(Let(beyond, last))
     within = Call("invert", (beyond,), DType.BOOL)
     return (
         Let(beyond, Number(False, DType.BOOL)),
