@@ -11,6 +11,7 @@ from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import structure
 from nfuser.lower.build import lower
+from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.kernel.verify import verify_kernel
 from nfuser.runtime.compile.executable import KERNELS, print_kernel
@@ -36,8 +37,8 @@ class Lowered:
     source: Source
 
 
-# By what a piece says, and its name, which its kernel has: pieces that a new
-# concretization left as they were keep their schedule and are not lowered again.
+# By what a piece says: pieces that a new concretization left as they were keep their
+# schedule and are not lowered again, and so are those that say what another one says.
 LOWERED: Memo[Hashable, Lowered] = Memo()
 
 
@@ -134,8 +135,10 @@ def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:
         return Lowered(scheduled, print_kernel(kernel))
 
     meaning = config.current().of_kernels
-    key = (structure(fusion), fusion.name, scheduler.name, heuristic, target, meaning)
-    return LOWERED.get(key, lower_it)[0]
+    key = (structure(fusion), scheduler.name, heuristic, target, meaning)
+    found = LOWERED.get(key, lower_it)[0]
+    source = found.source.named(fusion.name, kernel_name(fusion.name))
+    return found if source is found.source else Lowered(found.scheduled, source)
 
 
 def _dump(lowered: Lowered) -> None:

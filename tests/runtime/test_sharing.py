@@ -18,6 +18,7 @@ from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.definition.definition import DEFINITIONS
 from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.place import Place
 from nfuser.runtime.registry import forget_all, shared_cache
 from nfuser.runtime.tables.counters import Counters
@@ -293,3 +294,37 @@ def test_it_refuses_what_its_fusion_does_not_take() -> None:
     ):
         with pytest.raises(error, match="expected"):
             cache.run(inputs)
+
+
+# -- kernels -----------------------------------------------------------------
+
+
+def _sweeps(count: int) -> Any:
+    def sweeps(u: Any) -> Any:
+        for _ in range(count):
+            u = np.cumsum(u * 0.5, axis=0)
+            u = np.cumsum(u * 0.5, axis=1)
+        return u
+
+    return sweeps
+
+
+def test_equal_kernels_compile_once_whatever_they_are_called() -> None:
+    forget_all()
+    with config.override(disable=frozenset({"disk_cache"})):
+        fused = nfuser.fuse(_sweeps(5))
+        few = nfuser.fuse(_sweeps(2))
+        np.testing.assert_allclose(few(X), _sweeps(2)(X), rtol=1e-5)
+        compiled = few.cache_info().compiled
+        np.testing.assert_allclose(fused(X), _sweeps(5)(X), rtol=1e-5)
+        names = [kernel.name for kernel in fused.kernels(X)]
+    assert compiled < len(names) == len(set(names))
+    assert fused.cache_info().compiled == 0
+
+
+def test_equal_pieces_are_lowered_once_and_keep_their_names() -> None:
+    forget_all()
+    fused = nfuser.fuse(_sweeps(4))
+    kernels = fused.kernels(X)
+    assert all(f"def {kernel.name}(" in kernel.source for kernel in kernels)
+    assert len(LOWERED) < len(kernels)

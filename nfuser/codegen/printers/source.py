@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.locks import cached_property
@@ -36,10 +37,24 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """A key for everything that compiles to the same machine code."""
+        """A key for everything that compiles to the same machine code.
+
+        What a kernel is called is no part of it.
+        """
         target = self.kernel.scheduled.target
-        parts = (self.code, self.signature, target.kind, target.compute_capability)
+        code = self.code.replace(f"def {self.entry}(", "def (", 1)
+        parts = (code, self.signature, target.kind, target.compute_capability)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def named(self, fusion: str, entry: str) -> Source:
+        """Return the same code for a fusion, and as a function, of other names."""
+        if entry == self.entry:
+            return self
+        old = self.kernel.scheduled.fusion.name
+        header = self.header.replace(f"# fusion {old}(", f"# fusion {fusion}(", 1)
+        code = self.code.replace(f"def {self.entry}(", f"def {entry}(", 1)
+        kernel = replace(self.kernel, name=entry)
+        return Source(kernel, header, code, self.signature, list(self.kinds))
 
     def __repr__(self) -> str:
         return f"<Source {self.entry} {self.digest[:12]}>"
