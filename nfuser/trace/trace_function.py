@@ -34,7 +34,7 @@ from nfuser.trace.call import (
     TracedCall,
 )
 from nfuser.trace.captures.captured import Snapshot
-from nfuser.trace.captures.parts import is_array
+from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.dialect import is_of_torch
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
@@ -223,8 +223,8 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
 def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None:
     """Return the input that a foreign array becomes."""
     if not is_array(item):
-        return None
-    if not (hasattr(item, "dtype") and hasattr(item, "shape")):
+        if not shows_memory(item):
+            return None
         message = (
             f"expected an array of a library, found {type(item).__qualname__}, which "
             "has no dtype and no shape; make one of it with np.asarray(x) outside the "

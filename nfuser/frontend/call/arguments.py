@@ -29,7 +29,7 @@ from nfuser.frontend.call.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
-from nfuser.trace.captures.parts import is_array
+from nfuser.trace.captures.parts import shows_memory
 from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Arguments:
         held = captured.read(args, kwargs)
         if not held:
             return held
-        found = tuple(readable(_library_of(array), array) for array in held)
+        found = tuple(map(_readable, held))
         triples = zip(captured.arrays, held, found, strict=True)
         self._captured = {str(c.origin): a for c, a, b in triples if a is not b}
         return found
@@ -147,10 +147,10 @@ class Arguments:
         return tuple(kinds)
 
 
-def _library_of(array: Any) -> Library:
+def _readable(array: Any) -> Any:
+    """Return what a kernel can read; what is of no library is refused by its name."""
     library = library_of(_class_of(array))
-    assert library is not None
-    return library
+    return array if library is None else readable(library, array)
 
 
 def _pointer(library: Library, array: Any) -> int:
@@ -265,7 +265,7 @@ class Described:
             taken = arguments.arrays if slot in arguments.arrays else arguments.numbers
             if slot in taken and taken[slot] is item:
                 names[slot] = name
-            elif is_array(item):
+            elif shows_memory(item):
                 raise _foreign_array(f"argument {name} of {_title(function)}", item)
         return names
 

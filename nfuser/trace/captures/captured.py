@@ -30,7 +30,7 @@ from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
-from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
+from nfuser.trace.captures.parts import PLAIN, is_array, is_users_array, is_users_name
 from nfuser.trace.captures.windows import sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,
@@ -350,7 +350,7 @@ def _memory(item: Any) -> Any:
     """Return what two views of the same elements have in common."""
     if is_ndarray(item):
         return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
-    if hasattr(item, "data_ptr"):
+    if hasattr(type(item), "data_ptr"):
         return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
     return id(item)
 
@@ -361,7 +361,8 @@ def _is_true(found: Any) -> bool:
 
 def _same(expected: Any) -> Callable[[Any], bool]:
     """Return the test that a value is unchanged; arrays also in their elements."""
-    if is_array(expected):
+    is_object = is_users_array(expected) and not is_ndarray(expected)
+    if is_array(expected) and not is_object:
         return _same_array(expected)
     if isinstance(expected, PLAIN) and not isinstance(expected, Standin):
         kind, text = type(expected), repr(expected)
@@ -400,7 +401,7 @@ def _digest(item: Any) -> tuple[Any, ...]:
     if is_ndarray(item):
         content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
         return content.digest(), item.shape, item.dtype
-    if hasattr(item, "_version"):
+    if hasattr(type(item), "_version"):
         if item.device.type == "cpu":
             return _digest(_bytes_of(item)), tuple(item.shape), str(item.dtype)
         return item._version, id(item), str(item.dtype)

@@ -36,6 +36,7 @@ from nfuser.trace.captures.parts import (
     has_names,
     is_array,
     is_spent_by_reading,
+    is_users_array,
     is_users_file,
     is_users_module,
     parts_of,
@@ -234,6 +235,8 @@ class Finder:
             if isinstance(found, PLAIN) or clocks.is_generator(found):
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
+                if is_users_array(found):
+                    self._add_parts(origin, found, ())
                 break
             if isinstance(found, ModuleType):
                 self.values[origin] = found  # its name may come to mean another one
@@ -367,18 +370,23 @@ class Finder:
         if above and not is_leaf:
             self._called(origin, found, None)
         is_leaf = is_leaf or self._is_shared(found)
-        parts = None if is_leaf else parts_of(found)
-        if parts is None:
+        if is_leaf or not self._add_parts(origin, found, above):
             self.values[origin] = found
-            if not is_leaf and has_names(found):
+
+    def _add_parts(self, origin: Origin, found: Any, above: tuple[Any, ...]) -> bool:
+        """Add what ``found`` is made of; tell whether that is all there is to it."""
+        parts = parts_of(found)
+        if parts is None:
+            if has_names(found):
                 self.containers[origin] = same_names(found)
-            return
+            return False
         if len(above) >= _DEEPEST or len(self.values) + len(parts) > _MOST:
             raise _too_large(origin)
         self.containers[origin] = same_names(found)
         self._whole.add(origin)
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
+        return True
 
 
 def _is_there() -> Callable[[Any], bool]:

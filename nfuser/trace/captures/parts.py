@@ -197,11 +197,25 @@ def is_spent_by_reading(found: Any) -> bool:
 
 
 def is_array(item: Any) -> bool:
-    """Tell whether ``item`` is an array of some library, not a NumPy scalar."""
+    """Tell whether ``item`` is an array of some library, not a NumPy scalar.
+
+    Objects that answer to any name, and those that only show memory, are none.
+    """
+    is_shown = is_ndarray(item) or shows_memory(item)
+    return is_shown and hasattr(item, "dtype") and hasattr(item, "shape")
+
+
+def shows_memory(item: Any) -> bool:
+    """Tell whether the class of ``item`` has a protocol of arrays."""
     if isinstance(item, (np.generic, type)):
         return False
     names = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
-    return is_ndarray(item) or any(hasattr(item, n) for n in names)
+    return any(hasattr(type(item), name) for name in names)
+
+
+def is_users_array(item: Any) -> bool:
+    """Tell whether ``item`` is an array of a class of the user's."""
+    return is_array(item) and _is_users_class(type(item))
 
 
 @lru_cache(1)
