@@ -78,6 +78,24 @@ def test_whole_powers_are_products(given: str) -> None:
         np.testing.assert_array_equal(found, exact)
 
 
+@pytest.mark.parametrize("kind", [int, complex, np.int64])
+@pytest.mark.parametrize("number", [-5, -1, 1, 2, 4, 99])
+def test_a_part_that_overflows_leaves_the_other_what_numpys_is(
+    number: int, kind: Any
+) -> None:
+    pairs = [*itertools.product((0.0, 1.0, 1e200, np.inf, np.nan), (0.0, -2.0, 3.0))]
+    pairs += [pair[::-1] for pair in pairs]
+    z, n = np.array([complex(*pair) for pair in pairs]), kind(number)
+    with np.errstate(all="ignore"):
+        expected = z**n
+        given = nfuser.fuse(lambda z, n: z**n)(z, n)
+        constant = nfuser.fuse(lambda z: z**n)(z)
+    for found in (given, constant):
+        for part in ("real", "imag"):
+            one, other = getattr(found, part), getattr(expected, part)
+            np.testing.assert_allclose(one, other, 1e-12, err_msg=str(n))
+
+
 @pytest.mark.parametrize("number", [-7, -2, 4, 17, 99])
 def test_whole_powers_are_as_right_as_those_of_numpy(number: int) -> None:
     rng = np.random.default_rng(0)

@@ -96,7 +96,7 @@ def power(b: Builder, x: Operand, y: Operand) -> TensorView:
         return special
     left, right = b.convert(x, dtype), b.convert(y, dtype)
     if dtype.is_complex:
-        return powers.power(b, left, right)
+        return powers.power(b, left, right, is_int=_is_int(b, y))
     found = b.point("power", left, right)
     if isinstance(y, TensorView) and left.ndim and not y.ndim and dtype.is_float:
         # NumPy's own short cut for a number: sqrt, and not pow, as in _fixed_power.
@@ -105,10 +105,19 @@ def power(b: Builder, x: Operand, y: Operand) -> TensorView:
     return found
 
 
-def _fixed_power(b: Builder, x: Operand, y: object, dtype: DType) -> TensorView | None:
+def _is_int(b: Builder, y: Operand) -> bool:
+    """Tell whether ``y`` is an integer of Python's."""
+    if isinstance(y, TensorView):
+        return b.weak.get(y) is int
+    return not isinstance(y, (bool, float, complex, np.generic))
+
+
+def _fixed_power(b: Builder, x: Operand, y: Operand, dtype: DType) -> TensorView | None:
     """Write small constant exponents as products."""
     if dtype.is_complex and isinstance(y, (int, float, complex)):
-        return powers.fixed_power(b, b.convert(x, dtype), complex(y))
+        return powers.fixed_power(
+            b, b.convert(x, dtype), complex(y), is_int=_is_int(b, y)
+        )
     if not isinstance(y, (int, float)):
         return None
     base = b.convert(x, dtype)

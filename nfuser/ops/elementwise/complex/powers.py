@@ -14,26 +14,42 @@ if TYPE_CHECKING:
     from nfuser.ops.builder import Builder
 
 _BITS = 7
+_PRODUCTS = (1, 2, 3)
 _LIMIT = 100  # of the sizes of exponents that NumPy takes by squaring, too
 
 
-def fixed_power(b: Builder, x: TensorView, y: complex) -> TensorView | None:
+def fixed_power(
+    b: Builder, x: TensorView, y: complex, *, is_int: bool
+) -> TensorView | None:
     """Return ``x ** y`` for an exponent that needs no logarithm, or None."""
     if y == 0.5:
         return parts.sqrt(b, x)
     if y.imag or not abs(y.real) < _LIMIT or y.real != int(y.real) or not y.real:
         return None
+    if y.real == -1 and is_int:
+        return parts.reciprocal(b, x)
+    if y.real in _PRODUCTS:
+        return _product(b, x, int(y.real))
     count = abs(int(y.real))
-    found, power = None, x
+    found, power = b.constant(1 + 0j, x.dtype), x
     while count:
         if count & 1:
-            found = power if found is None else b.point("multiply", found, power)
+            found = b.point("multiply", found, power)
         count >>= 1
         power = b.point("multiply", power, power) if count else power
-    assert found is not None
-    if y.real == -1:
-        return parts.reciprocal(b, x)
     return _fallen(b, x, found) if y.real < 0 else found
+
+
+def _product(b: Builder, x: TensorView, count: int) -> TensorView:
+    """Return a power that NumPy takes as the plain product.
+
+    It begins the others with a product of one, which makes an infinite part and its
+    zero not a number in the other part.
+    """
+    if count == 1:
+        return b.point("copy", x)
+    square = b.point("multiply", x, x)
+    return square if count == 2 else b.point("multiply", x, square)
 
 
 def _fallen(b: Builder, x: TensorView, found: TensorView) -> TensorView:
@@ -44,8 +60,13 @@ def _fallen(b: Builder, x: TensorView, found: TensorView) -> TensorView:
     return b.point("select", at_zero, nan, over)
 
 
-def power(b: Builder, x: TensorView, y: TensorView) -> TensorView:
-    """Return ``x ** y``; 0 to a power without positive real part is not a number."""
+def power(
+    b: Builder, x: TensorView, y: TensorView, *, is_int: bool = False
+) -> TensorView:
+    """Return ``x ** y``; 0 to a power without positive real part is not a number.
+
+    ``is_int``: ``y`` is an integer of Python's, of which NumPy takes -1 by itself.
+    """
     exponent, turn = parts.real(b, y), parts.imag(b, y)
     zero, nan = (b.constant(n, exponent.dtype) for n in (0.0, math.nan))
     size = b.point("absolute", exponent)
@@ -56,6 +77,9 @@ def power(b: Builder, x: TensorView, y: TensorView) -> TensorView:
     found = _by_squaring(b, x, size)
     falls = b.point("less", exponent, zero)
     found = b.point("select", falls, _fallen(b, x, found), found)
+    for count in _PRODUCTS:
+        is_it = b.point("equal", exponent, b.constant(float(count), size.dtype))
+        found = b.point("select", is_it, _product(b, x, count), found)
     by_logarithm = growth.exp(b, b.point("multiply", y, parts.log(b, x)))
     is_whole = b.point("bit_and", is_whole, few)
     found = b.point("select", is_whole, found, by_logarithm)
@@ -67,21 +91,23 @@ def power(b: Builder, x: TensorView, y: TensorView) -> TensorView:
     at_zero = b.point("equal", x, b.constant(0j, x.dtype))
     found = b.point("select", at_zero, parts.join(b, of_zero, of_zero), found)
     is_none = b.point("bit_and", is_real, b.point("equal", exponent, zero))
-    return b.point("select", is_none, b.constant(1 + 0j, x.dtype), found)
+    found = b.point("select", is_none, b.constant(1 + 0j, x.dtype), found)
+    if x.ndim and is_int:
+        is_over = b.point("equal", y, b.constant(-1 + 0j, y.dtype))
+        found = b.point("select", is_over, parts.reciprocal(b, x), found)
+    return found
 
 
 def _by_squaring(b: Builder, x: TensorView, count: TensorView) -> TensorView:
     """Return ``x`` to a whole power that is less than 2 ** 7."""
     half = b.constant(0.5, count.dtype)
-    found, power = None, x
+    found, power = b.constant(1 + 0j, x.dtype), x
     for step in range(_BITS):
         rest = b.point("floor", b.point("multiply", count, half))
         is_odd = b.point("not_equal", count, b.point("add", rest, rest))
-        one = b.constant(1 + 0j, x.dtype)
-        more = power if found is None else b.point("multiply", found, power)
-        found = b.point("select", is_odd, more, one if found is None else found)
+        more = b.point("multiply", found, power)
+        found = b.point("select", is_odd, more, found)
         count = rest
         if step < _BITS - 1:
             power = b.point("multiply", power, power)
-    assert found is not None
     return found
