@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.primitives import cpu
-from nfuser.codegen.primitives.cpu.target import _vector_bits
+from nfuser.codegen.primitives.cpu.features import vector_bits
 from tests.cpu_harness import compile_kernel
 
 
@@ -33,9 +33,9 @@ def _marked(n: int, out: Any, x: Any) -> None:
     cpu.store(out, 0, total)
 
 
-@pytest.mark.skipif(_vector_bits() == 0, reason="it is left to LLVM here")
+@pytest.mark.skipif(vector_bits() == 0, reason="it is left to LLVM here")
 def test_a_marked_loop_fills_its_vectors() -> None:
-    lanes = _vector_bits() // 32
+    lanes = vector_bits() // 32
     x = np.linspace(-3, 3, 1000, dtype="f4")
     for kernel, fills in ((_plain, False), (_marked, True)):
         loop = compile_kernel(kernel, np.float64, np.float32)

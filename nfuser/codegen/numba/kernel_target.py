@@ -60,6 +60,9 @@ class _Context(CPUContext):
     def post_lowering(self, mod: Any, library: Any) -> None:
         """Link nothing: Numba's would link its memory management."""
         close_marked_loops(mod)
+        from nfuser.codegen.primitives.cpu.apart import keep_functions
+
+        keep_functions(mod)
 
 
 class _Target(CPUTarget):

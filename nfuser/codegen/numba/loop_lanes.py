@@ -24,10 +24,22 @@ _MARK = "nfuser.loop"
 def mark_loop(builder: Any, wish: Wish, number: int) -> None:
     """Mark the block that ``builder`` is in, the first of a loop's body."""
     count = ir.Constant(ir.IntType(32), number)
-    name = ir.MetaDataString(builder.module, f"llvm.loop.{wish}")
     # An instruction that does nothing: metadata have to be at one.
     nothing = builder.add(count, count, name=_MARK)
-    nothing.set_metadata(_MARK, builder.module.add_metadata([name, count]))
+    nothing.set_metadata(_MARK, wish_of(builder.module, wish, number))
+
+
+def wish_of(module: Any, wish: Wish, number: int) -> Any:
+    """Return a wish as LLVM reads it."""
+    name = ir.MetaDataString(module, f"llvm.loop.{wish}")
+    return module.add_metadata([name, ir.Constant(ir.IntType(32), number)])
+
+
+def with_wishes(module: Any, wishes: list[Any]) -> Any:
+    """Return what the jump that closes a loop with ``wishes`` has to carry."""
+    loop = ir.MDValue(module, [], name=str(len(module.metadata)))
+    loop.operands = (loop, *wishes)  # itself first: no two loops are one
+    return loop
 
 
 def close_marked_loops(module: Any) -> None:
@@ -52,8 +64,7 @@ def _set_wishes(module: Any, first: Any, wishes: list[Any]) -> None:
     inside = _reached(first, test)
     outside = [b for b in blocks if b not in inside]
     (head,) = {x for b in outside for x in _next(b) if x in inside}
-    loop = ir.MDValue(module, [], name=str(len(module.metadata)))
-    loop.operands = (loop, *wishes)  # itself first: no two loops are one
+    loop = with_wishes(module, wishes)
     for block in inside:
         if head in _next(block):
             block.terminator.set_metadata("llvm.loop", loop)

@@ -10,6 +10,7 @@ from nfuser.codegen.printers.source import Source
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.lower.cpu.lanes import has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
     Allocate,
     Array,
@@ -51,7 +52,10 @@ class _CpuPrinter(Printer):
             kinds.append("i64")
         arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
         rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
-        lines = [f"    {self.primitive('wide_vectors')}()", *self.block(arrays, 1)]
+        lines = [f"    {self.primitive('wide_vectors')}()"]
+        if has_many_functions(rest):
+            lines.append(f"    {self.primitive('functions_apart')}()")
+        lines += self.block(arrays, 1)
         lines += [*self._pieces(), *self.block(rest, 2)]
         if "store_line" in self.used:
             lines.append(f"    {self.primitive('settle')}()")

@@ -14,6 +14,7 @@ ANGULAR = ("sin", "cos", "tan")
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
+_MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
 
 
@@ -31,6 +32,14 @@ def has_narrow_work(loop: For) -> bool:
     dear = [x.dtype for x in inside if isinstance(x, Call) and _is_dear(x.op)]
     folds = any(let.var in set(every([let.value])) for let in sums)
     return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
+
+
+def has_many_functions(body: tuple[Stmt, ...]) -> bool:
+    """Tell whether to hold all functions in ``body`` would take LLVM very long."""
+    calls = [x for x in every(body) if isinstance(x, Call) and x.dtype.is_float]
+    angles = sum(x.op in ANGULAR for x in calls)
+    rest = sum(_size(x) for x in calls if _is_dear(x.op) and x.op not in ANGULAR)
+    return angles * _REDUCTION + rest > _MOST_INSIDE
 
 
 def interleave(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -92,7 +92,12 @@ from nfuser.codegen.primitives.cpu.memory import (
     take_ticket,
     up_to_line,
 )
-from nfuser.codegen.primitives.cpu.target import interleave, lanes_of_32, wide_vectors
+from nfuser.codegen.primitives.cpu.target import (
+    functions_apart,
+    interleave,
+    lanes_of_32,
+    wide_vectors,
+)
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -249,6 +254,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "functions_apart",
     "gcd",
     "hypot",
     "i8",

@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from numba.core import types
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
+from nfuser.codegen.primitives.cpu.apart import call_apart, stands_apart
 from nfuser.codegen.primitives.cpu.math.value import Value
 
 Kinds: TypeAlias = frozenset[Any]
@@ -51,6 +53,11 @@ def define(name: str, arity: int, kinds: Kinds, body: TypedBody, to: Any = None)
     """
 
     def emit(_context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
+        if to is None and stands_apart(builder, arguments):
+            of_kind = partial(body, typed.args[0])
+            made = call_apart(builder, name, of_kind, arguments)
+            if made is not None:
+                return made
         values = [Value(builder, argument) for argument in arguments]
         return body(typed.args[0], *values).ir
 

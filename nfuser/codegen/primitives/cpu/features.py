@@ -20,3 +20,18 @@ def has(feature: str) -> bool:
     if told is not None:
         return f"+{feature}" in told.split(",")
     return bool(get_host_cpu_features().get(feature, False))
+
+
+def keeps_its_clock() -> bool:
+    """Whether 512-bit vectors leave the clock as it is: since Ice Lake and Zen 4.
+
+    LLVM takes halves of them on all processors of Intel's, for the sake of older ones.
+    """
+    return has("avx512vbmi2")
+
+
+def vector_bits() -> int:
+    """Return the bits of the vectors that LLVM fills; 0: leave it to LLVM."""
+    if keeps_its_clock():
+        return 512
+    return 256 if has("avx2") else 0

@@ -15,24 +15,10 @@ from numba.core.typing.templates import signature
 
 import nfuser.codegen.primitives.cpu.features as cpu_features
 from nfuser.codegen.numba.loop_lanes import mark_loop
+from nfuser.codegen.primitives.cpu.apart import set_apart
 from nfuser.codegen.primitives.cpu.define import register
 
 _WIDE = '"prefer-vector-width"="512"'
-
-
-def _keeps_its_clock() -> bool:
-    """Whether 512-bit vectors leave the clock as it is: since Ice Lake and Zen 4.
-
-    LLVM takes halves of them on all processors of Intel's, for the sake of older ones.
-    """
-    return cpu_features.has("avx512vbmi2")
-
-
-def _vector_bits() -> int:
-    """Return the bits of the vectors that LLVM fills; 0: leave it to LLVM."""
-    if _keeps_its_clock():
-        return 512
-    return 256 if cpu_features.has("avx2") else 0
 
 
 def has_ldexp() -> bool:
@@ -42,7 +28,7 @@ def has_ldexp() -> bool:
 
 def _wide_vectors_rule(_typing: Any) -> Any:
     def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
-        if _keeps_its_clock():
+        if cpu_features.keeps_its_clock():
             # llvmlite knows no attributes with values, but prints what it holds.
             set.add(builder.function.attributes, _WIDE)
         return context.get_dummy_value()
@@ -54,8 +40,18 @@ def _lanes_of_32_rule(_typing: Any) -> Any:
     """Ask for as many lanes in the loop around it as a vector has of 32 bits."""
 
     def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
-        if lanes := _vector_bits() // 32:
+        if lanes := cpu_features.vector_bits() // 32:
             mark_loop(builder, "vectorize.width", lanes)
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
+def _functions_apart_rule(_typing: Any) -> Any:
+    """Let a kernel call its functions, of which it has too many to hold them all."""
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        set_apart(builder)
         return context.get_dummy_value()
 
     return signature(types.void), emit
@@ -73,6 +69,7 @@ def _interleave_rule(_typing: Any, count: Any) -> Any:
     return signature(types.void, count), emit
 
 
+functions_apart = register("functions_apart", _functions_apart_rule)
 interleave = register("interleave", _interleave_rule)
 lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of floats that stand apart: a kernel with very many of them calls them.
+
+LLVM's time goes with the instructions that it sees, and a sine has a hundred. Each
+function is there for one number and for vectors of them, and says so, so that LLVM
+calls those in the loops that it vectorizes.
+"""
+
+# llvmlite carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from nfuser.codegen.numba.loop_lanes import wish_of, with_wishes
+from nfuser.codegen.primitives.cpu.features import vector_bits
+from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, I64, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Emit = Callable[..., Any]
+
+_MARK = "nfuser.functions_apart"
+_PREFIX = "nfuser."
+_USED = "llvm.compiler.used"
+_SHORT = 16  # instructions, or fewer, are no dearer than a call
+
+
+def set_apart(builder: Any) -> None:
+    """Let the kernel that is emitted call functions, where vectors are known."""
+    if vector_bits():
+        builder.module.add_named_metadata(_MARK)
+
+
+def stands_apart(builder: Any, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether the kernel calls functions of such ``arguments``."""
+    return _MARK in builder.module.namedmetadata and all(
+        x.type in (FLOAT, DOUBLE) for x in arguments
+    )
+
+
+def call_apart(
+    builder: Any, name: str, body: Emit, arguments: tuple[Any, ...]
+) -> Any | None:
+    """Call the function ``name``, made of ``body`` at first; None if it is short."""
+    module, kind = builder.module, arguments[0].type
+    stem = f"{_PREFIX}{name}.{kind.intrinsic_name}"
+    function = module.globals.get(stem) or _define(module, stem, body, arguments)
+    if _is_short(function):
+        return None
+    return builder.call(function, arguments)
+
+
+def _define(module: Any, stem: str, body: Emit, arguments: tuple[Any, ...]) -> Any:
+    kind, count = arguments[0].type, len(arguments)
+    function = _function(module, stem, kind, count)
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.ret(body(*(Value(builder, x) for x in function.args)).ir)
+    if _is_short(function):
+        return function
+    names: list[str] = []
+    for lanes in sorted({vector_bits() // 64, vector_bits() // 32}):
+        vectors = _function(
+            module, f"{stem}.x{lanes}", ir.VectorType(kind, lanes), count
+        )
+        _fill(vectors, body, kind, lanes)
+        names.append(f"_ZGV_LLVM_N{lanes}{'v' * count}_{stem}({vectors.name})")
+    _say(function, f'"vector-function-abi-variant"="{",".join(names)}"')
+    return function
+
+
+def _is_short(function: Any) -> bool:
+    return sum(len(block.instructions) for block in function.blocks) <= _SHORT
+
+
+def _function(module: Any, name: str, kind: Any, count: int) -> Any:
+    function: Any = ir.Function(module, ir.FunctionType(kind, [kind] * count), name)
+    function.linkage = "internal"
+    for attribute in ("noinline", "nounwind"):
+        function.attributes.add(attribute)
+    return function
+
+
+def _say(function: Any, attribute: str) -> None:
+    # llvmlite knows no attributes with values, but prints what it holds.
+    set.add(function.attributes, attribute)
+
+
+def _fill(function: Any, body: Emit, kind: Any, lanes: int) -> None:
+    """Write a loop over the lanes, which LLVM turns into one vector."""
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    row = ir.ArrayType(kind, lanes)
+    slots = [builder.alloca(row) for _ in function.args]
+    made = builder.alloca(row)
+    wide = ir.PointerType(ir.VectorType(kind, lanes))
+    for slot, argument in zip(slots, function.args, strict=True):
+        builder.store(argument, builder.bitcast(slot, wide), align=1)
+    loop, after = (function.append_basic_block(name) for name in ("loop", "after"))
+    before = builder.block
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
+    index: Any = builder.phi(I64)
+    given = [builder.load(builder.gep(s, [zero, index])) for s in slots]
+    result = body(*(Value(builder, x) for x in given)).ir
+    builder.store(result, builder.gep(made, [zero, index]))
+    following = builder.add(index, one)
+    index.add_incoming(zero, before)
+    index.add_incoming(following, loop)
+    more = builder.icmp_unsigned("<", following, ir.Constant(I64, lanes))
+    jump = builder.cbranch(more, loop, after)
+    module = function.module
+    width = wish_of(module, "vectorize.width", lanes)
+    whole = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+    jump.set_metadata("llvm.loop", with_wishes(module, [width, whole]))
+    builder.position_at_end(after)
+    builder.ret(builder.load(builder.bitcast(made, wide), align=1))
+
+
+def keep_functions(module: Any) -> None:
+    """Keep what nothing calls before LLVM vectorizes, and parameters as they are."""
+    if _MARK not in module.namedmetadata:
+        return
+    own = (x for x in module.functions if x.name.startswith(_PREFIX))
+    kept = [x for x in own if x.blocks and not _is_short(x)]
+    if not kept:
+        return
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.ArrayType(pointer, len(kept))
+    used: Any = ir.GlobalVariable(module, kind, _USED)
+    used.initializer = ir.Constant(kind, [x.bitcast(pointer) for x in kept])
+    used.linkage, used.section = "appending", "llvm.metadata"
