@@ -103,7 +103,7 @@ def can_be_native(place: Place) -> bool:
 class RecordMaker:
     """Writes the record of calls like one that ``ready`` served."""
 
-    is_open = False  # whether sizes and strides may differ from call to call
+    is_open = False  # whether sizes, strides and integers may differ between calls
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class RecordMaker:
         integers = {
             slot: position
             for slot, (position, cls) in self._numbers.items()
-            if issubclass(cls, (int, np.integer))
+            if issubclass(cls, (int, np.integer)) and cls is not np.uint64
         }
         return NumberWriter(integers, self._reads())
 
@@ -299,7 +299,7 @@ class RecordMaker:
         wanted: list[Any] = [
             g.value for g in ready.variant.trace.value_guards if g.slot == slot
         ]
-        if slot in ready.integers:
+        if slot in ready.integers and not self.is_open:
             wanted.append(ready.integers[slot])
         low, high = program.ranges.get(position, (LEAST, GREATEST))
         if not wanted:

@@ -31,6 +31,7 @@ from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
 from nfuser.device.native.owned import Keeper
 from nfuser.device.reuse import LEAST_BYTES
+from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
 from nfuser.host.call.library_calls import library_call
 from nfuser.host.call.native_numbers import NotNativeError, NumberWriter
@@ -46,7 +47,7 @@ from nfuser.host.call.program import (
     slots_of,
 )
 from nfuser.ir.open_integer import OpenInteger
-from nfuser.ir.scalar import ScalarInput
+from nfuser.ir.scalar import ScalarInput, scalar_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -250,7 +251,11 @@ class NativeProgram:
             code = at.GIVEN if kind == "f64" else at.GIVEN_SINGLE
             return code, position, 0
         if issubclass(cls, np.generic):
-            if kind != str(dtype):  # a half becomes a single first
+            is_cast = dtype.is_float and as_dtype(cast("object", cls)) is not dtype
+            if is_cast and issubclass(cls, np.integer):
+                made = self._worked_out(scalar_input(slot), dtype, kind)
+                return at.COMPUTED, made, 0
+            if is_cast or kind != str(dtype):  # a half becomes a single first
                 raise NotNativeError
             return at.GIVEN, position, 0
         if cls is int and dtype.is_float and kind in ("f32", "f64"):
