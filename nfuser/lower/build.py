@@ -9,13 +9,14 @@ from nfuser.domains.maps import loops_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.expr import Pointwise, Reduce, results, sources
+from nfuser.ir.expr import Pointwise, Reduce
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.interleaved_access import from_one_base
 from nfuser.lower.cpu.lane_loops import in_streams
 from nfuser.lower.cpu.lanes import interleave
+from nfuser.lower.cpu.phases import in_phase, next_phase
 from nfuser.lower.cpu.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
@@ -47,6 +48,7 @@ from nfuser.lower.kernel.kernel_ir import (
 from nfuser.lower.kernel.parameters import host_scalars
 from nfuser.lower.persistent import (
     computed_everywhere,
+    depths,
     forget,
     is_everywhere,
     kept_values,
@@ -103,7 +105,7 @@ class _Builder:
         self.combiner = Combiner(self.values)
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
-        self.depths = self._depths()
+        self.depths = depths(self.fusion)
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
@@ -127,15 +129,6 @@ class _Builder:
                 self.outputs[tensor] = buffer
             declared.append(buffer)
         return declared
-
-    def _depths(self) -> dict[TensorView, int]:
-        """Count the reductions that must be complete before each tensor is known."""
-        depth: dict[TensorView, int] = {}
-        for expr in self.fusion.exprs:
-            above = max((depth[t] for t in sources(expr)), default=0)
-            above += isinstance(expr, Reduce)
-            depth.update(dict.fromkeys(results(expr), above))
-        return depth
 
     # -- the whole -----------------------------------------------------------
 
@@ -220,7 +213,8 @@ class _Builder:
         one = sc.const(1)
         if self.scheduled.target.kind == "cpu":
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
-            return Launch((pieces, one), (one, one), 1)
+            phases = self.levels + 1 if self.combiner.phase else 1
+            return Launch((pieces, one), (one, one), 1, phases=phases)
         heuristic = self.scheduled.heuristic
         counts = isinstance(heuristic, CudaReduction | TransposeHeuristic)
         return Launch(
@@ -252,7 +246,8 @@ class _Builder:
         for level in range(self.levels):
             self._fold_level(level, heuristic)
         values.emit_all(self.ahead)
-        if heuristic.is_persistent or not heuristic.is_split:
+        is_whole = heuristic.is_persistent or not heuristic.is_split
+        if is_whole or self.combiner.phase is not None:
             self._tile(self.levels, {})
             self._store_rows()
 
@@ -261,6 +256,9 @@ class _Builder:
         reduces = [r for r, at in self.space.levels.items() if at == level]
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
+        if combiner.phase is not None:
+            next_phase(self.values, combiner, level, states)
+            return
         self.meeting = len(self.values.row.stmts)
         combiner.combine(states)
         if combiner.is_shared:
@@ -333,7 +331,8 @@ class _Builder:
         else:
             early = self._begun_before(level, early)
         parts = ((), early, body) if is_free else (body, early, kept)
-        values.row.stmts.extend(self._in_steps(*parts, chunk=chunk))
+        steps = self._in_steps(*parts, chunk=chunk)
+        values.row.stmts.extend(in_phase(self.combiner, level, steps))
 
     def _is_free(
         self,
@@ -531,7 +530,8 @@ class _Builder:
         # What the stores read is computed by all threads: it may contain barriers.
         stores = [s for s in body if only_stores(s)]
         values.row.stmts.extend(s for s in body if not only_stores(s))
-        values.row.stmts.extend(self.combiner.for_one_thread(tuple(stores)))
+        stores = self.combiner.for_one_thread(tuple(stores))
+        values.row.stmts.extend(in_phase(self.combiner, self.levels, stores))
 
     def _store(self, output: TensorView, after: list[Stmt]) -> None:
         """Store ``output`` at its point; a packet goes out after the lane loop."""

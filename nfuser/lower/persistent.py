@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     Scan,
+    results,
     sources,
 )
 from nfuser.ir.point_op import CAST, is_copy
@@ -25,6 +26,8 @@ from nfuser.schedule.heuristics.cuda import CudaReduction
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
 
@@ -153,3 +156,13 @@ def _is_cheap(values: Values, key: Key, found: Iterable[Key]) -> bool:
         return False
     inner = (_materialised(values, read) for read in values.needs(key))
     return all(read in found or not values.place(read).in_tile for read in inner)
+
+
+def depths(fusion: Fusion) -> dict[TensorView, int]:
+    """Count the reductions that must be complete before each tensor is known."""
+    depth: dict[TensorView, int] = {}
+    for expr in fusion.exprs:
+        above = max((depth[t] for t in sources(expr)), default=0)
+        above += isinstance(expr, Reduce)
+        depth.update(dict.fromkeys(results(expr), above))
+    return depth

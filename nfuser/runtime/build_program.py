@@ -30,6 +30,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.facts.memory import memory_tensors
+from nfuser.schedule.heuristics.cpu import PHASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,8 +160,8 @@ class _Program:
         body = self._allocated(compiled.segment)
         if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
             return body
+        places: list[Argument] = []
         values = {**self._values(compiled), **knobs}
-        arguments: list[Argument] = []
         workspaces = {s.buffer: s.size for s in kernel.scratch}
         tensors = iter(memory_tensors(compiled.segment.fusion))
         for buffer in kernel.buffers:
@@ -172,25 +173,37 @@ class _Program:
                 body.append(Allocate(slot))
                 if buffer.role in ("tickets", "boxes"):
                     body.append(Clear(slot))
-                arguments.append(Part(slot))
+                places.append(Part(slot))
             else:
-                arguments.append(self.places[next(tensors)])
-        arguments += self._by_value(compiled)
-        arguments += [self._scalar(x, values, v.dtype) for v, x in kernel.integers]
-        arguments += [self._scalar(x, values) for x in kernel.scalars]
+                places.append(self.places[next(tensors)])
+        places += self._by_value(compiled)
+        for phase in range(kernel.launch.phases):
+            body.append(self._launch(compiled, places, {**values, PHASE: phase}, phase))
+        return body
+
+    def _launch(
+        self,
+        compiled: CompiledSegment,
+        places: list[Argument],
+        values: Mapping[Scalar, int],
+        phase: int,
+    ) -> Launch:
+        kernel = compiled.source.kernel
+        whole = [self._scalar(x, values, v.dtype) for v, x in kernel.integers]
+        sizes = [self._scalar(x, values) for x in kernel.scalars]
         shape = (*kernel.launch.grid, *kernel.launch.block)
         grid = scalar_walk.evaluate_all(shape, values)
-        launch = Launch(
+        return Launch(
             compiled.source,
             compiled.executable,
             (grid[0], grid[1]),
             (grid[2], grid[3]),
-            tuple(arguments),
+            (*places, *whole, *sizes),
             self._cost(compiled),
             kernel.launch.is_cooperative,
             kernel.launch.shared_bytes,
+            phase,
         )
-        return [*body, launch]
 
     def _shape(self, tensor: TensorView) -> tuple[int, ...]:
         return tuple(self.facts.size(x) for x in tensor.shape)

@@ -118,3 +118,56 @@ def test_short_rows_stay_whole() -> None:
     f = nfuser.fuse(lambda x: x.sum(-1))
     assert "parts=32" in f.kernels(long)[0].schedule
     assert "parts" not in f.kernels(short)[0].schedule
+
+
+_TALL: Any = pytest.mark.parametrize("width", [8, 64, 67])
+
+
+@_TALL
+def test_tall_columns_are_folded_in_parts(width: int) -> None:
+    x = np.random.default_rng(3).standard_normal((1 << 16, width), np.float32)
+    f = nfuser.fuse(lambda x: (x.sum(0), x.max(0), x.argmin(0)))
+    assert "parts=32" in f.kernels(x)[0].schedule
+    total, most, place = f(x)
+    np.testing.assert_allclose(total, x.sum(0, np.float64), rtol=1e-6, atol=1e-4)
+    assert (most == x.max(0)).all()
+    assert (place == x.argmin(0)).all()
+
+
+@_TALL
+def test_what_needs_the_folded_columns_follows_in_a_phase_of_its_own(
+    width: int,
+) -> None:
+    x = np.random.default_rng(4).standard_normal((1 << 16, width))
+    f = nfuser.fuse(lambda x: ((x - x.mean(0)) / x.std(0), x.mean(0)))
+    (kernel,) = f.kernels(x)
+    assert "parts=32 in phases" in kernel.schedule
+    for made, wanted in zip(f(x), ((x - x.mean(0)) / x.std(0), x.mean(0)), strict=True):
+        np.testing.assert_allclose(made, wanted, atol=1e-13)
+
+
+def test_few_long_rows_are_normalized_in_phases() -> None:
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    x = np.random.default_rng(5).standard_normal((2, 600_001))
+    f = nfuser.fuse(softmax)
+    assert "parts=32 in phases" in f.kernels(x)[0].schedule
+    np.testing.assert_allclose(f(x), softmax(x), rtol=1e-12)
+
+
+def test_parts_of_columns_do_not_depend_on_the_threads() -> None:
+    x = np.random.default_rng(6).standard_normal((1 << 16, 24), np.float32)
+    f = nfuser.fuse(lambda x: ((x - x.mean(0)) / x.std(0), x.sum(0)))
+    with override(num_threads=1):
+        alone = f(x)
+    with override(num_threads=8):
+        for _ in range(20):
+            assert all(map(np.array_equal, f(x), alone))
+
+
+def test_short_or_wide_columns_stay_whole() -> None:
+    f = nfuser.fuse(lambda x: x.sum(0))
+    for shape in ((1 << 10, 64), (128, 1 << 13), (1 << 11, 1 << 15)):
+        assert "parts" not in f.kernels(np.ones(shape, np.float32))[0].schedule

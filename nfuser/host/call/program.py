@@ -89,6 +89,7 @@ class Launch:
     cost: int
     is_cooperative: bool = False
     shared_bytes: int = 0
+    phase: int = 0  # of a kernel that is launched several times
 
     def __repr__(self) -> str:
         return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"
@@ -174,7 +175,7 @@ class CallProgram:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The kernels that run."""
-        return tuple(s for s in self.body if isinstance(s, Launch))
+        return tuple(s for s in self.body if isinstance(s, Launch) and not s.phase)
 
 
 def text(program: CallProgram) -> str:

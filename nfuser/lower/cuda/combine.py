@@ -33,6 +33,7 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.heuristics.cpu import PHASE, CpuReduction
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
@@ -62,6 +63,8 @@ class Combiner:
             isinstance(heuristic, ReductionHeuristic) and heuristic.compensated
         )
         self.is_shared = isinstance(heuristic, CudaReduction) and heuristic.is_shared
+        in_phases = isinstance(heuristic, CpuReduction) and heuristic.phases
+        self.phase = PHASE if in_phases else None
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         if Binding.PARALLEL in leaves:
             leaves[Binding.BLOCK_X] = leaves[Binding.PARALLEL]
@@ -254,7 +257,7 @@ class Combiner:
         In the last block, ``states`` then hold what all blocks of the row have folded,
         joined in the order of blocks, not of arrival: see ``join_parts``.
         """
-        self._share_parts(states)
+        self.share_parts(states)
         if not self._is_alone:  # who takes a ticket alone publishes with it
             self.values.emit(Publish())
             self.values.emit(Barrier())
@@ -269,12 +272,13 @@ class Combiner:
         has its contents, with no fence, and none is emptied that is still to be read.
         Blocks do ``meanwhile`` what they need not wait for.
         """
-        self._share_parts(states)
+        self.share_parts(states)
         self.values.emit_all(meanwhile)
         for reduce, state in states.items():
             self.join_parts(reduce, state)
 
-    def _share_parts(self, states: dict[Reduce, fold.State]) -> None:
+    def share_parts(self, states: dict[Reduce, fold.State]) -> None:
+        """Store what this block has folded where all find it."""
         values = self.values
         for reduce, state in states.items():
             parts = self._parts.setdefault(reduce, [])
@@ -325,6 +329,8 @@ class Combiner:
         for binding in _THREADS:
             if binding is not self._fold and binding in self._index:
                 row = row * self._size(binding) + self._index[binding]
+        if self._is_alone:  # lanes are a vector, and have no parts in between
+            return (row * self._splits() + split) * self._lanes + self._lane_index
         row = row * self._lanes + self._lane_index
         return row * self._splits() + split
 
@@ -378,7 +384,8 @@ class Combiner:
     def _part_value(self, buffer: Buffer, at: Scalar, dtype: DType) -> Value:
         if self.is_shared:
             return Receive(buffer, at, dtype)
-        return Load(buffer, at, volatile=True)
+        # What an earlier launch has stored stays as it is.
+        return Load(buffer, at, volatile=self.phase is None)
 
     def _if_first_of_row(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return guarded(sc.equal(self.fold_index, 0), body)
@@ -389,7 +396,7 @@ class Combiner:
             return ()
         if not self._is_one(self._fold):
             body = self._if_first_of_row(body)
-        if self.is_shared:
+        if self.is_shared or self.phase is not None:
             body = guarded(sc.equal(self._index[Binding.BLOCK_Y], 0), body)
         return self.for_real_rows(body)
 

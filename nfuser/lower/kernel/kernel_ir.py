@@ -321,7 +321,8 @@ class Launch:
     """How many blocks and threads run a kernel, or how long the caller's range is.
 
     A block never has more than ``threads`` threads. At least ``blocks`` blocks fit a
-    multiprocessor at once. Where they wait for each other, all of them have to.
+    multiprocessor at once. Where they wait for each other, all of them have to. Of a
+    CPU, all pieces of a phase are done before the next phase begins.
     """
 
     grid: tuple[Scalar, Scalar]
@@ -330,6 +331,7 @@ class Launch:
     blocks: int = 0
     is_cooperative: bool = False
     shared_bytes: int = 0  # for what lands in shared memory
+    phases: int = 1
 
 
 @node

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 
+PHASE = sc.knob("phase")
+"""The number of a launch among those of one kernel in a call, as kernels know it."""
+
+
 class OnCpu:
     """What only a GPU has a choice of: there are no packets, and no blocks."""
 
@@ -77,7 +81,9 @@ class CpuReduction(OnCpu):
     ``inner``: the reduced loops run along memory, else ``columns`` are folded side by
     side. Up to ``room`` elements that are computed once are kept on the stack of a
     thread; 0 is the looped form. A row is cut into ``parts``, of which the last to
-    finish joins what all have folded. At most ``chunk`` elements are added up before
+    finish joins what all have folded. If more is to be done with the result, rows go
+    in ``phases``: a launch for each pass, in which every part first joins what all
+    have folded before. At most ``chunk`` elements are added up before
     their sum is added to the row's, or the column's (0: all at once). Long chains of
     one accumulator are ``compensated``: they keep what rounding takes away. A thread
     walks through ``streams`` pieces of a row, or rows of its columns, at once, and
@@ -91,6 +97,7 @@ class CpuReduction(OnCpu):
     columns: int = 1
     room: int = 0
     parts: int = 1
+    phases: bool = False
     chunk: int = 0
     compensated: bool = False
     streams: int = 1
@@ -117,6 +124,7 @@ class CpuReduction(OnCpu):
         way = "inner" if self.inner else f"outer, columns={self.columns}"
         form = "kept" if self.is_persistent else "looped"
         form += f", parts={self.parts}" if self.is_split else ""
+        form += " in phases" if self.phases else ""
         form += f", chunk={self.chunk}" if self.chunk else ""
         form += f", staged={len(self.staged.accesses)}" if self.staged else ""
         return f"reduction({way}, {form}{_ways(self.streams, bypass=self.bypass)})"

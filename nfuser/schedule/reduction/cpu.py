@@ -14,6 +14,7 @@ from nfuser.schedule.facts.memory import memory_tensors, patterns
 from nfuser.schedule.heuristics.cpu import CpuReduction, StagedColumns
 from nfuser.schedule.pointwise.interleave import bypasses, streams
 from nfuser.schedule.reduction.folding import finds_places, is_single_pass, sums_in_f64
+from nfuser.schedule.reduction.row_shape import power_of_two
 from nfuser.schedule.reduction.staged_columns import INSTEAD, staged_columns
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ CHUNK_ALONE = 128  # the same without lanes, as many as NumPy's pairwise sum
 ROOM = 16384  # elements of one row that stay on the stack of a thread
 SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 PARTS = 32  # of a row that threads share, whatever their number: equal bits
+SHARE = 64  # rows of each part of columns, at least: joining parts costs little then
 TILES = (1024, 256, 64, 16)  # columns of one piece: a page of memory, or less
 STATES = 1 << 15  # columns times reductions, whose sums lie on the stack
 
@@ -38,8 +40,9 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
     columns = staged.columns if staged else _columns(fusion, shape)
     keeps = shape.length * columns <= ROOM
     is_long = shape.inner or shape.length > SHORT
-    parts = _parts(fusion, shape)
-    is_chunked = parts > 1 or (is_long and sums_in_f64(fusion))
+    parts = 1 if staged else _parts(shape, columns)
+    in_parts = parts > 1 and shape.inner
+    is_chunked = in_parts or (is_long and sums_in_f64(fusion))
     finds = shape.inner and not keeps and finds_places(fusion)
     length = shape.count(tuple(shape.lane_group()))
     return CpuReduction(
@@ -50,6 +53,7 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
         columns,
         room=ROOM if keeps and parts == 1 else 0,
         parts=parts,
+        phases=parts > 1 and not is_single_pass(fusion),
         chunk=_chunk(fusion, shape) if is_chunked or finds else 0,
         compensated=is_chunked,
         streams=streams(fusion),
@@ -79,11 +83,21 @@ def _numbered(fusion: Fusion, staged: Staged) -> StagedColumns:
     return StagedColumns(numbered, staged.across, staged.rounds)
 
 
-def _parts(fusion: Fusion, shape: RowShape) -> int:
-    """Return how many pieces a row is cut into: few long rows keep one thread each."""
-    is_long = shape.inner and shape.length >= PARTS * ROOM
-    is_busy = shape.rows >= PARTS
-    return PARTS if is_long and not is_busy and is_single_pass(fusion) else 1
+def _parts(shape: RowShape, columns: int) -> int:
+    """Return how many pieces a row is cut into: few long rows keep one thread each.
+
+    Columns that are folded side by side are one piece; where there are some such
+    pieces, each is cut into fewer, as every part brings the states of all together.
+    """
+    if shape.inner:
+        is_long = shape.length >= PARTS * ROOM
+        return PARTS if is_long and shape.rows < PARTS else 1
+    lanes = shape.count(tuple(shape.lane_group()))
+    pieces = shape.rows // lanes * -(-lanes // columns)
+    parts = PARTS // power_of_two(pieces)
+    is_long = shape.count(tuple(shape.first_group())) >= parts * SHARE
+    is_large = shape.length * shape.rows >= PARTS * ROOM
+    return parts if is_long and is_large and parts > 1 else 1
 
 
 def _columns(fusion: Fusion, shape: RowShape) -> int:

@@ -124,10 +124,10 @@ def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
     if lane is not None and heuristic.inner and heuristic.chunk:
         chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
         if heuristic.is_split:
-            share = (chunk.extent + (heuristic.parts - 1)) // heuristic.parts
-            part, chunk = builder.split(chunk, share, Tail.SHRINK)
-            builder.bind(part, Binding.BLOCK_Y)
+            chunk = _share_out(builder, chunk, heuristic.parts)
         reduced.append(chunk)
+    if heuristic.is_split and not heuristic.inner:
+        reduced[0] = _share_out(builder, reduced[0], heuristic.parts)
     if reduced and not heuristic.inner and heuristic.chunk:
         reduced[-1:] = builder.split(reduced[-1], heuristic.chunk, Tail.SHRINK)
     for axis in reduced:
@@ -135,3 +135,11 @@ def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
     if lane is not None:
         builder.bind(lane, Binding.VECTOR)
     return builder.freeze()
+
+
+def _share_out(builder: NestBuilder, axis: LoopAxis, parts: int) -> LoopAxis:
+    """Deal ``axis`` out to ``parts`` of a row; return what is left of it for one."""
+    share = (axis.extent + (parts - 1)) // parts
+    part, rest = builder.split(axis, share, Tail.SHRINK)
+    builder.bind(part, Binding.BLOCK_Y)
+    return rest

@@ -68,6 +68,10 @@ class RowShape:
         groups = self.reduced if self.inner else self.kept
         return [self.space.loops[k] for k in groups[-1]] if groups else []
 
+    def first_group(self) -> list[LoopIndex]:
+        """Return the outermost reduced loops that are one to all tensors."""
+        return [self.space.loops[k] for k in self.reduced[0]]
+
     def has_lanes(self) -> bool:
         """Tell whether neighbours lie side by side, so that vectors hold them.
 
