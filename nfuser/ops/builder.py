@@ -63,8 +63,11 @@ class Builder:
 
     ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
     by kind; ``expanded`` what is stretched, with what it was before; ``source`` is the
-    user's line that new tensors carry.
+    user's line that new tensors carry. ``rounds_integers``: what meets 16-bit floats is
+    first made one, as by NumPy; torch computes with it as it is.
     """
+
+    rounds_integers = True
 
     def __init__(
         self, today: Mapping[Scalar, int] | None = None, name: str = "fusion"
@@ -195,6 +198,8 @@ class Builder:
             if self.source:
                 message += self.source.note
             self.questions.checks[ScalarFits(x, dtype, message)] = None
+        if dtype.is_half and self.rounds_integers:
+            return self.cast(self.from_scalar(x, DType.F64), dtype)
         return self.from_scalar(x, dtype)
 
     def tensor(self, operand: Operand) -> TensorView:

@@ -85,6 +85,7 @@ def _speak_like(tracer: Tracer, arrays: list[ArrayLeaf]) -> None:
     tracer.array_class, tracer.device = first.kind, first.device
     if are_tensors:
         tracer.dialect = tracer.home = TORCH
+        tracer.builder.rounds_integers = False
 
 
 def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:

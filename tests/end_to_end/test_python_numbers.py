@@ -219,3 +219,23 @@ def test_a_number_as_exponent_takes_the_root_as_numpy_does() -> None:
             wanted = x**p
         np.testing.assert_allclose(fused(x, p), wanted, rtol=1e-15)
         assert (np.signbit(fused(x, p)) == np.signbit(wanted))[:5].all()
+
+
+@pytest.mark.parametrize("number", [2049, 65519, 65520, 70000, 10**30, -(10**30)])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_integer_beside_halves_is_rounded_to_one_first(
+    number: int, backend: str
+) -> None:
+    x = np.array([0, 1, -2, 65504, np.inf], np.float16)
+    names = ("add", "sub", "mul", "truediv", "lt", "eq")
+
+    def function(x: Any, n: Any) -> Any:
+        found = [getattr(operator, name)(x, n) for name in names]
+        return (*found, operator.truediv(n, x))
+
+    with np.errstate(all="ignore"):
+        expected = function(x, number)
+    for one, other in zip(
+        nfuser.fuse(function, backend=backend)(x, number), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
