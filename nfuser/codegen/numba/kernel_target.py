@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from numba.core import compiler, dispatcher, postproc, types
+from numba.core import compiler, dispatcher, postproc, ssa, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
@@ -35,6 +35,7 @@ from numba.core.target_extension import (
 
 from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.codegen.numba.loop_lanes import close_marked_loops
+from nfuser.codegen.numba.patched_assignments import rewritten_where_named
 from nfuser.codegen.numba.patched_call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patched_liveness import followed_once
 from nfuser.locks import cached_property
@@ -120,8 +121,9 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
     flags.nrt = False
     target = _Dispatcher.targetdescr
     context = target.typing_context
-    known = _CALL_TYPES.known_to(context)
-    with global_compiler_lock, target_override(_NAME), known, followed_once(postproc):
+    known, once = _CALL_TYPES.known_to(context), followed_once(postproc)
+    where = rewritten_where_named(ssa)
+    with global_compiler_lock, target_override(_NAME), known, once, where:
         made = compiler.compile_extra(
             context,
             target.target_context,
