@@ -8,6 +8,7 @@ conditions under which the source is read at all.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from nfuser.ir import scalar as sc
@@ -81,6 +82,7 @@ class Point:
 
 
 Read: TypeAlias = "tuple[TensorView, Point]"
+_REMAPPED = 256  # a loop of rotations asks for few, hundreds of times each
 
 
 def source_points(expr: Expr, point: Point) -> list[Read]:
@@ -131,13 +133,19 @@ def _view_index(
         case Reshape():
             return _reshaped(expr, point)
         case Remap(_, _, index):
-            # A place is known by its axis: its extent may be spelled in another way.
-            places = (loop for x in index for loop in scalar_walk.loops_in(x))
-            return scalar_walk.substitute(
-                index, {place: point[sc.place_axis(place)] for place in places}
-            )
+            return _remapped(index, point.index)
         case _:
             assert_never(expr)
+
+
+@lru_cache(_REMAPPED)
+def _remapped(
+    index: tuple[Scalar, ...], point: tuple[Scalar, ...]
+) -> tuple[Scalar, ...]:
+    # A place is known by its axis: its extent may be spelled in another way.
+    places = (loop for x in index for loop in scalar_walk.loops_in(x))
+    by = {place: point[sc.place_axis(place)] for place in places}
+    return tuple(scalar_walk.substitute(index, by))
 
 
 def _stretched(tensor: TensorView, point: Point) -> Point:

@@ -26,6 +26,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.segment.asked_once import asked_once
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def segment(
     """
     if not fusion.outputs:
         return Segmented(fusion, (), ())
+    find = asked_once(find)
     if shardings is not None:
         # Few have ranks.
         from nfuser.segment.rank_cuts import changes, within  # noqa: PLC0415

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.expr import Expr
+    from nfuser.ir.fusion import Fusion
     from nfuser.segment import ShouldMerge
 
 X, Y = np.ones((4, 5), np.float32), np.ones((4, 5), np.float32)
@@ -73,3 +74,26 @@ def _calls(function: Callable[..., Any], should_merge: ShouldMerge | None) -> in
         sys.setprofile(before)
     assert len(segmented.segments) > 1
     return calls
+
+
+def test_steps_that_say_the_same_are_asked_of_schedulers_once() -> None:
+    def steps(count: int) -> Callable[..., Any]:
+        def run(u: Any) -> Any:
+            for _ in range(count):
+                u = u + np.roll(u, 1) - np.roll(u, -1)
+            return u
+
+        return run
+
+    def asked(count: int) -> int:
+        calls: list[object] = []
+
+        def find(fusion: Fusion) -> Any:
+            calls.append(fusion)
+            return find_scheduler(fusion)
+
+        segment(settled(steps(count), X), find)
+        return len(calls)
+
+    # What is new with each step: the whole, and what is left beside its last pieces.
+    assert asked(32) <= asked(16) + 8
