@@ -9,7 +9,7 @@ from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Concatenate, Expand, Matmul, Pointwise, Reshape
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalar import Const, Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +25,7 @@ class Extents:
     def __init__(self, asked: Questions, answers: Answers) -> None:
         self._facts: dict[Scalar, Scalar] = {}
         self._parent: dict[Scalar, Scalar] = {}
+        self._with_facts: dict[Scalar, Scalar] = {}
         for extent, size in zip(asked.extents, answers.classes, strict=True):
             is_one = sc.equal(extent, 1)
             self._facts[is_one] = sc.const(int(size == 1))
@@ -45,6 +46,7 @@ class Extents:
                 self._know(extent, size)
 
     def _know(self, x: Scalar, number: int) -> None:
+        self._with_facts.clear()
         if not isinstance(x, Const):
             self._facts.setdefault(x, sc.const(number))
             self._facts.setdefault(-x, sc.const(-number))
@@ -63,9 +65,27 @@ class Extents:
 
         ``places`` says what else is replaced on the way.
         """
+        if places:
+            first = scalar_walk.substitute(scalars, self._facts | dict(places))
+        else:
+            first = self._as_known(list(scalars))
+        if all(isinstance(x, (Const, Size)) for x in first):
+            known = [x if x in self._parent else self._facts.get(x, x) for x in first]
+            return [self._find(x) for x in known]
         known = self._facts | {x: self._find(x) for x in self._parent}
-        first = scalar_walk.substitute(scalars, self._facts | dict(places or {}))
         return [self._find(x) for x in scalar_walk.substitute(first, known)]
+
+    def _as_known(self, scalars: list[Scalar]) -> list[Scalar]:
+        """Return ``scalars`` with the facts put in; each is gone through once."""
+        done = self._with_facts
+        if not done:
+            done.update(self._facts)
+        missing = [x for x in scalars if x not in done]
+        if missing:
+            done.update(
+                zip(missing, scalar_walk.substitute(missing, done), strict=True)
+            )
+        return [done[x] for x in scalars]
 
     def _find(self, x: Scalar) -> Scalar:
         while (parent := self._parent.get(x, x)) is not x:

@@ -58,6 +58,9 @@ class Questions:
     lines: dict[Scalar, SourceLine | None]
 
 
+_FEW = 8  # extents, of which most operations have one or two
+
+
 class Builder:
     """Collects the expressions of one fusion.
 
@@ -80,6 +83,8 @@ class Builder:
         self.questions = Questions(today, {}, {}, {})
         self._constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
+        self._meets: dict[tuple[Scalar, ...], Scalar] = {}
+        self._today: dict[Scalar, int] = {}
 
     def emit(self, expr: Expr) -> None:
         """Append ``expr``."""
@@ -152,14 +157,31 @@ class Builder:
         fixed = {c.value for c in found if isinstance(c, Const)}
         if fixed:
             return sc.const(fixed.pop()) if len(fixed) == 1 else None
-        ordered = sorted(found, key=lambda s: s.key)
+        ordered = tuple(sorted(found, key=lambda s: s.key))
         if not ordered:
             return sc.const(1)
-        meet = ordered[-1]
-        for candidate in reversed(ordered[:-1]):
-            meet = sc.select(sc.equal(candidate, 1), meet, candidate)
-        self._candidates[meet] = tuple(ordered)
+        meet = self._one_that_stretches_others(ordered)
+        self._candidates[meet] = ordered
+        self._today.update((meet, number) for number in known if number is not None)
         return meet
+
+    def _one_that_stretches_others(self, ordered: tuple[Scalar, ...]) -> Scalar:
+        """Return the extent among ``ordered`` that is not 1, or 1.
+
+        The first few are asked one after the other. Those after them are asked before
+        what has been found so far: many that come one by one make a chain that grows.
+        """
+        made = self._meets.get(ordered[:-1]) if len(ordered) > _FEW else None
+        more = ordered[-1:]
+        if made is None:
+            *few, made = ordered[:_FEW]
+            for candidate in reversed(few):
+                made = sc.select(sc.equal(candidate, 1), made, candidate)
+            more = ordered[_FEW:]
+        for candidate in more:
+            made = sc.select(sc.equal(candidate, 1), made, candidate)
+        self._meets[ordered] = made
+        return made
 
     def type_of(self, operand: Operand) -> DType | Weak:
         """Return how ``operand`` takes part in promotion: a dtype, or a weak type."""
@@ -228,7 +250,11 @@ class Builder:
         if isinstance(x, Const):
             return x.value
         known = self.questions.today
-        return None if known is None else evaluate(x, known)
+        if known is None:
+            return None
+        if x not in self._today:
+            self._today[x] = evaluate(x, known)
+        return self._today[x]
 
     def ask(self, condition: Scalar, usual: int = 0) -> int:
         """Return today's value of ``condition``; other values trace again."""
