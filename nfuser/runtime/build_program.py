@@ -30,7 +30,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.schedule.facts.memory import memory_tensors
-from nfuser.schedule.heuristics.cpu import PHASE
+from nfuser.schedule.heuristics.cpu import phase_knob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,7 +178,9 @@ class _Program:
                 places.append(self.places[next(tensors)])
         places += self._by_value(compiled)
         for phase in range(kernel.launch.phases):
-            body.append(self._launch(compiled, places, {**values, PHASE: phase}, phase))
+            body.append(
+                self._launch(compiled, places, {**values, phase_knob(): phase}, phase)
+            )
         return body
 
     def _launch(

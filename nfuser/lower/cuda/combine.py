@@ -33,7 +33,7 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.schedule.facts.facts import WARP
-from nfuser.schedule.heuristics.cpu import PHASE, CpuReduction
+from nfuser.schedule.heuristics.cpu import CpuReduction, phase_knob
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
@@ -64,7 +64,7 @@ class Combiner:
         )
         self.is_shared = isinstance(heuristic, CudaReduction) and heuristic.is_shared
         in_phases = isinstance(heuristic, CpuReduction) and heuristic.phases
-        self.phase = PHASE if in_phases else None
+        self.phase = phase_knob() if in_phases else None
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         if Binding.PARALLEL in leaves:
             leaves[Binding.BLOCK_X] = leaves[Binding.PARALLEL]

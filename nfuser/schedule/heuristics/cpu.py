@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 
-PHASE = sc.knob("phase")
-"""The number of a launch among those of one kernel in a call, as kernels know it."""
+def phase_knob() -> Scalar:
+    """Return the number of a launch among those of one kernel in a call.
+
+    No module makes it: an import waits for no fork, as the table of scalars does.
+    """
+    return sc.knob("phase")
 
 
 class OnCpu:
