@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -11,13 +10,14 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, Op, Scalar, Select
 from nfuser.ir.walk import toposort
-from nfuser.lower.kernel.kernel_ir import Stmt, Value
+from nfuser.lower.kernel.walk import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SCALARS = get_args(Scalar)
-_PARTS = (*get_args(Stmt), *get_args(Value))
+    from nfuser.lower.kernel.kernel_ir import Stmt
+
+_SCALARS = frozenset(get_args(Scalar))
 
 
 def host_scalars(
@@ -72,10 +72,19 @@ def _prepared(x: Binary) -> tuple[Scalar, ...]:
 
 def scalars_in(body: Iterable[Any]) -> Iterator[Scalar]:
     """Yield every scalar in ``body``, in program order."""
-    for item in body:
-        if isinstance(item, _SCALARS):
-            yield item
-        elif isinstance(item, tuple):
-            yield from scalars_in(cast("tuple[Any, ...]", item))
-        elif isinstance(item, _PARTS):
-            yield from scalars_in(getattr(item, f.name) for f in fields(item))
+    stack = [iter(body)]
+    while stack:
+        for item in stack[-1]:
+            kind = type(item)
+            if kind in _SCALARS:
+                yield item
+                continue
+            names = FIELDS.get(kind)
+            if names is not None:
+                stack.append(iter([getattr(item, name) for name in names]))
+                break
+            if isinstance(item, tuple):
+                stack.append(iter(cast("tuple[Any, ...]", item)))
+                break
+        else:
+            stack.pop()

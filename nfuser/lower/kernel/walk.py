@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PARTS = (*get_args(Stmt), *get_args(Value))
+FIELDS: dict[type, tuple[str, ...]] = {
+    part: tuple(field.name for field in fields(part)) for part in PARTS
+}
+"""What each kind of statement and value holds, by name."""
 
 
 def every(items: Iterable[Any]) -> Iterator[Any]:
@@ -19,12 +23,13 @@ def every(items: Iterable[Any]) -> Iterator[Any]:
     stack = [iter(items)]
     while stack:
         for item in stack[-1]:
+            names = FIELDS.get(type(item))
+            if names is not None:
+                yield item
+                stack.append(iter([getattr(item, name) for name in names]))
+                break
             if isinstance(item, tuple):
                 stack.append(iter(cast("tuple[Any, ...]", item)))
-                break
-            if isinstance(item, PARTS):
-                yield item
-                stack.append(iter([getattr(item, f.name) for f in fields(item)]))
                 break
         else:
             stack.pop()
