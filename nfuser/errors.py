@@ -55,6 +55,18 @@ class TraceError(NfuserError, TypeError):
     """The traced function asks for something that is not known while tracing."""
 
 
+class TraceAttributeError(TraceError, AttributeError):
+    """A traced array has no such attribute."""
+
+
+class UnsupportedAttributeError(UnsupportedError, AttributeError):
+    """A method of arrays that has no fused form."""
+
+
+class EndlessError(TraceError, RecursionError):
+    """The traced function calls itself deeper than Python can follow."""
+
+
 class MutationError(NfuserError, ValueError):
     """The traced function assigns into an input."""
 
@@ -100,3 +112,7 @@ def _of_kind(kind: type[Exception]) -> type[HostError]:
 
 class VerifyError(NfuserError, AssertionError):
     """The IR broke an invariant; this is a bug in nfuser, not in the user's code."""
+
+
+class InterpreterError(VerifyError):
+    """An emitted kernel broke a rule that the hardware would not have reported."""

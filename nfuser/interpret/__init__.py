@@ -8,8 +8,8 @@ nothing wrote, races, misaligned packets, divergent barriers, overflowing indice
 
 from __future__ import annotations
 
+from nfuser.errors import InterpreterError
 from nfuser.interpret.buffer import Access, Buffer, Report
-from nfuser.interpret.errors import InterpreterError
 from nfuser.interpret.run import run
 
 __all__ = ["Access", "Buffer", "InterpreterError", "Report", "run"]

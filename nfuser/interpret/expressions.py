@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nfuser.interpret.errors import InterpreterError
+from nfuser.errors import InterpreterError
 from nfuser.interpret.formats import FORMATS
 from nfuser.interpret.primitives import ANY, BOOL, ELEMENTWISE, FLOAT, INTEGER, UNSIGNED
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.errors import InterpreterError
 from nfuser.interpret.buffer import Access, Buffer, Report
-from nfuser.interpret.errors import InterpreterError
 from nfuser.interpret.expressions import PointerKind
 from nfuser.interpret.memory import Pointer, Region
 from nfuser.interpret.races import Order

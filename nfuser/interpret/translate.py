@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.errors import InterpreterError
 from nfuser.interpret.arrays import LocalArray, SharedArray
 from nfuser.interpret.effects import declaration, effect, waiting, write_element
-from nfuser.interpret.errors import InterpreterError
 from nfuser.interpret.expressions import (
     DTYPES,
     ArrayKind,

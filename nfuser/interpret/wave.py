@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from nfuser.interpret.errors import InterpreterError
+from nfuser.errors import InterpreterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

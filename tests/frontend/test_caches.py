@@ -278,6 +278,21 @@ def test_the_reason_for_a_trace_is_told() -> None:
     assert "dtypes" in fused.why()
 
 
+def test_the_reason_says_that_the_last_call_had_nothing_new() -> None:
+    fused = nfuser.fuse(lambda x: x * 2)
+    for count in range(5):  # by native code at last
+        fused(_ones(4))
+        assert ("nothing was new" in fused.why()) == (count > 0)
+    fused(_ones(1))
+    assert "nothing was new" not in fused.why()
+
+
+def test_the_reason_is_asked_for_without_arguments() -> None:
+    fused = nfuser.fuse(lambda x: x * 2)
+    with pytest.raises(nfuser.errors.ArgumentError, match=r"explain\(...\) says how"):
+        fused.why(_ones(4))
+
+
 def test_the_table_lists_every_runtime() -> None:
     fused = nfuser.fuse(lambda x: x.sum(0))
     fused(_ones(4, 5))

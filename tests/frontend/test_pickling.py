@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import io
 import pickle
@@ -158,6 +159,24 @@ def test_names_and_options_arrive() -> None:
         assert compiled == (1 if fused is scaled else 3)
     launch = _by_value(local).kernels(ONES)[0]
     assert "cuda" in launch.source
+
+
+def test_attributes_that_a_user_set_arrive_by_value() -> None:
+    fused: Any = nfuser.fuse(lambda x: x * 2)
+    fused.tag, fused.itself = 3, fused
+    fused(ONES)
+    found = _by_value(fused)
+    assert found is not fused
+    assert (found.tag, found.itself) == (3, found)
+    np.testing.assert_array_equal(found(ONES), fused(ONES))
+
+
+@pytest.mark.parametrize("act", [pickle.dumps, copy.deepcopy])
+def test_a_bound_call_says_what_to_pickle_in_its_place(act: Any) -> None:
+    bound = scaled.bind(ONES)
+    with pytest.raises(nfuser.errors.ArgumentError, match="bind them again there"):
+        act(bound)
+    assert copy.copy(bound) is bound
 
 
 def test_a_closure_takes_its_variables_along() -> None:

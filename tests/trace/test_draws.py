@@ -190,6 +190,11 @@ def collector_with_a_clock() -> Generator[list[float]]:
         gc.callbacks.remove(note)
 
 
+def test_who_waits_is_told_that_later_calls_would_not() -> None:
+    with pytest.raises(TraceError, match=r"call time.sleep outside: .* no later call"):
+        trace_function(lambda x: (time.sleep(0), x)[1], call_of([X]))
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_a_function_that_draws_or_reads_a_clock_is_refused(name: str) -> None:
     with pytest.raises(TraceError, match="random numbers"):

@@ -16,6 +16,7 @@ import pytest
 
 import nfuser
 from nfuser.dtypes import DType, as_dtype
+from nfuser.errors import ArgumentError
 from nfuser.ir.point_op import POINT_OPS
 from nfuser.ir.scalar import Scalar, scalar_input, size
 from nfuser.ir.scalar_walk import evaluate
@@ -260,3 +261,37 @@ def test_plain_numpy_takes_the_value_of_today() -> None:
 
     np.testing.assert_array_equal(run(function, X, 2.5), function(X, 2.5))
     assert [g.value for g in trace(function, X, 2.5).value_guards] == [2.5]
+
+
+TRUE: Any = np.bool_(True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.reshape(True),
+        lambda x: x.reshape(True, 3),
+        lambda x: np.reshape(x, (3, TRUE)),
+        lambda x: np.broadcast_to(x[:1], True),
+        lambda x: np.full_like(x, 1.0, shape=(True,)) + x,
+        lambda x: np.pad(x, True),
+        lambda x: np.pad(x, [True, False]),
+        lambda x: np.pad(x, {0: True}),
+    ],
+)
+def test_a_truth_value_is_no_size(function: Callable[[Any], Any]) -> None:
+    x = np.ones(3)
+    with pytest.raises(TypeError):
+        function(x)
+    with pytest.raises(ArgumentError, match="expected an integer, found"):
+        nfuser.fuse(function)(x)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: np.pad(x, (True, 1)), lambda x: np.roll(x, True)]
+)
+def test_a_truth_value_is_a_number_where_it_is_numpys(
+    function: Callable[[Any], Any],
+) -> None:
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(nfuser.fuse(function)(x), function(x))

@@ -69,6 +69,18 @@ class Bound(NativeCall[R]):
         ):
             self._bind(ready, args, given)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or written: it holds on to where arrays lie."""
+        del protocol
+        message = (
+            "pickle or copy the fused function and its arguments, and bind them again "
+            "there: a bound call holds addresses in the memory of this process"
+        )
+        raise ArgumentError(message)
+
+    def __copy__(self) -> Bound[R]:
+        return self
+
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What was bound, by position."""

@@ -81,6 +81,7 @@ class Fused(Generic[P, R]):
         self._counters = Counters()
         self._families = Families()
         self._state: State | None = None
+        self._new_at = 0  # the number of calls when something was made for one
         self._native: object = None  # where native code looks: what the state owns
 
     @cached_property
@@ -272,9 +273,12 @@ class Fused(Generic[P, R]):
             if ready is not None:
                 return ready, arrays
             known = self._counters.counts["concretizations"]
+            made = self._counters.made()
             with parts.watching(self._name):
                 found, described = self._traced(arguments, args, kwargs)
                 ready = self._ready(*found, described)
+            if self._counters.made() > made:
+                self._new_at = self._calls()
             if self._counters.counts["concretizations"] > known:
                 parts.dump_lazily(
                     "explain",
@@ -463,9 +467,20 @@ class Fused(Generic[P, R]):
         """The number of calls that native code served."""
         return 0 if self._state is None else self._state.calls
 
-    def why(self) -> str:
-        """Say what was new about the last call that compiled."""
-        return self._counters.reason
+    def why(self, *args: object, **kwargs: object) -> str:
+        """Say what was new about the last call that compiled; it takes no arguments."""
+        if args or kwargs:
+            message = (
+                f"write {self._name}.why(): it tells of the last call that compiled; "
+                f"{self._name}.explain(...) says how a call with these arguments runs"
+            )
+            raise ArgumentError(message)
+        if self._calls() <= self._new_at:
+            return self._counters.reason
+        return f"{self._counters.reason}; nothing was new about the last call"
+
+    def _calls(self) -> int:
+        return self._counters.counts["calls"] + self.native_calls
 
     def cache_table(self) -> str:
         """Return a table of what was traced, concretized and compiled."""
@@ -484,6 +499,7 @@ class Fused(Generic[P, R]):
             if self._state is not None:
                 self._state.clear()
             self._counters = Counters()
+            self._new_at = self._calls()
 
     # -- behaving like a function --------------------------------------------
 

@@ -42,16 +42,32 @@ _by_function: WeakKeyDictionary[FunctionType, dict[Any, ref[Any]]]
 _by_function = WeakKeyDictionary()
 
 
-def reduced(
-    fused: Any, options: tuple[Any, ...], protocol: int
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reduced(fused: Any, options: tuple[Any, ...], protocol: int) -> tuple[Any, ...]:
     """Return what pickle asks of ``__reduce_ex__``."""
     function = fused.__wrapped__
     if _leads_back(fused):
         if protocol < _NAMES_AS_A_PATH:
             return _found, (fused.__module__, fused.__qualname__)
-        function = envoy_of(fused)
-    return _restored, (type(fused), function, options)
+        # Where it arrives by value, its attributes do, too.
+        return _restored, (type(fused), envoy_of(fused), options)
+    return _restored, (type(fused), function, options), _given(fused) or None
+
+
+def _given(fused: Any) -> dict[str, Any]:
+    """Return the attributes that the user gave the fused function."""
+    plain: dict[str, Any] = getattr(fused.__wrapped__, "__dict__", {})
+    own = _own_names(type(fused))
+    held_by: dict[str, Any] = vars(fused)
+    return {
+        name: held
+        for name, held in held_by.items()
+        if name not in own and (name not in plain or plain[name] is not held)
+    }
+
+
+@functools.cache
+def _own_names(kind: type) -> frozenset[str]:
+    return frozenset({*vars(kind), *vars(kind(len, None)), "_kept_envoy", *_COPIED})
 
 
 def envoy_of(fused: Any) -> FunctionType:
@@ -68,7 +84,8 @@ def envoy_of(fused: Any) -> FunctionType:
     for name in _COPIED:  # a function may be given other code and defaults
         setattr(envoy, name, getattr(plain, name))
     envoy.__qualname__ = f"{fused.__qualname__}.{_ENVOY}"
-    vars(envoy).update(vars(plain))
+    vars(envoy).clear()
+    vars(envoy).update(vars(plain) | _given(fused))
     return envoy
 
 

@@ -41,6 +41,11 @@ class Counters:
         """Count ``amount`` more of ``name``."""
         self.counts[name] += amount
 
+    def made(self) -> int:
+        """Return how often something was made, or found, that calls had not met."""
+        names = ("traces", "concretizations", "runtimes", "compiled", "reused")
+        return sum(map(self.counts.__getitem__, names))
+
     def info(self) -> CacheInfo:
         """Return the counts."""
         return CacheInfo(**self.counts)

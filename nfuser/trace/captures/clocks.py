@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 from nfuser.errors import TraceError
@@ -37,7 +38,7 @@ def refuse(name: str, found: Any) -> None:
     is_drawn |= _is_clock(owner, short) or name.startswith("numpy.random")
     is_drawn |= name.startswith("random.") or found is random.SystemRandom
     if is_drawn and not is_generator(found):
-        raise drawn(name)
+        raise _slept(name) if found is time.sleep else drawn(name)
 
 
 _TORCH = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal"}
@@ -45,6 +46,14 @@ _TORCH = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "no
 
 def _is_clock(owner: Any, short: str) -> bool:
     return getattr(owner, "__module__", None) == "datetime" and short in _DATES
+
+
+def _slept(name: str) -> TraceError:
+    message = (
+        f"call {name} outside: a fused function is traced once, so it would wait while "
+        "it is traced, and in no later call"
+    )
+    return TraceError(message)
 
 
 def drawn(name: str) -> TraceError:

@@ -29,7 +29,7 @@ from nfuser.trace.dialect import in_numpy
 from nfuser.trace.numpy.composed.products import outer_of
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
 from nfuser.trace.numpy.without_axes import told
-from nfuser.trace.standins.sizes import sizes
+from nfuser.trace.standins.sizes import shape_sizes
 from nfuser.trace.standins.symbolic import SymbolicInt
 from nfuser.trace.watch.unwatched import unwatched
 
@@ -210,7 +210,7 @@ def _viewing(name: str, **parameters: Any) -> Any:
 
 
 def _shape(t: Tracer, shape: Any) -> list[Any]:
-    return sizes(t, shape, "broadcast_to")
+    return shape_sizes(t, shape, "broadcast_to")
 
 
 def _broadcast_to(t: Tracer, array: Any, shape: Any, subok: bool = False) -> Any:

@@ -100,3 +100,17 @@ def sizes(t: Tracer, x: Any, name: str) -> list[Scalar | int]:
     """Return the integers that ``x`` lists, or the one that it is."""
     listed = x if is_sequence(x) else (x,)
     return [size(t, n, name) for n in listed]
+
+
+def shape_sizes(t: Tracer, x: Any, name: str) -> list[Scalar | int]:
+    """Return the sizes of a shape, which NumPy takes no truth values for."""
+    for n in x if is_sequence(x) else (x,):
+        refuse_bool(n, name)
+    return sizes(t, x, name)
+
+
+def refuse_bool(x: Any, name: str) -> None:
+    """Refuse a truth value where NumPy wants an integer."""
+    if isinstance(x, (bool, np.bool_)) and not isinstance(x, Standin):
+        message = f"{name}: write {int(x)}; expected an integer, found {bool(x)}"
+        raise ArgumentError(message)

@@ -17,7 +17,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.trace.standins.literals import array_of
-from nfuser.trace.standins.sizes import size, sizes
+from nfuser.trace.standins.sizes import shape_sizes, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt
 
@@ -47,7 +47,7 @@ def full(
     """Return ``numpy.full``."""
     target = None if dtype is None else as_dtype(dtype)
     fill = array_of(t, fill_value) if target is None else t.operand(fill_value)
-    made = t.apply(ops.full, sizes(t, shape, "full"), fill, target)
+    made = t.apply(ops.full, shape_sizes(t, shape, "full"), fill, target)
     return _laid(t, "full", made, order, device)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import ArgumentError, MutationError, ShapeError, UnsupportedError
-from nfuser.trace.standins.sizes import is_sequence, size, sizes
+from nfuser.trace.standins.sizes import is_sequence, shape_sizes, size, sizes
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
@@ -82,7 +82,7 @@ def reshape(
 ) -> Any:
     """Return ``numpy.reshape``."""
     _check_order("reshape", order, copy)
-    wanted = sizes(t, shape, "reshape")
+    wanted = shape_sizes(t, shape, "reshape")
     if copy:
         return t.call_on_tensor(_in_order, a, wanted, order)
     return t.view(_Reshaped(wanted, order), a)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
-from nfuser.trace.standins.sizes import is_sequence, size
+from nfuser.trace.standins.sizes import is_sequence, refuse_bool, size
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
@@ -49,10 +51,11 @@ def _pad(
 ) -> Any:
     _check_mode(mode, options)
     held = t.tensor(array)
-    added = [
-        (size(t, left, "pad"), size(t, right, "pad"))
-        for left, right in widths(pad_width, held.ndim)
-    ]
+    wanted = widths(pad_width, held.ndim)
+    if all(isinstance(n, (bool, np.bool_)) for pair in wanted for n in pair):
+        for n in wanted[0] if wanted else ():
+            refuse_bool(n, "pad")
+    added = [(size(t, left, "pad"), size(t, right, "pad")) for left, right in wanted]
     if not crops:
         _refuse_negative(t, added)
     if mode != "constant":

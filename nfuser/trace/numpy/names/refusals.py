@@ -10,9 +10,12 @@ import numpy as np
 
 from nfuser.errors import (
     AxisError,
+    EndlessError,
     MutationError,
     ShapeError,
+    TraceAttributeError,
     TraceError,
+    UnsupportedAttributeError,
     UnsupportedError,
 )
 from nfuser.trace.source_line import running
@@ -121,18 +124,6 @@ def attribute_of_tensor(name: str) -> Exception:
         return attribute(name)
     message = f"write {advice} in place of x.{name}, which has no fused form"
     return TraceAttributeError(message)
-
-
-class TraceAttributeError(TraceError, AttributeError):
-    """A traced array has no such attribute."""
-
-
-class UnsupportedAttributeError(UnsupportedError, AttributeError):
-    """A method of ndarray that has no fused form."""
-
-
-class EndlessError(TraceError, RecursionError):
-    """The traced function calls itself deeper than Python can follow."""
 
 
 def endless(name: str) -> EndlessError:
