@@ -54,4 +54,4 @@ def _is_target(x: ast.AST) -> bool:
 def test_a_longer_function_assigns_no_more_names_twice(
     steps: Callable[[int], Callable[..., Any]],
 ) -> None:
-    assert _assigned_again(steps(8)) == _assigned_again(steps(2)) <= 6
+    assert _assigned_again(steps(8)) <= _assigned_again(steps(2)) <= 6

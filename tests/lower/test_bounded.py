@@ -63,3 +63,17 @@ def test_sums_of_narrow_sines_choose_in_each_piece() -> None:
         x[1, 5] = x[2, 29_999] = x[3, 15_000] = odd
         wanted = np.cos(x.astype("f8")).sum(axis=-1)
         np.testing.assert_allclose(f(x), wanted, rtol=1e-5)
+
+
+def test_a_chain_of_sines_is_not_computed_to_learn_its_angles() -> None:
+    def chain(x: Any, count: int) -> Any:
+        for _ in range(count):
+            x = x + 0.5 * np.sin(x)
+        return x
+
+    x = np.linspace(0, 3, 100)
+    short, long = (
+        nfuser.fuse(lambda x, n=n: chain(x, n)).kernels(x)[0].source for n in (2, 8)
+    )
+    assert "sin_bounded" in short
+    assert (long.count("= sin(t"), "sin_bounded" in long) == (8, False)
