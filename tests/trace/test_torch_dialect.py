@@ -347,3 +347,17 @@ def test_a_numpy_scalar_that_is_passed_is_a_number(dtype: str, scalar: Any) -> N
         found = nfuser.fuse(verb)(x, scalar)
         assert found.dtype is want.dtype
         torch.testing.assert_close(found, want)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32"])
+def test_a_power_may_be_an_integer_of_numpys(kind: Any, dtype: str) -> None:
+    x = torch.tensor([0, 1, -2, 3], dtype=getattr(torch, dtype))
+    fused = nfuser.fuse(lambda x, n: x**n)
+    for number in (2, 5, 3, 0, 2):
+        found = fused(x, kind(number))
+        assert found.dtype == x.dtype
+        assert torch.equal(found, x**number)
+    if dtype != "float32":
+        with pytest.raises(ValueError, match="negative integer powers"):
+            fused(x, kind(-1))

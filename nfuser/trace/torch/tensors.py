@@ -19,6 +19,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.dialect import Dialect
+from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.state import check_autocast, default_float
@@ -54,6 +55,8 @@ class Torch(Dialect):
         if not strong:
             return operands
         taken = [x.item() if isinstance(x, np.generic) else x for x in operands]
+        if verb is ops.power:
+            taken[1] = _exponent(t, taken[1])
         weak = [t.builder.type_of(x) for x in taken if not _is_strong(t, x)]
         common = _common(t, strong, weak)
         if verb is ops.divide and not (common.is_float or common.is_complex):
@@ -87,6 +90,14 @@ TORCH = Torch()
 
 def _is_strong(t: Tracer, x: object) -> bool:
     return isinstance(x, TensorView) and x not in t.builder.weak
+
+
+def _exponent(t: Tracer, y: Any) -> Any:
+    """Return a power; of an integer that each call passes, its sign can be asked."""
+    if not isinstance(y, TensorView) or t.builder.weak.get(y) is not int:
+        return y
+    passed = passed_integer(t, y)
+    return y if passed is None else passed
 
 
 def _common(t: Tracer, strong: list[TensorView], weak: list[Any]) -> DType:
