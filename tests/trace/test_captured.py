@@ -11,10 +11,12 @@ import collections
 import functools
 import gc
 import itertools
+import os
 import random
 import sys
 import types
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +30,6 @@ from tests.trace.meaning import rerun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 X = np.ones((4, 8), np.float32)
 WEIGHT = np.arange(8, dtype=np.float32)
@@ -364,6 +365,27 @@ def test_a_file_that_the_function_opens_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(TraceError, match="outside the fused function"):
         trace(function, X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 2 if os.path.exists("a") else x,
+        lambda x: x * len(os.getcwd()),
+        lambda x: x * Path("a").is_file(),
+        lambda x: x * len(os.listdir()),
+        lambda x: x * len(str(Path("a").absolute())),
+    ],
+)
+def test_what_lies_on_disk_is_asked_outside(function: Callable[..., Any]) -> None:
+    for _ in range(2):
+        with pytest.raises(TraceError, match="looks at files or folders once"):
+            trace(function, X)
+
+
+def test_paths_may_be_put_together_inside() -> None:
+    found = trace(lambda x: x * len(os.path.join("a", "b")), X)
+    np.testing.assert_array_equal(rerun(found, [X]), X * 3)
 
 
 def test_libraries_are_taken_to_stay_as_they_are() -> None:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,16 @@ def test_a_value_that_is_only_asked_for_may_change(
         monkeypatch.setattr(MODULE, "count", count, raising=False)
         np.testing.assert_array_equal(fused(X), X * 2)
     assert fused.cache_info().traces == 1
+
+
+def test_what_a_module_holds_besides_is_not_refused() -> None:
+    drawing = {"draw": lambda x: x + time.time()}
+    module = types.ModuleType("settings_with_functions")
+    vars(module).update(drawing=drawing, now=[time.time])
+    fused = nfuser.fuse(lambda x: x * _read(module, "scale"))
+    np.testing.assert_array_equal(fused(X), X)
+    vars(module)["scale"] = 3.0
+    np.testing.assert_array_equal(fused(X), X * 3)
 
 
 def test_one_class_in_place_of_another_is_noticed(

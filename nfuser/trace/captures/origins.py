@@ -226,7 +226,14 @@ class Finder:
             self.containers[names] = same_names(vars(found))
             for name, item in vars(found).items():
                 if not name.startswith("__"):
-                    self._expand(origin.then(Step(name, True)), item, ())
+                    self._add_named(origin.then(Step(name, True)), item)
+
+    def _add_named(self, origin: Origin, item: Any) -> None:
+        """Add what may be read; what cannot be followed may never be read, either."""
+        try:
+            self._expand(origin, item, ())
+        except TraceError:
+            self.values[origin] = item
 
     def _follow(self, origin: Origin, found: Any, path: NamedPath) -> None:
         steps = path.steps

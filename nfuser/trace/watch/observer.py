@@ -41,6 +41,18 @@ if TYPE_CHECKING:
 
 _LOOK_UP = type(os.environ).__getitem__.__code__
 _LISTINGS = {getattr(type(os.environ), n).__code__ for n in ("__iter__", "__len__")}
+# Functions that say what lies on disk, and the modules that they are called by.
+_ASKING = (
+    *("stat", "lstat", "access", "getcwd", "getcwdb"),
+    *("listdir", "scandir", "readlink", "statvfs"),
+)
+_OF_FILES = {id(f): f for f in (getattr(os, n, None) for n in _ASKING) if f is not None}
+_PATHS = frozenset(
+    {
+        *("os", "posixpath", "ntpath", "genericpath", "glob"),
+        *("pathlib", "pathlib._local", "pathlib._abc", "pathlib._os"),
+    }
+)
 _NUMPY = np.__path__[0]
 _OURS = str(Path(__file__).parents[2])
 _IMPORT = importlib.import_module.__code__
@@ -116,6 +128,13 @@ class Observer:
 
     def _enter_builtin(self, frame: FrameType, function: Any) -> None:
         self._draws.hold(function)
+        if id(function) in _OF_FILES and _looks_for_user(frame):
+            message = (
+                f"os.{function.__name__}() looks at files or folders once, while "
+                "tracing, and a later change would go unseen; do it outside the fused "
+                "function, and pass what it says as an argument"
+            )
+            raise TraceError(message)
         if _is_users(frame):
             if function is open:
                 message = (
@@ -145,7 +164,8 @@ class Observer:
                 self.sources.enter(frame)
         else:
             self.sources.enter(frame)
-            if not self._draws.enter(frame):
+            is_led = self._draws.enter(frame)
+            if not is_led and frame.f_globals.get("__name__") not in _PATHS:
                 self._settled.add(code)
 
     def _enter_numpy(self, arguments: list[Any]) -> None:
@@ -227,6 +247,14 @@ def _is_users(frame: FrameType) -> bool:
         return False
     # Generated code has no file: it is its module's.
     return not file.startswith("<") or is_users_name(frame.f_globals.get("__name__"))
+
+
+def _looks_for_user(frame: FrameType) -> bool:
+    """Tell whether the user's code asks, by itself or by way of paths."""
+    caller: FrameType | None = frame
+    while caller is not None and caller.f_globals.get("__name__") in _PATHS:
+        caller = caller.f_back
+    return caller is not None and _is_users(caller)
 
 
 def _class_of(frame: FrameType, code: CodeType) -> type | None:
