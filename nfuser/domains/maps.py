@@ -82,7 +82,7 @@ class Point:
 
 
 Read: TypeAlias = "tuple[TensorView, Point]"
-_REMAPPED = 256  # a loop of rotations asks for few, hundreds of times each
+_KEPT = 256  # what steps ask for hundreds of times each: few
 
 
 def source_points(expr: Expr, point: Point) -> list[Read]:
@@ -138,7 +138,7 @@ def _view_index(
             assert_never(expr)
 
 
-@lru_cache(_REMAPPED)
+@lru_cache(_KEPT)
 def _remapped(
     index: tuple[Scalar, ...], point: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
@@ -187,18 +187,30 @@ def _inside(tensor: TensorView, point: Point) -> Point:
 
 def _parts_points(parts: tuple[TensorView, ...], axis: int, point: Point) -> list[Read]:
     found: list[Read] = []
-    begin: Scalar = const(0)
-    for number, part in enumerate(parts):
-        index = list(point)
-        index[axis] = point[axis] - begin
-        conditions: list[Scalar] = []
-        if number > 0:
-            conditions.append(sc.less(begin - 1, point[axis]))
-        begin = begin + part.shape[axis]
-        if number < len(parts) - 1:
-            conditions.append(sc.less(point[axis], begin))
+    places = _joined(tuple(part.shape[axis] for part in parts), point[axis])
+    for part, (at, conditions) in zip(parts, places, strict=True):
+        index = (*point.index[:axis], at, *point.index[axis + 1 :])
         found.append((part, point.at(index).within(conditions)))
     return found
+
+
+@lru_cache(_KEPT)
+def _joined(
+    extents: tuple[Scalar, ...], at: Scalar
+) -> tuple[tuple[Scalar, tuple[Scalar, ...]], ...]:
+    """Return, for each part of a join, its index where that has ``at``, and when."""
+    found: list[tuple[Scalar, tuple[Scalar, ...]]] = []
+    begin: Scalar = const(0)
+    for number, extent in enumerate(extents):
+        index = at - begin
+        conditions: list[Scalar] = []
+        if number > 0:
+            conditions.append(sc.less(begin - 1, at))
+        begin = begin + extent
+        if number < len(extents) - 1:
+            conditions.append(sc.less(at, begin))
+        found.append((index, tuple(conditions)))
+    return tuple(found)
 
 
 def index_read(expr: Take, point: Point) -> Read:
