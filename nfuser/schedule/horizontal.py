@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.scheduled import Scheduled
 
 MOST_PARTS = 4  # the code of all is in one kernel
-MOST_EXPRS = 64
+MOST_EXPRS = 64  # operations of all parts, which bound that code
 
 
 class Horizontal:

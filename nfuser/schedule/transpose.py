@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 NAME = "transpose"
 TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element
-NARROW = 8  # shortest side across
+NARROW = 8  # elements of the shortest side across
 SHORT = 32  # elements along which the flat loop does as well
 THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
-SHARED_BYTES = 40 * 1024
+SHARED_BYTES = 40 * 1024  # of a block; CUDA grants 48 KiB unasked
 RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
-BANK = 4  # bytes
+BANK = 4  # bytes of a bank of shared memory: CUDA's
 
 
 def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:

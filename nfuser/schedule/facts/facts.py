@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Atom
     from nfuser.ir.tensor import TensorView
 
-WARP = 32  # threads of a GPU that run as one, and banks of its shared memory
+WARP = 32  # threads of a GPU that run as one, and banks of its shared memory: CUDA's
 
 
 @value

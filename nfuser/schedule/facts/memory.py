@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.layout import Patterns
 
-INT32_LIMIT = 2**31 - 1
+INT32_LIMIT = 2**31 - 1  # elements: the greatest index of 32 bits
 
 
 @remembered

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
 LEAST_SHORT = 1 << 19  # elements of what takes a kernel for short rows: 100 us of work
-CACHE_LINE = 64  # bytes
+CACHE_LINE = 64  # bytes: those of x86-64
 
 
 def cpu_choice(fusion: Fusion, shape: FlatShape) -> CpuPointwise:

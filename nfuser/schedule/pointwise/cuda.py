@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.pointwise.flat_shape import FlatShape
 
-THREADS = 256
+THREADS = 256  # of a block
 IN_FLIGHT = 16  # bytes of an output that a thread has under way
-MOST_ITEMS = 8
+MOST_ITEMS = 8  # packets of a thread, where they are narrow
 LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
 NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
-MOST_ROWS = (1 << 16) - 1  # of blocks in a grid
+MOST_ROWS = (1 << 16) - 1  # of blocks in a grid: CUDA's limit of its second axis
 
 
 def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:

@@ -24,7 +24,7 @@ PIECE = 512  # elements, at least: shorter ones end before anything is fetched a
 LINE = 128  # elements that are stored at once past the cache: whole lines of it
 LIGHT = 16  # operations for each tensor in memory, dear ones counted four times
 BYPASS_BYTES = 1 << 24
-"""Outputs from here on are stored past the cache, which does not keep them anyway.
+"""Bytes from which on outputs are stored past the cache, which would not keep them.
 
 A plain store reads a line of memory before it changes it."""
 

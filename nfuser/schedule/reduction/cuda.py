@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ACROSS = WARP  # columns, or packets of them, that are read side by side across memory
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
-MAX_THREADS = 1024
-REGISTERS = 65536  # of a multiprocessor
+MAX_THREADS = 1024  # of a block: CUDA's limit
+REGISTERS = 65536  # of a multiprocessor, of 4 bytes each
 STEPS = 4  # packets of a row that a thread has in flight
 NARROW = 4  # times as many, at most, where packets are narrower
 LONG_STEPS = 32  # of single elements, where rows are long
@@ -39,7 +39,7 @@ LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
 COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
-SHARED_BYTES = 40 * 1024
+SHARED_BYTES = 40 * 1024  # of a block; CUDA grants 48 KiB unasked
 CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
 NEAR_BYTES = 26 << 20  # of these, for what is fast to read again
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
