@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.lower.cpu.bounded import BOUND
+from nfuser.lower.cpu.bounded import BOUND, MOST
 
 FUNCTIONS = (np.sin, np.cos, np.tan)
 
@@ -72,8 +72,63 @@ def test_a_chain_of_sines_is_not_computed_to_learn_its_angles() -> None:
         return x
 
     x = np.linspace(0, 3, 100)
-    short, long = (
-        nfuser.fuse(lambda x, n=n: chain(x, n)).kernels(x)[0].source for n in (2, 8)
+    short, long, very_long = (
+        nfuser.fuse(lambda x, n=n: chain(x, n)).kernels(x)[0].source
+        for n in (2, 8, MOST + 1)
     )
     assert "sin_bounded" in short
-    assert (long.count("= sin(t"), "sin_bounded" in long) == (8, False)
+    assert (long.count("= sin(t"), long.count("= sin_bounded(t")) == (8, 8)
+    # In one version is compiled what takes long to compile.
+    assert "sin_bounded" not in very_long
+
+
+def _sines(source: str) -> tuple[int, int]:
+    code = source.partition("def ")[2]
+    return code.count("= sin("), code.count("= sin_bounded(")
+
+
+def test_a_sine_is_a_small_angle_itself() -> None:
+    x = np.random.default_rng(1).uniform(-9, 9, 5000).astype("f4")
+    f = nfuser.fuse(lambda x: np.sin(np.sin(x)))
+    # What is looked at is the first angle, no sine, and the second is always small.
+    assert _sines(f.kernels(x)[0].source) == (2, 2)
+    for odd in (1e30, np.nan, np.inf):
+        x[100] = odd
+        with np.errstate(invalid="ignore"):
+            wanted = np.sin(np.sin(x.astype("f8")))
+        np.testing.assert_allclose(f(x), wanted, rtol=2.5e-7)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_only_what_a_chain_of_sines_begins_with_is_looked_at(dtype: str) -> None:
+    def chain(u: Any, k: Any) -> Any:
+        for _ in range(6):
+            u = u + k * np.sin(u)
+        return u
+
+    f = nfuser.fuse(chain)
+    x = np.random.default_rng(2).uniform(-9, 9, 9000).astype(dtype)
+    k = x.dtype.type(0.25)
+    source = f.kernels(x, k)[0].source
+    assert _sines(source) == (6, 6)
+    assert source.partition("def ")[2].count("absolute(") == 2
+    rtol = 3e-6 if dtype == "f4" else 1e-13
+    for odd in (1.0, 1e15, 2.0**24):
+        x[8000] = odd
+        wanted = chain(x.astype("f8"), float(k))
+        near = np.arange(9000) != 8000
+        np.testing.assert_allclose(f(x, k)[near], wanted[near], rtol=rtol, atol=rtol)
+        if dtype == "f8":
+            np.testing.assert_allclose(f(x, k), wanted, rtol=1e-10)
+    large = chain(x, k * 1e20)
+    assert np.isfinite(f(x, k * 1e20)).all() == np.isfinite(large).all()
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e8, 1e30])
+def test_what_is_scaled_up_is_an_angle_of_any_size(scale: float) -> None:
+    x = np.random.default_rng(3).uniform(-9, 9, 5000)
+    wanted = np.sin(np.sign(np.sin(x)) * scale)
+    by_array = nfuser.fuse(lambda x, y: np.sin(np.sign(np.sin(x)) * y))
+    np.testing.assert_allclose(by_array(x, np.full(5000, scale)), wanted, rtol=1e-14)
+    fixed = nfuser.fuse(lambda x: np.sin(np.sign(np.sin(x)) * scale))
+    np.testing.assert_allclose(fixed(x), wanted, rtol=1e-14)

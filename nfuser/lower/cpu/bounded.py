@@ -2,9 +2,9 @@
 """Loops of a CPU kernel whose angles are small get sines that take small angles.
 
 To bring any float within a quarter turn of zero takes more than the sine of what is
-left. A loop that runs in vectors cannot choose for each element; so the angles are
-looked at first, and the whole loop takes one way or the other. Where angles are made
-of other sines, it would take most of the loop to know them.
+left. A loop that runs in vectors cannot choose for each element; so what the angles
+come of is looked at first, and the whole loop takes one way or the other. No sine is
+computed to look at: `sizes.py` says what follows of those that are known to be small.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.interleaved_loops import gathers
 from nfuser.lower.cpu.lanes import ANGULAR
+from nfuser.lower.cpu.sizes import Sizes
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     For,
@@ -31,6 +32,7 @@ from nfuser.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
 T = TypeVar("T")
 _FLOATS = (DType.F32, DType.F64)
@@ -38,20 +40,31 @@ _FLOATS = (DType.F32, DType.F64)
 BOUND = 2.0**24
 """Size up to which the primitives named ``sin_bounded`` and the like are right."""
 
+MOST = 128
+"""Sines of a loop that is compiled in two versions: that of more would take long."""
+
+SMALL = 2.0**23
+"""What is looked at is up to this; what is added to it may reach as far again."""
+
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
     """Return ``loop`` in two versions, and what chooses, if it has sines."""
     if gathers(loop.body):
         return (loop,)
-    angles = dict.fromkeys(x.operands[0] for x in every(loop.body) if _is_angular(x))
-    found = _what_gives({a for a in angles if isinstance(a, Var)}, loop.body)
-    if not angles or found is None or _takes_most(found, loop.body):
+    sizes = Sizes(loop.body, _is_angular, BOUND, SMALL)
+    near = replace(loop, body=_with_bounded(loop.body, sizes.near))
+    if not sizes.tested:
+        return (near,)
+    if _sines(loop.body) > MOST:
+        return (loop,)
+    found = _what_gives({x for x in sizes.tested if isinstance(x, Var)}, loop.body)
+    if found is None:
         return (loop,)
     beyond = last = Var(DType.BOOL)
     test: list[Stmt] = []
-    for angle in angles:
-        size = Call("absolute", (angle,), angle.dtype)
-        is_far = Call("greater", (size, Number(BOUND, angle.dtype)), DType.BOOL)
+    for value, most in sizes.tested.items():
+        size = Call("absolute", (value,), value.dtype)
+        is_far = Call("greater", (size, Number(most, value.dtype)), DType.BOOL)
         either = Var(DType.BOOL)
         test.append(Let(either, Call("bit_or", (last, is_far), DType.BOOL)))
         last = either
@@ -60,7 +73,7 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
     return (
         Let(beyond, Number(False, DType.BOOL)),
         For(loop.index, loop.stop, (*found, *test)),
-        If(within, (replace(loop, body=_with_bounded(loop.body)),)),
+        If(within, (near,)),
         If(beyond, (loop,)),
     )
 
@@ -91,14 +104,6 @@ def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | 
     return tuple(reversed(kept))
 
 
-def _takes_most(test: tuple[Stmt, ...], body: tuple[Stmt, ...]) -> bool:
-    """Tell whether to look at the angles is most of the work, as in a chain of sines.
-
-    A sine of a small angle takes about a third of the time of one that takes any.
-    """
-    return 3 * _sines(test) > 2 * _sines(body)
-
-
 def _sines(body: tuple[Stmt, ...]) -> int:
     return sum(map(_is_angular, every(body)))
 
@@ -111,14 +116,17 @@ def _variables(item: Stmt | Value) -> Iterator[Var]:
     return (x for x in every([item]) if isinstance(x, Var))
 
 
-def _with_bounded(item: T) -> T:
+def _with_bounded(item: T, near: AbstractSet[Value]) -> T:
     made: Any = item
     if isinstance(item, tuple):
-        made = tuple(map(_with_bounded, cast("tuple[Any, ...]", item)))
+        held = cast("tuple[Any, ...]", item)
+        made = tuple(_with_bounded(x, near) for x in held)
     elif isinstance(item, PARTS):
         held: Any = item
-        parts = {f.name: _with_bounded(getattr(held, f.name)) for f in fields(held)}
-        if _is_angular(item):
+        parts = {
+            f.name: _with_bounded(getattr(held, f.name), near) for f in fields(held)
+        }
+        if _is_angular(item) and item.operands[0] in near:
             parts["op"] = f"{held.op}_bounded"
         changed = any(parts[name] is not getattr(held, name) for name in parts)
         made = replace(held, **parts) if changed else item
