@@ -144,7 +144,7 @@ def _remapped(
 ) -> tuple[Scalar, ...]:
     # A place is known by its axis: its extent may be spelled in another way.
     places = (loop for x in index for loop in scalar_walk.loops_in(x))
-    by = {place: point[sc.place_axis(place)] for place in places}
+    by: dict[Scalar, Scalar] = {place: point[sc.place_axis(place)] for place in places}
     return tuple(scalar_walk.substitute(index, by))
 
 

@@ -40,7 +40,11 @@ def _steps_of_sines(count: int) -> Callable[..., Any]:
 
 def _run(function: Callable[[Any], Any], x: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     forget_all()
-    fused = nfuser.fuse(lambda u: function(u))
+
+    def called(u: Any) -> Any:
+        return function(u)
+
+    fused = nfuser.fuse(called)
     with config.override(disable=frozenset({"disk_cache"})):
         result: NDArray[Any] = fused(x)
     return fused.kernels(x)[0].source, result

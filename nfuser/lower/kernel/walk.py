@@ -23,7 +23,8 @@ def every(items: Iterable[Any]) -> Iterator[Any]:
     stack = [iter(items)]
     while stack:
         for item in stack[-1]:
-            names = FIELDS.get(type(item))
+            kind: type[object] = type(item)
+            names = FIELDS.get(kind)
             if names is not None:
                 yield item
                 stack.append(iter([getattr(item, name) for name in names]))
