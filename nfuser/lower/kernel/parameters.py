@@ -75,7 +75,7 @@ def scalars_in(body: Iterable[Any]) -> Iterator[Scalar]:
     stack = [iter(body)]
     while stack:
         for item in stack[-1]:
-            kind: type[object] = type(item)
+            kind = cast("type[object]", type(item))
             if kind in _SCALARS:
                 yield item
                 continue

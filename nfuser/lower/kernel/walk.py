@@ -23,7 +23,7 @@ def every(items: Iterable[Any]) -> Iterator[Any]:
     stack = [iter(items)]
     while stack:
         for item in stack[-1]:
-            kind: type[object] = type(item)
+            kind = cast("type[object]", type(item))
             names = FIELDS.get(kind)
             if names is not None:
                 yield item
