@@ -361,3 +361,33 @@ def test_a_power_may_be_an_integer_of_numpys(kind: Any, dtype: str) -> None:
     if dtype != "float32":
         with pytest.raises(ValueError, match="negative integer powers"):
             fused(x, kind(-1))
+
+
+@pytest.mark.parametrize(
+    "power",
+    [
+        lambda x: torch.pow(x, 2),
+        lambda x: torch.pow(x, 2.5),
+        lambda x: torch.pow(x, x),
+        lambda x: torch.pow(2, x),
+        lambda x: torch.zeros(1).add(x if isinstance(x, torch.Tensor) else 1),
+    ],
+)
+def test_a_number_or_a_tensor_may_stand_first(power: Callable[[Any], Any]) -> None:
+    x = torch.rand(5)
+    torch.testing.assert_close(nfuser.fuse(power)(x), power(x))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: torch.result_type(x, 2),
+        lambda x: torch.float_power(x, 2),
+        lambda x: torch.full((3,), x.sum()),
+        lambda x: torch.arange(x),
+        lambda x: torch.tensor(x),
+    ],
+)
+def test_functions_of_numbers_refuse_traced_tensors(ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(NfuserError):
+        nfuser.fuse(ask)(torch.rand(3))

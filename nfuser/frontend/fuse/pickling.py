@@ -56,7 +56,8 @@ def reduced(fused: Any, options: tuple[Any, ...], protocol: int) -> tuple[Any, .
 def _given(fused: Any) -> dict[str, Any]:
     """Return the attributes that the user gave the fused function."""
     plain: dict[str, Any] = getattr(fused.__wrapped__, "__dict__", {})
-    own = _own_names(type(fused))
+    kind: type[Any] = type(fused)
+    own = _own_names(kind)
     held_by: dict[str, Any] = vars(fused)
     return {
         name: held

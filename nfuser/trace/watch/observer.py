@@ -30,7 +30,7 @@ from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.origins import Finder, Origin, Root, imported
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import Sources
-from nfuser.trace.standins.standin import Standin
+from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,7 @@ _PATHS = frozenset(
 _NUMPY = np.__path__[0]
 _OURS = str(Path(__file__).parents[2])
 _IMPORT = importlib.import_module.__code__
+_SHOWN = shown_class.__code__
 
 
 class Variables(dict[Any, Any]):
@@ -88,6 +89,7 @@ class Observer:
         self._settled: set[Any] = set()
         self._error: NfuserError | None = None
         self._aside: FrameType | None = None  # an interruption, until it ends
+        self._in_torch: set[FrameType] = set()
 
     def run(self, step: Callable[[], Any]) -> Any:
         """Return what ``step`` returns; refuse what it did that cannot be watched."""
@@ -99,6 +101,7 @@ class Observer:
             found = step()
         finally:
             sys.setprofile(None)
+            inside_torch.difference_update(self._in_torch)
             _resume(before)
             del token
         if self._error is not None:
@@ -107,6 +110,10 @@ class Observer:
 
     def see(self, frame: FrameType, event: str, item: Any) -> None:
         """Note an event that Python reports to profilers."""
+        if frame.f_code is _SHOWN:
+            return
+        if event.startswith("c_"):
+            self._see_torch(frame, event, item)
         if event == "c_return" or frame.f_code in self._settled:
             return
         if self._aside is not None:
@@ -125,6 +132,15 @@ class Observer:
             self._error = self._error or error
         except RecursionError:
             return  # the user's function meets it, too, and is told where
+
+    def _see_torch(self, frame: FrameType, event: str, function: Any) -> None:
+        """Note that a frame enters C code of torch, or comes back from there."""
+        if event == "c_call" and _is_torchs(function):
+            self._in_torch.add(frame)
+            inside_torch.add(frame)
+        elif event != "c_call" and frame in self._in_torch:
+            self._in_torch.discard(frame)
+            inside_torch.discard(frame)
 
     def _enter_builtin(self, frame: FrameType, function: Any) -> None:
         self._draws.hold(function)
@@ -231,6 +247,18 @@ def _names_of(kind: type, code: CodeType) -> list[str]:
             for part in ("__code__", "__func__", "fget", "func", "__wrapped__")
         )
     ]
+
+
+def _is_torchs(function: Any) -> bool:
+    """Tell whether a builtin function, or the object of a builtin method, is torch's.
+
+    >>> _is_torchs(len), _is_torchs([].append)
+    (False, False)
+    """
+    module = getattr(function, "__module__", None)
+    if module is None:
+        module = type(getattr(function, "__self__", None)).__module__
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
 def _is_asked_by_user(frame: FrameType) -> bool:
