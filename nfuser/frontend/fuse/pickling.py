@@ -58,10 +58,9 @@ def _given(fused: Any) -> dict[str, Any]:
     plain: dict[str, Any] = getattr(fused.__wrapped__, "__dict__", {})
     kind: type[Any] = type(fused)
     own = _own_names(kind)
-    held_by: dict[str, Any] = vars(fused)
     return {
         name: held
-        for name, held in held_by.items()
+        for name, held in cast("dict[str, Any]", vars(fused)).items()
         if name not in own and (name not in plain or plain[name] is not held)
     }
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
@@ -18,8 +18,9 @@ inside_torch: set[FrameType] = set()
 
 def shown_class(standin: Any) -> type:
     """Return the class that a stand-in says it is of: to torch's C code, its own."""
-    if inside_torch and sys._getframe(1) in inside_torch:
-        return type(standin)
+    # The frame is asked for only while there is such a call.
+    if inside_torch and sys._getframe(1) in inside_torch:  # pyright: ignore[reportPrivateUsage]
+        return cast("type[Any]", type(standin))
     return standin._kind
 
 
