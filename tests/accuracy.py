@@ -16,7 +16,8 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from nfuser.lower.cpu.bounded import BOUND
+from nfuser.dtypes import DType
+from nfuser.lower.cpu.bounded import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ Range = tuple[float, float]
 WIDE = "wide"
 """In place of a range: bit patterns drawn evenly, so all magnitudes and both signs."""
 QUARTERS = "quarters"
-"""In place of a range: multiples of a quarter turn up to `BOUND`, and next to them."""
+NARROW_QUARTERS = "narrow quarters"
+"""In place of a range: multiples of a quarter turn up to a bound, and next to them."""
+LARGEST = {QUARTERS: BOUNDS[DType.F32], NARROW_QUARTERS: NARROW[DType.F32]}
 
 # Where each function is sampled: pieces between which its method changes, its zeros,
 # and the edges of its results' range.
@@ -67,12 +70,15 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
 }
 
 _ANGLES = ((-1, 1), (-10, 10), (-1e5, 1e5), QUARTERS)
+_NARROW = ((-1, 1), (-10, 10), (-8192, 8192), NARROW_QUARTERS)
 BOUNDED: dict[str, tuple[Range | str, ...]] = {
     "sin_bounded": _ANGLES,
     "cos_bounded": _ANGLES,
     "tan_bounded": _ANGLES,
+    "sin_narrow": _NARROW,
+    "cos_narrow": _NARROW,
 }
-"""What loops call whose angles are at most `BOUND` in size."""
+"""What loops call whose angles are within the bound of their type."""
 
 BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
 
@@ -83,6 +89,8 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "sin_bounded": np.sin,
     "cos_bounded": np.cos,
     "tan_bounded": np.tan,
+    "sin_narrow": np.sin,
+    "cos_narrow": np.cos,
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
@@ -160,11 +168,12 @@ def samples(ranges: tuple[Range | str, ...], dtype: Any, count: int) -> Array:
     generator = np.random.default_rng(20240229)
     parts: list[Array] = []
     for limits in ranges:
-        if limits == QUARTERS:
-            turns = np.floor(np.exp2(generator.uniform(0, np.log2(BOUND), count)))
+        if isinstance(limits, str) and limits in LARGEST:
+            bound = LARGEST[limits]
+            turns = np.floor(np.exp2(generator.uniform(0, np.log2(bound), count)))
             near = (turns * (np.pi / 2)).astype(dtype)
             steps = generator.integers(-2, 3, count) * np.spacing(near)
-            parts.append(np.minimum(near + steps.astype(dtype), dtype(BOUND)))
+            parts.append(np.minimum(near + steps.astype(dtype), dtype(bound)))
         elif isinstance(limits, str):
             integer = np.uint32 if dtype == np.float32 else np.uint64
             top = np.iinfo(integer).max

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.lower.cpu.bounded import BOUND, MOST
+from nfuser.dtypes import DType
+from nfuser.lower.cpu.bounded import BOUNDS, MOST, NARROW
 
 FUNCTIONS = (np.sin, np.cos, np.tan)
+WIDE = BOUNDS[DType.F64]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("odd", [BOUND, BOUND * 1.5, 1e300, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("odd", [WIDE, WIDE * 1.5, 1e300, np.inf, -np.inf, np.nan])
 def test_one_large_angle_is_as_right_as_the_others(function: Any, odd: float) -> None:
     x = np.random.default_rng(0).uniform(-100, 100, 20000)
     x[9001] = odd
@@ -45,7 +47,9 @@ def test_sums_of_sines_choose_too() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("odd", [BOUND, BOUND * 1.5, 1e38, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize(
+    "odd", [8192.0, 9000.0, WIDE, WIDE * 1.5, 1e38, np.inf, -np.inf, np.nan]
+)
 def test_float32_has_two_ways_as_well(function: Any, odd: float) -> None:
     x = np.random.default_rng(0).uniform(-100, 100, 20000).astype("f4")
     x[9001] = odd
@@ -54,6 +58,15 @@ def test_float32_has_two_ways_as_well(function: Any, odd: float) -> None:
         wanted = function(x.astype("f8"))
     np.testing.assert_allclose(f(x), wanted, rtol=1.2e-7, atol=0)
     assert "_bounded" in f.kernels(x)[0].source
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[:2])
+def test_small_float32_angles_stay_in_float32(function: Any) -> None:
+    x = np.random.default_rng(4).uniform(-9e3, 9e3, 30_000).astype("f4")
+    x[:9000] = np.linspace(-NARROW[DType.F32] / 2, NARROW[DType.F32] / 2, 9000)
+    f = nfuser.fuse(function)
+    assert f"{function.__name__}_narrow" in f.kernels(x)[0].source
+    np.testing.assert_allclose(f(x), function(x.astype("f8")), rtol=1.2e-7, atol=0)
 
 
 def test_sums_of_narrow_sines_choose_in_each_piece() -> None:
@@ -84,14 +97,15 @@ def test_a_chain_of_sines_is_not_computed_to_learn_its_angles() -> None:
 
 def _sines(source: str) -> tuple[int, int]:
     code = source.partition("def ")[2]
-    return code.count("= sin("), code.count("= sin_bounded(")
+    known = code.count("= sin_bounded(") + code.count("= sin_narrow(")
+    return code.count("= sin("), known
 
 
 def test_a_sine_is_a_small_angle_itself() -> None:
     x = np.random.default_rng(1).uniform(-9, 9, 5000).astype("f4")
     f = nfuser.fuse(lambda x: np.sin(np.sin(x)))
     # What is looked at is the first angle, no sine, and the second is always small.
-    assert _sines(f.kernels(x)[0].source) == (2, 2)
+    assert _sines(f.kernels(x)[0].source) == (2, 4)
     for odd in (1e30, np.nan, np.inf):
         x[100] = odd
         with np.errstate(invalid="ignore"):

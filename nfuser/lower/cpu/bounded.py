@@ -31,35 +31,49 @@ from nfuser.lower.kernel.kernel_ir import (
 from nfuser.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
 T = TypeVar("T")
-_FLOATS = (DType.F32, DType.F64)
 
-BOUND = 2.0**24
-"""Size up to which the primitives named ``sin_bounded`` and the like are right."""
+BOUNDS = {DType.F32: 2.0**24, DType.F64: 2.0**24}
+"""Sizes up to which the primitives named ``sin_bounded`` and the like are right."""
+
+NARROW = BOUNDS | {DType.F32: 2.0**13}
+"""The same of ``sin_narrow`` and ``cos_narrow``, which need no float64."""
+
+FEW = 4
+"""Narrow sines of a loop that has a version for those between the bounds besides."""
 
 MOST = 128
 """Sines of a loop that is compiled in two versions: that of more would take long."""
-
-SMALL = 2.0**23
-"""What is looked at is up to this; what is added to it may reach as far again."""
 
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
     """Return ``loop`` in two versions, and what chooses, if it has sines."""
     if gathers(loop.body):
         return (loop,)
-    sizes = Sizes(loop.body, _is_angular, BOUND, SMALL)
-    near = replace(loop, body=_with_bounded(loop.body, sizes.near))
+    if not any(map(_is_narrow, every(loop.body))):
+        return _chosen(loop, BOUNDS, (loop,))
+    between = (loop,) if _sines(loop.body) > FEW else _chosen(loop, BOUNDS, (loop,))
+    return _chosen(loop, NARROW, between)
+
+
+def _chosen(
+    loop: For, limits: Mapping[DType, float], otherwise: tuple[Stmt, ...]
+) -> tuple[Stmt, ...]:
+    """Return ``loop`` for angles within ``limits``, and what runs ``otherwise``."""
+    sizes = Sizes(loop.body, _is_angular, limits)
+    near = replace(
+        loop, body=_with_bounded(loop.body, sizes.near, is_narrow=limits is NARROW)
+    )
     if not sizes.tested:
         return (near,)
     if _sines(loop.body) > MOST:
-        return (loop,)
+        return otherwise
     found = _what_gives({x for x in sizes.tested if isinstance(x, Var)}, loop.body)
     if found is None:
-        return (loop,)
+        return otherwise
     beyond = last = Var(DType.BOOL)
     test: list[Stmt] = []
     for value, most in sizes.tested.items():
@@ -74,7 +88,7 @@ def bounded(loop: For) -> tuple[Stmt, ...]:
         Let(beyond, Number(False, DType.BOOL)),
         For(loop.index, loop.stop, (*found, *test)),
         If(within, (near,)),
-        If(beyond, (loop,)),
+        If(beyond, otherwise),
     )
 
 
@@ -84,7 +98,12 @@ def has_angles(loop: For) -> bool:
 
 
 def _is_angular(item: object) -> TypeGuard[Call]:
-    return isinstance(item, Call) and item.op in ANGULAR and item.dtype in _FLOATS
+    return isinstance(item, Call) and item.op in ANGULAR and item.dtype in BOUNDS
+
+
+def _is_narrow(item: object) -> bool:
+    """Tell whether a function takes small float32 angles without float64."""
+    return _is_angular(item) and item.dtype is DType.F32 and item.op != "tan"
 
 
 def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
@@ -116,18 +135,20 @@ def _variables(item: Stmt | Value) -> Iterator[Var]:
     return (x for x in every([item]) if isinstance(x, Var))
 
 
-def _with_bounded(item: T, near: AbstractSet[Value]) -> T:
+def _with_bounded(item: T, near: AbstractSet[Value], *, is_narrow: bool) -> T:
     made: Any = item
     if isinstance(item, tuple):
         held = cast("tuple[Any, ...]", item)
-        made = tuple(_with_bounded(x, near) for x in held)
+        made = tuple(_with_bounded(x, near, is_narrow=is_narrow) for x in held)
     elif isinstance(item, PARTS):
         held: Any = item
         parts = {
-            f.name: _with_bounded(getattr(held, f.name), near) for f in fields(held)
+            f.name: _with_bounded(getattr(held, f.name), near, is_narrow=is_narrow)
+            for f in fields(held)
         }
         if _is_angular(item) and item.operands[0] in near:
-            parts["op"] = f"{held.op}_bounded"
+            reach = "narrow" if is_narrow and _is_narrow(item) else "bounded"
+            parts["op"] = f"{held.op}_{reach}"
         changed = any(parts[name] is not getattr(held, name) for name in parts)
         made = replace(held, **parts) if changed else item
     return made

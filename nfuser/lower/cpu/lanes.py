@@ -16,6 +16,7 @@ _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
 _MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
+_ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
 
 
 def has_narrow_work(loop: For) -> bool:
@@ -70,7 +71,9 @@ def _vectors(loop: For) -> int:
     if not all(x.dtype.is_float for x in dear):
         return 1
     size = sum(_size(x) for x in dear)
-    return next((count for most, count in _ABREAST if size <= most), 1)
+    is_narrow = all(x.dtype is DType.F32 for x in dear)
+    limits = _ABREAST_NARROW if is_narrow else _ABREAST
+    return next((count for most, count in limits if size <= most), 1)
 
 
 def _size(x: Call) -> int:
@@ -87,5 +90,5 @@ def _is_wide(item: object) -> bool:
 
 
 def _is_dear(name: str) -> bool:
-    op = POINT_OPS.get(name.removesuffix("_bounded"))
+    op = POINT_OPS.get(name.removesuffix("_bounded").removesuffix("_narrow"))
     return op is not None and op.is_costly

@@ -24,8 +24,9 @@ from nfuser.lower.kernel.kernel_ir import (
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.dtypes import DType
     from nfuser.lower.kernel.kernel_ir import Stmt, Value
 
 LIMITS = {"sin": 1.0, "cos": 1.0, "tanh": 1.0, "tanh_near": 1.0, "erf": 1.0} | {
@@ -38,23 +39,23 @@ LIMITS = {"sin": 1.0, "cos": 1.0, "tanh": 1.0, "tanh_near": 1.0, "erf": 1.0} | {
 _SAME = ("negative", "absolute", "to_f32", "to_f64", "copysign")
 _LARGEST = ("maximum", "minimum", "fmax", "fmin")
 _ROUNDING = 1 + 2.0**-20  # of sums and products, in f32
-_PART = 2.0**-11  # of what is small, for what an angle is only made of
+_SMALL = 0.5  # of a limit, for what is tested: as much again may be added to it
+_PART = 2.0**-9  # of what is small, for what an angle is only made of
 _MOST = 64  # values that one angle is followed back through
 
 
 class Sizes:
-    """Which angles of a loop are up to ``limit`` if those ``tested`` are ``small``."""
+    """Which angles of a loop are up to their limit if those ``tested`` are small."""
 
     def __init__(
         self,
         body: tuple[Stmt, ...],
         is_angular: Callable[[object], bool],
-        limit: float,
-        small: float,
+        limits: Mapping[DType, float],
     ) -> None:
         self.near: set[Value] = set()
         self.tested: dict[Value, float] = {}  # and how large they may be
-        self._limit, self._small = limit, small
+        self._limits = limits
         self._is_angular = is_angular
         self._known: dict[Value, float] = {}
         self._made: dict[Var, Value | None] = {}  # None of what several statements make
@@ -98,26 +99,27 @@ class Sizes:
             return abs(float(value.value))
         if not isinstance(value, Call):
             return math.inf
-        name = value.op.removesuffix("_bounded")
+        name = value.op.removesuffix("_bounded").removesuffix("_narrow")
         if name in LIMITS:
             return LIMITS[name]
         return _of_call(name, value, [self.size(x) for x in value.operands])
 
     def _consider(self, angle: Value) -> None:
         """Let ``angle`` be near if what is tested already, or little more, says so."""
-        if self.size(angle) > self._limit:
+        limit = self._limits[angle.dtype]
+        if self.size(angle) > limit:
             found = self._roots(angle)
             if found is None:
                 return
             roots, between = found
             before = {x: self._known.get(x, math.inf) for x in (*roots, *between)}
             for root in roots:  # an angle may be a sum of many of these
-                self._known[root] = self._small * (1 if root is angle else _PART)
+                self._known[root] = limit * _SMALL * (1 if root is angle else _PART)
             for var in between:
                 made = self._made[var]
                 assert made is not None
                 self._known[var] = self.size(made)
-            if self.size(angle) > self._limit:
+            if self.size(angle) > limit:
                 self._known.update(before)
                 return
             self.tested.update((root, self._known[root]) for root in roots)

@@ -158,9 +158,11 @@ logaddexp = _float_binary("logaddexp", exponential.logaddexp)
 sin = _float_unary("sin", trigonometry.sin)
 cos = _float_unary("cos", trigonometry.cos)
 tan = _float_unary("tan", trigonometry.tan)
-sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, bounded=True))
-cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, bounded=True))
-tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, bounded=True))
+sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bounded"))
+cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))
+sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
+cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
+tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
 asin = _float_unary("asin", trigonometry.asin)
 acos = _float_unary("acos", trigonometry.acos)
 atan = _float_unary("atan", trigonometry.atan)
@@ -236,6 +238,7 @@ __all__ = [
     "copysign",
     "cos",
     "cos_bounded",
+    "cos_narrow",
     "cosh",
     "divide",
     "divide_near",
@@ -300,6 +303,7 @@ __all__ = [
     "signbit",
     "sin",
     "sin_bounded",
+    "sin_narrow",
     "sinh",
     "sqrt",
     "sqrt_near",

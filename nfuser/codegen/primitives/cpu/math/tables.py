@@ -69,6 +69,8 @@ class Precision:
     sqrt_half_bits: int
     constants: Constants
     fits: Fits
+    half_pi_words: tuple[float, float, float]
+    """pi / 2; the second word times any count of quarters within a bound is exact."""
     one_bits: int = field(init=False)
     shift_bits: int = field(init=False)
 
@@ -97,6 +99,11 @@ SINGLE = Precision(
     erfcx_centre=2.0,
     erfc_limit=10.2,
     sqrt_half_bits=0x3F3504F3,
+    half_pi_words=(
+        1.570796251296997,  # rounded down
+        7.549533620476723e-08,  # 11 bits
+        2.5633440682570896e-12,
+    ),
     constants=Constants(
         ln2=(0.6931472, -1.9046542e-09),
         log2e=(1.442695, 1.925963e-08),
@@ -217,6 +224,11 @@ DOUBLE = Precision(
     erfcx_centre=4.0,
     erfc_limit=27.3,
     sqrt_half_bits=0x3FE6A09E667F3BCD,
+    half_pi_words=(
+        1.5707963267948966,
+        6.12323399409214e-17,  # 29 bits
+        1.6446256936324258e-26,
+    ),
     constants=Constants(
         ln2=(0.6931471805599453, 2.3190468138462996e-17),
         log2e=(1.4426950408889634, 2.0355273740931033e-17),
@@ -430,8 +442,6 @@ TURN_PIECES: Coefficients = (
 
 TWO_PI: Pair = (6.283185307179586, 2.4492935982947064e-16)
 
-HALF_PI = (1.5707963267948966, 6.12323399409214e-17, 1.6446256936324258e-26)
-"""The words of pi / 2: the second has 29 bits."""
 PER_HALF_PI = 0.6366197723675814
 
 _TURN_LEADING_ZEROS = 2

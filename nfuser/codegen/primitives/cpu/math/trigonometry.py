@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from llvmlite import ir
 
 from nfuser.codegen.primitives.cpu.math.exponential import INFINITY, precision_of
 from nfuser.codegen.primitives.cpu.math.tables import (
     DOUBLE,
-    HALF_PI,
     HUGE_EXPONENT,
     HUGE_LIFT,
     PER_HALF_PI,
@@ -46,6 +45,10 @@ from nfuser.codegen.primitives.cpu.math.value import (
 TAN_EIGHTH_PI = 0.41421356237309503
 ROW_STEP_BITS = 5
 FIRST_ROW_EXPONENT = 20
+
+
+Reach: TypeAlias = Literal["any", "bounded", "narrow"]
+"""Angles of any size, up to 2^24, or (of float32) up to 2^13."""
 
 
 class _Angle(NamedTuple):
@@ -93,16 +96,25 @@ def _narrowed(quadrant: Value, radians: Value) -> _Angle:
     return _Angle(low, near, tail)
 
 
+def _narrowed(quadrant: Value, radians: Value) -> _Angle:
+    """Return an angle that is known in float64 as a sum of float32."""
+    near = to_single(radians)
+    tail = to_single(radians - to_double(near))
+    low = quadrant.make(quadrant.builder.trunc(quadrant.ir, ir.IntType(32)))
+    return _Angle(low, near, tail)
+
+
 def _reduce_bounded_single(x: Value) -> _Angle:
-    """Reduce a non-negative float32 up to `BOUND`, in float64 (Cody and Waite).
+    """Reduce a non-negative float32 up to 2^24, in float64 (Cody and Waite).
 
     No such float32 comes nearer to a quarter turn than 2^-28, and two words of pi / 2
     leave out less than 2^-62 of any.
     """
     wide = to_double(x)
+    first, second, _ = DOUBLE.half_pi_words
     shifted = fma(wide, PER_HALF_PI, DOUBLE.round_shift)
     count = shifted - DOUBLE.round_shift
-    rest = fma(count, -HALF_PI[1], fma(count, -HALF_PI[0], wide))
+    rest = fma(count, -second, fma(count, -first, wide))
     return _narrowed(bits(shifted), rest)
 
 
@@ -157,25 +169,31 @@ def _reduce_double(x: Value) -> _Angle:
     return _Angle(quadrant, radians, fma(rest, TWO_PI[1], fma(tail, TWO_PI[0], lost)))
 
 
-def _reduce_bounded(x: Value) -> _Angle:
-    """Reduce a non-negative float64 up to `BOUND` (Cody and Waite, with FMA).
+def _reduce_in_place(x: Value) -> _Angle:
+    """Reduce a non-negative float32 up to 2^13, or a float64 up to 2^24, in its type.
 
-    The first difference is exact: a multiple of 2^-53, and below 1. The second word has
-    so few bits that its product is exact, and so is what the second difference loses.
+    By Cody and Waite, with FMA. The first difference is exact: a multiple of the first
+    word's last bit, and below 1. The second word has so few bits that its product is
+    exact, and so is what the second difference loses.
     """
-    shifted = fma(x, PER_HALF_PI, DOUBLE.round_shift)
-    count = shifted - DOUBLE.round_shift
-    near = fma(count, -HALF_PI[0], x)
-    rest = fma(count, -HALF_PI[1], near)
-    lost = fma(count, -HALF_PI[1], near - rest)
-    return _Angle(bits(shifted), rest, fma(count, -HALF_PI[2], lost))
+    precision = precision_of(x)
+    first, second, third = precision.half_pi_words
+    shifted = fma(x, PER_HALF_PI, precision.round_shift)
+    count = shifted - precision.round_shift
+    near = fma(count, -first, x)
+    rest = fma(count, -second, near)
+    lost = fma(count, -second, near - rest)
+    return _Angle(bits(shifted), rest, fma(count, -third, lost))
 
 
-def _reduce(x: Value, *, bounded: bool = False) -> _Angle:
+def _reduce(x: Value, reach: Reach) -> _Angle:
     size = absolute(x)
-    if x.type == FLOAT:
-        return _reduce_bounded_single(size) if bounded else _reduce_single(size)
-    return _reduce_bounded(size) if bounded else _reduce_double(size)
+    if x.type != FLOAT:
+        return _reduce_double(size) if reach == "any" else _reduce_in_place(size)
+    if reach == "any":
+        return _reduce_single(size)
+    is_narrow = reach == "narrow"
+    return _reduce_in_place(size) if is_narrow else _reduce_bounded_single(size)
 
 
 class _Sides(NamedTuple):
@@ -202,21 +220,25 @@ def _negate_where(x: Value, quadrant: Value) -> Value:
     return from_bits(bits(x) ^ ((quadrant & 2) << (width - 2)))
 
 
-def sin(x: Value, *, bounded: bool = False) -> Value:
-    """Return the sine; a `bounded` angle is at most `BOUND` in size."""
-    angle = _reduce(x, bounded=bounded)
+def sin(x: Value, reach: Reach = "any") -> Value:
+    """Return the sine; `reach` says of what angles."""
+    angle = _reduce(x, reach)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     result = _negate_where(select(odd, sides.cosine, sides.sine), angle.quadrant)
     sign = bits(x) ^ bits(absolute(x))
     result = from_bits(bits(result) ^ sign)
     # A bounded one rounds to itself where it is tiny.
-    return result if bounded else select(absolute(x) < precision_of(x).tiny, x, result)
+    return (
+        result
+        if reach != "any"
+        else select(absolute(x) < precision_of(x).tiny, x, result)
+    )
 
 
-def cos(x: Value, *, bounded: bool = False) -> Value:
-    """Return the cosine; a `bounded` angle is at most `BOUND` in size."""
-    angle = _reduce(x, bounded=bounded)
+def cos(x: Value, reach: Reach = "any") -> Value:
+    """Return the cosine; `reach` says of what angles."""
+    angle = _reduce(x, reach)
     sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     result = select(odd, sides.sine, sides.cosine)
@@ -234,9 +256,9 @@ def _wide_sides(angle: _Angle) -> _Sides:
     return _Sides(fma(z * r, polynomial(z, fits.sin), r), cosine)
 
 
-def tan(x: Value, *, bounded: bool = False) -> Value:
-    """Return the tangent; a `bounded` angle is at most `BOUND` in size."""
-    angle = _reduce(x, bounded=bounded)
+def tan(x: Value, reach: Reach = "any") -> Value:
+    """Return the tangent; `reach` says of what angles."""
+    angle = _reduce(x, reach)
     sides = _wide_sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     above = select(odd, -sides.cosine, sides.sine)
