@@ -171,3 +171,14 @@ def test_short_or_wide_columns_stay_whole() -> None:
     f = nfuser.fuse(lambda x: x.sum(0))
     for shape in ((1 << 10, 64), (128, 1 << 13), (1 << 11, 1 << 15)):
         assert "parts" not in f.kernels(np.ones(shape, np.float32))[0].schedule
+
+
+def test_columns_in_parts_are_read_in_whole_rows() -> None:
+    f = nfuser.fuse(lambda x: x.sum(0))
+    for rows, width in ((1 << 12, 1 << 12), (1 << 14, 512), (1 << 16, 64)):
+        x = np.ones((rows, width), np.float32)
+        schedule = f.kernels(x)[0].schedule
+        assert f"columns={width}," in schedule
+        assert "parts=32" in schedule
+        assert (f(x) == rows).all()
+    assert "parts" not in f.kernels(np.ones((1 << 10, 1 << 14), "f4"))[0].schedule

@@ -31,6 +31,7 @@ SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 PARTS = 32  # of a row that threads share, whatever their number: equal bits
 SHARE = 64  # rows of each part of columns, at least: joining parts costs little then
 TILES = (1024, 256, 64, 16)  # columns of one piece: a page of memory, or less
+WIDEST = 4096  # columns of one piece that is cut into parts: their sums fill 32 kB
 STATES = 1 << 15  # columns times reductions, whose sums lie on the stack
 
 
@@ -41,6 +42,8 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
     keeps = shape.length * columns <= ROOM
     is_long = shape.inner or shape.length > SHORT
     parts = 1 if staged else _parts(shape, columns)
+    if parts > 1 and not shape.inner:
+        columns, parts = _in_whole_rows(fusion, shape) or (columns, parts)
     in_parts = parts > 1 and shape.inner
     is_chunked = in_parts or (is_long and sums_in_f64(fusion))
     finds = shape.inner and not keeps and finds_places(fusion)
@@ -95,9 +98,25 @@ def _parts(shape: RowShape, columns: int) -> int:
     lanes = shape.count(tuple(shape.lane_group()))
     pieces = shape.rows // lanes * -(-lanes // columns)
     parts = PARTS // power_of_two(pieces)
+    if parts <= 2:  # whole pieces are enough for many threads
+        return 1
     is_long = shape.count(tuple(shape.first_group())) >= parts * SHARE
     is_large = shape.length * shape.rows >= PARTS * ROOM
-    return parts if is_long and is_large and parts > 1 else 1
+    return parts if is_long and is_large else 1
+
+
+def _in_whole_rows(fusion: Fusion, shape: RowShape) -> tuple[int, int] | None:
+    """Return wider pieces and more parts of them, if columns are as tall as that takes.
+
+    Parts give each thread something to do, whatever the width; the wider a piece, the
+    longer what is read of memory in one go.
+    """
+    room = STATES // len(fusion.reductions)
+    most = min(WIDEST, 1 << max(room.bit_length() - 1, 0))
+    width = power_of_two(shape.count(tuple(shape.lane_group())))
+    columns = max(min(width, most), TILES[-1])
+    parts = _parts(shape, columns)
+    return (columns, parts) if parts > 1 else None
 
 
 def _columns(fusion: Fusion, shape: RowShape) -> int:
