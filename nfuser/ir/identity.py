@@ -8,6 +8,7 @@ of the user's that made it do not: they change no result.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
+from nfuser.ir.point_op import PointOp
 from nfuser.ir.scalar import Scalar
 from nfuser.ir.tensor import SourceLine, TensorView
+from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from nfuser.ir.fusion import Fusion
 
@@ -31,15 +34,19 @@ _KEY = "_structure"
 class Structure:
     """A value that is hashed once, however large it is.
 
-    ``scalars`` are all that occur, extents among them, each once.
+    ``scalars`` are all that occur, extents among them, each once. All else is strings,
+    integers and tuples of them, so that it reads alike in every process.
     """
 
-    __slots__ = ("_hash", "_parts", "scalars")
-
     def __init__(self, parts: Hashable, scalars: tuple[Scalar, ...]) -> None:
-        self._parts = parts
-        self._hash = hash(parts)
+        self._parts = parts, scalars
+        self._hash = hash(self._parts)
         self.scalars = scalars
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for the value that is the same in every process."""
+        return hashlib.sha256(_spelled(*self._parts).encode()).hexdigest()
 
     def __hash__(self) -> int:
         return self._hash
@@ -65,53 +72,113 @@ def structure(fusion: Fusion) -> Structure:
     kept = vars(fusion)
     if _KEY not in kept:
         reader = _Reader()
-        body = tuple(reader.read(expr) for expr in fusion.exprs)
-        outputs = tuple(reader.read(tensor) for tensor in fusion.outputs)
+        body = tuple([reader.read(expr) for expr in fusion.exprs])
+        outputs = tuple([reader.read(tensor) for tensor in fusion.outputs])
         kept[_KEY] = Structure((body, outputs), tuple(reader.scalars))
     return kept[_KEY]
 
 
+def spelled(item: object) -> str:
+    """Return text that equal values have in common, and no others, in every process.
+
+    >>> from nfuser.ir.scalar import size
+    >>> spelled((size(0, 1), frozenset({"b", "a"})))
+    "(((-1, ('set', 'a', 'b'))), [(1, 0, 1)])"
+    """
+    reader = _Reader()
+    parts = reader.read(item)
+    return _spelled(parts, tuple(reader.scalars))
+
+
+def _spelled(parts: Hashable, scalars: tuple[Scalar, ...]) -> str:
+    return f"({parts!r}, {[x.key for x in scalars]})"
+
+
 class _Reader:
     def __init__(self) -> None:
-        self.scalars: dict[Scalar, None] = {}
+        self.scalars: dict[Scalar, int] = {}
         self._numbers: dict[TensorView, int] = {}
 
     def read(self, item: object) -> Hashable:
         """Return ``item`` as a value, tensors as numbers once they are known."""
-        if isinstance(item, TensorView):
-            return self._tensor(item)
-        if isinstance(item, _SCALARS):
-            self.scalars[cast("Scalar", item)] = None
-            return cast("Scalar", item)
-        if item is None or isinstance(item, SourceLine):
-            return None
-        if isinstance(item, (Enum, str)):
-            return item
-        if isinstance(item, _NUMBERS):
-            return type(item), repr(item)  # 0.0 and -0.0, 1 and True differ
-        if isinstance(item, (tuple, list)):
-            listed = cast("tuple[object, ...]", item)
-            return tuple([self.read(x) for x in listed])
-        if is_dataclass(item):
-            return self._contents(item)
-        if isinstance(item, (bytes, frozenset)):
-            return cast("Hashable", item)
-        message = f"{type(item).__name__} cannot be part of an expression"
-        raise TypeError(message)
+        return _how(item.__class__)(self, item)
 
-    def _tensor(self, tensor: TensorView) -> Hashable:
+    def scalar(self, item: Scalar) -> Hashable:
+        """Return its number from -1 on down; tensors have those from 0 on up."""
+        return -1 - self.scalars.setdefault(item, len(self.scalars))
+
+    def tensor(self, tensor: TensorView) -> Hashable:
         number = self._numbers.get(tensor)
         if number is not None:
             return number
         self._numbers[tensor] = number = len(self._numbers)
-        return number, *self._contents(tensor)
+        return number, *self.contents(tensor)
 
-    def _contents(self, item: Any) -> tuple[Hashable, ...]:
+    def nothing(self, _item: object) -> Hashable:
+        return None
+
+    def word(self, item: str) -> Hashable:
+        return item
+
+    def member(self, item: Enum) -> Hashable:
+        return f"<{type(item).__name__}.{item._name_}>"
+
+    def number(self, item: object) -> Hashable:
+        return _name(type(item)), repr(item)  # 0.0 and -0.0, 1 and True differ
+
+    def bytes_(self, item: bytes) -> Hashable:
+        return "bytes", item.hex()
+
+    def listed(self, items: tuple[object, ...]) -> Hashable:
+        return tuple([_how(x.__class__)(self, x) for x in items])
+
+    def members(self, items: frozenset[object]) -> Hashable:
+        return "set", *[self.read(x) for x in sorted(items, key=spelled)]
+
+    def operation(self, item: PointOp) -> Hashable:
+        return _operation(item)
+
+    def contents(self, item: Any) -> tuple[Hashable, ...]:
         kind = cast("type[object]", type(item))
-        read, names = self.read, _names(kind)
-        return kind, *[read(getattr(item, name)) for name in names]
+        name, names = _kind(kind)
+        found = [getattr(item, name) for name in names]
+        return name, *[_how(x.__class__)(self, x) for x in found]
 
 
 @cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
+def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
+    """Return how what is of this class is read."""
+    rows: tuple[tuple[Any, Callable[[_Reader, Any], Hashable]], ...] = (
+        (TensorView, _Reader.tensor),
+        (_SCALARS, _Reader.scalar),
+        ((type(None), SourceLine), _Reader.nothing),
+        (Enum, _Reader.member),
+        (str, _Reader.word),
+        (_NUMBERS, _Reader.number),
+        ((tuple, list), _Reader.listed),
+        (PointOp, _Reader.operation),
+        (bytes, _Reader.bytes_),
+        (frozenset, _Reader.members),
+    )
+    for kinds, read in rows:
+        if issubclass(kind, kinds):
+            return read
+    if is_dataclass(kind):
+        return _Reader.contents
+    message = f"{_name(kind).rpartition('.')[2]} cannot be part of an expression"
+    raise TypeError(message)
+
+
+@cache
+def _operation(item: PointOp) -> Hashable:
+    return _Reader().contents(item)
+
+
+@cache
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@cache
+def _kind(kind: Any) -> tuple[str, tuple[str, ...]]:
+    return _name(kind), tuple(f.name for f in fields(kind) if f.compare)
