@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import NfuserError
 from nfuser.runtime.disk.cache import current_store
+from nfuser.runtime.disk.plans import current_plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,8 @@ def _line(store: DiskStore, key: str, entry: Entry) -> str:
 
 def _clear(store: DiskStore) -> int:
     print(f"removed {store.clear()} kernels from {store.folder}")
+    if (plans := current_plans()) is not None:
+        plans.clear()
     return 0
 
 

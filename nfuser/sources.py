@@ -60,3 +60,9 @@ def _contents(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError:
         return b""
+
+
+_HERE = os.path.dirname(__file__)
+_ROOMS = ("dtypes", "ir", "domains", "segment", "schedule", "lower", "codegen")
+PLANNING = Sources(f"{_HERE}/{room}" for room in _ROOMS)
+"""What leads from a fusion to its kernels, after the rewrites."""

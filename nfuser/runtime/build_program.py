@@ -156,28 +156,27 @@ class _Program:
         self, compiled: CompiledSegment, knobs: Mapping[Scalar, int]
     ) -> list[HostStmt]:
         """Return the statements of one segment."""
-        kernel = compiled.source.kernel
+        form = compiled.source.form
         body = self._allocated(compiled.segment)
         if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
             return body
         places: list[Argument] = []
         values = {**self._values(compiled), **knobs}
-        workspaces = {s.buffer: s.size for s in kernel.scratch}
         tensors = iter(memory_tensors(compiled.segment.fusion))
-        for buffer in kernel.buffers:
-            if buffer in workspaces:
-                size = scalar_walk.evaluate(workspaces[buffer], values)
-                self.temporaries += 1
-                name = f"{buffer.role}{self.temporaries}"
-                slot = Slot(name, (size,), (1,), buffer.dtype)
-                body.append(Allocate(slot))
-                if buffer.role in ("tickets", "boxes"):
-                    body.append(Clear(slot))
-                places.append(Part(slot))
-            else:
+        for buffer in form.buffers:
+            if buffer.size is None:
                 places.append(self.places[next(tensors)])
+                continue
+            size = scalar_walk.evaluate(buffer.size, values)
+            self.temporaries += 1
+            name = f"{buffer.role}{self.temporaries}"
+            slot = Slot(name, (size,), (1,), buffer.dtype)
+            body.append(Allocate(slot))
+            if buffer.role in ("tickets", "boxes"):
+                body.append(Clear(slot))
+            places.append(Part(slot))
         places += self._by_value(compiled)
-        for phase in range(kernel.launch.phases):
+        for phase in range(form.launch.phases):
             body.append(
                 self._launch(compiled, places, {**values, phase_knob(): phase}, phase)
             )
@@ -190,10 +189,11 @@ class _Program:
         values: Mapping[Scalar, int],
         phase: int,
     ) -> Launch:
-        kernel = compiled.source.kernel
-        whole = [self._scalar(x, values, v.dtype) for v, x in kernel.integers]
-        sizes = [self._scalar(x, values) for x in kernel.scalars]
-        shape = (*kernel.launch.grid, *kernel.launch.block)
+        form = compiled.source.form
+        launch = form.launch
+        whole = [self._scalar(x, values, dtype) for dtype, x in form.integers]
+        sizes = [self._scalar(x, values) for x in form.scalars]
+        shape = (*launch.grid, *launch.block)
         grid = scalar_walk.evaluate_all(shape, values)
         return Launch(
             compiled.source,
@@ -202,8 +202,8 @@ class _Program:
             (grid[2], grid[3]),
             (*places, *whole, *sizes),
             self._cost(compiled),
-            kernel.launch.is_cooperative,
-            kernel.launch.shared_bytes,
+            launch.is_cooperative,
+            launch.shared_bytes,
             phase,
         )
 
@@ -245,17 +245,13 @@ class _Program:
 
     def _cost(self, compiled: CompiledSegment) -> int:
         """Count the elements that the kernel touches, costly operations weighted."""
-        fusion = compiled.scheduled.fusion
         cost = 0
-        for tensor in memory_tensors(fusion):
+        for tensor in memory_tensors(compiled.segment.fusion):
             total = 1
             for n in self._shape(tensor):
                 total *= n
             cost = max(cost, total)
-        costly = sum(
-            isinstance(e, ex.Pointwise) and e.op.is_costly for e in fusion.exprs
-        )
-        return cost * (1 + 2 * costly)
+        return cost * (1 + 2 * compiled.source.form.costly)
 
 
 def with_frees(body: Sequence[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:

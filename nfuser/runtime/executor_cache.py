@@ -49,10 +49,9 @@ from nfuser.runtime.plan import (
     facts_of,
     symbol_values,
 )
+from nfuser.runtime.segmentation import segment
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 from nfuser.runtime.tables.memo import Memo
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import segment
 from nfuser.segment.segmented import text as segmented_text
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ class FusionExecutorCache:
         with timing.timed("rewrite"):
             rewritten = rewrite(concrete)
         with timing.timed("segment"):
-            segmented = segment(rewritten.fusion, find_scheduler, self._should_merge)
+            segmented = segment(rewritten.fusion, self._should_merge)
         if dump.wants("concrete"):
             dump.dump("concrete", text(concrete.fusion), self.fusion.name)
         if dump.wants("segments"):

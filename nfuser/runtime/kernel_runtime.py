@@ -7,14 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import nfuser.config as config
+from nfuser.codegen.printers.source import KnownSource
 from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
-from nfuser.ir.identity import structure
+from nfuser.ir.identity import spelled, structure
 from nfuser.lower.build import lower
 from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.kernel.verify import verify_kernel
 from nfuser.runtime.compile.executable import KERNELS, print_kernel
+from nfuser.runtime.disk.plans import find_plan, keep_plan
 from nfuser.runtime.tables.memo import Memo
 from nfuser.schedule.text import text as schedule_text
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from nfuser.codegen.printers.source import Source
+    from nfuser.ir.fusion import Fusion
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts, Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -29,27 +32,23 @@ if TYPE_CHECKING:
     from nfuser.segment import Segment, Segmented
 
 
-@node
-class Lowered:
-    """A schedule with its printed kernel."""
-
-    scheduled: Schedule
-    source: Source
-
-
 # By what a piece says: pieces that a new concretization left as they were keep their
 # schedule and are not lowered again, and so are those that say what another one says.
-LOWERED: Memo[Hashable, Lowered] = Memo()
+LOWERED: Memo[Hashable, Source] = Memo()
 
 
 @node
 class CompiledSegment:
-    """A segment with its schedule and its kernel."""
+    """A segment with its kernel."""
 
     segment: Segment
-    scheduled: Schedule
     source: Source
     executable: object
+
+    @property
+    def scheduled(self) -> Schedule:
+        """The loops that the kernel was made of."""
+        return self.source.kernel.scheduled
 
 
 @node
@@ -99,12 +98,11 @@ def build_runtime(
     origins: Counter[str] = Counter()
     for segment, heuristic in zip(_run_by_kernels(segmented), heuristics, strict=True):
         progress.kernels(len(made), len(heuristics))
-        lowered = _lowered(segment, heuristic, place.target)
-        scheduled, source = lowered.scheduled, lowered.source
-        _dump(lowered)
+        source = _source(segment, heuristic, place.target)
+        _dump(source)
         executable, origin = KERNELS.get(source, place.backend, place.device.index)
         origins[origin] += 1
-        made.append(CompiledSegment(segment, scheduled, source, executable))
+        made.append(CompiledSegment(segment, source, executable))
     counts = (origins[origin] for origin in ("compiled", "loaded", "reused"))
     return FusionKernelRuntime(segmented, heuristics, tuple(made), *counts)
 
@@ -114,7 +112,7 @@ def sources_for(
 ) -> tuple[Source, ...]:
     """Return what ``build_runtime`` would compile; nothing is compiled yet."""
     pairs = zip(_run_by_kernels(segmented), heuristics, strict=True)
-    return tuple(_lowered(s, h, place.target).source for s, h in pairs)
+    return tuple(_source(s, h, place.target) for s, h in pairs)
 
 
 def _run_by_kernels(segmented: Segmented) -> list[Segment]:
@@ -122,33 +120,49 @@ def _run_by_kernels(segmented: Segmented) -> list[Segment]:
     return [s for s in segmented.segments if not s.is_library_call]
 
 
-def _lowered(segment: Segment, heuristic: Heuristic, target: Target) -> Lowered:
+def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:
+    """Return the kernel of a segment, written once for all that say the same."""
     fusion, scheduler = segment.fusion, _scheduler(segment)
+    name = kernel_name(fusion.name)
 
-    def lower_it() -> Lowered:
-        with timing.timed("schedule"):
-            scheduled = scheduler.apply(fusion, heuristic, target)
-        with timing.timed("lower"):
-            kernel = lower(scheduled)
-        if config.current().verify:
-            verify_kernel(kernel)
-        return Lowered(scheduled, print_kernel(kernel))
+    def write() -> Source:
+        return _written(fusion, scheduler, heuristic, target)
+
+    def find() -> Source:
+        said = structure(fusion).digest, spelled((heuristic, target))
+        depends = ("kernel", scheduler.name, *said)
+        known = find_plan(depends, lambda form: KnownSource(form, name, write))
+        if known is None:
+            known = write()
+            keep_plan(depends, name, known.form)
+        return known
 
     meaning = config.current().of_kernels
     key = (structure(fusion), scheduler.name, heuristic, target, meaning)
-    found = LOWERED.get(key, lower_it)[0]
-    source = found.source.named(fusion.name, kernel_name(fusion.name))
-    return found if source is found.source else Lowered(found.scheduled, source)
+    return LOWERED.get(key, find)[0].named(fusion.name, name)
 
 
-def _dump(lowered: Lowered) -> None:
-    name = lowered.source.entry
+def _written(
+    fusion: Fusion, scheduler: Scheduler, heuristic: Heuristic, target: Target
+) -> Source:
+    """Schedule, lower and print."""
+    with timing.timed("schedule"):
+        scheduled = scheduler.apply(fusion, heuristic, target)
+    with timing.timed("lower"):
+        kernel = lower(scheduled)
+    if config.current().verify:
+        verify_kernel(kernel)
+    return print_kernel(kernel)
+
+
+def _dump(source: Source) -> None:
+    name = source.entry
     if dump.wants("schedule"):
-        dump.dump("schedule", schedule_text(lowered.scheduled), name)
+        dump.dump("schedule", schedule_text(source.kernel.scheduled), name)
     if dump.wants("kernel"):
-        dump.dump("kernel", kernel_text(lowered.source.kernel), name)
+        dump.dump("kernel", kernel_text(source.kernel), name)
     if dump.wants("source"):
-        dump.dump("source", lowered.source.text, name)
+        dump.dump("source", source.text, name)
 
 
 def _scheduler(segment: Segment) -> Scheduler:

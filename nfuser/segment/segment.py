@@ -303,7 +303,7 @@ class _Cutter:
         held = Counter(t for s in segments for t in s.fusion.definition)
         shared = [t for t in self.fusion.definition if t in self.cuts and held[t] > 1]
         cuts = tuple(Cut(t, self.cuts[t]) for t in shared)
-        return Segmented(self.fusion, tuple(_numbered(segments)), cuts)
+        return Segmented(self.fusion, tuple(numbered(segments)), cuts)
 
     def _in_order(self, groups: list[_Group]) -> list[_Group]:
         """Return ``groups`` producers first, otherwise in the order of the program."""
@@ -412,7 +412,7 @@ def _is_free(expr: Expr) -> bool:
     return isinstance(expr, (Argument, Constant, FromScalar, Iota))
 
 
-def _numbered(segments: list[Segment]) -> list[Segment]:
+def numbered(segments: list[Segment]) -> list[Segment]:
     """Give each piece a name of its own where there are several."""
     if len(segments) == 1:
         return segments

@@ -209,7 +209,7 @@ def test_a_disk_that_takes_no_more_gives_right_results_and_one_warning(
     limit = (
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))\n"
     )
     again = "f = nfuser.fuse(lambda x: np.exp(x) * 5)\nf(x)\n"
     out, err = _process(limit + CALL + again, tmp_path)

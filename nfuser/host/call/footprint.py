@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def of_launch(launch: Launch) -> Footprint:
     """Return what a kernel touches; the buffers are its first parameters."""
     touched: list[Bytes] = []
-    for k, buffer in enumerate(launch.source.kernel.buffers):
+    for k, buffer in enumerate(launch.source.form.buffers):
         part = launch.arguments[k]
         assert isinstance(part, Part)
         slot = part.slot

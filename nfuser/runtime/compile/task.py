@@ -24,7 +24,7 @@ class Task:
 
 def task_of(source: Source, backend: str) -> Task:
     """Return what there is to compile of ``source``."""
-    capability = source.kernel.scheduled.target.compute_capability
+    capability = source.form.target.compute_capability
     is_cuda = backend == "cuda"
     text, entry, signature = source.text, source.entry, source.signature
     return Task(text, entry, signature, capability if is_cuda else None)

@@ -71,7 +71,7 @@ def keep_machine_code(source: Source, backend: str, machine: MachineCode) -> Non
     if not is_current(backend):
         _log.info("%s is not kept: files changed under this process", source.entry)
         return
-    target = source.kernel.scheduled.target
+    target = source.form.target
     words = "sm_{}{}".format(*target.compute_capability) if backend == "cuda" else ""
     entry = Entry(machine, source.entry, backend, words or "this processor")
     store.put(key_of(source, backend), entry)
