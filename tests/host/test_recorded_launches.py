@@ -91,7 +91,7 @@ def launch(
     roles = ["in"] * len(reads) + [role] * len(writes)
     buffers = tuple(Buffer(DType.F32, None, name) for name in roles)
     source = SimpleNamespace(
-        kernel=SimpleNamespace(buffers=buffers),
+        form=SimpleNamespace(buffers=buffers),
         kinds=("pointer",) * len(buffers),
         entry="kernel",
     )
