@@ -10,7 +10,7 @@ from nfuser.codegen.printers.source import Source
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Binary, Op, Scalar
-from nfuser.lower.cpu.lanes import has_many_functions
+from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
     Allocate,
     Array,
@@ -46,13 +46,19 @@ class _CpuPrinter(Printer):
             parameters.append(self.var(var))
             types.append(_numba_name(var.dtype))
             kinds.append(str(var.dtype))
-        for scalar in kernel.scalars:
-            parameters.append(self.symbol(scalar) or "")
-            types.append("int64")
-            kinds.append("i64")
         arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
         rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
         lines = [f"    {self.primitive('wide_vectors')}()"]
+        strides = dear_strides(rest)
+        for scalar in kernel.scalars:
+            name = self.symbol(scalar) or ""
+            if scalar in strides:
+                verb, given = self.primitive("stride"), f"given_{name}"
+                lines.append(f"    {name} = {verb}({given})")
+                name = given
+            parameters.append(name)
+            types.append("int64")
+            kinds.append("i64")
         if has_many_functions(rest):
             lines.append(f"    {self.primitive('functions_apart')}()")
         lines += self.block(arrays, 1)

@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
 from nfuser.lower.kernel.kernel_ir import Call, Element, For, If, Let, Load, Stmt
+from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
+
+if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
 
 ANGULAR = ("sin", "cos", "tan")
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
+_DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
 _MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
@@ -41,6 +48,23 @@ def has_many_functions(body: tuple[Stmt, ...]) -> bool:
     angles = sum(x.op in ANGULAR for x in calls)
     rest = sum(_size(x) for x in calls if _is_dear(x.op) and x.op not in ANGULAR)
     return angles * _REDUCTION + rest > _MOST_INSIDE
+
+
+def dear_strides(body: tuple[Stmt, ...]) -> frozenset[Scalar]:
+    """Return what lies between elements that loops of dear operations go through."""
+    loops = [x for x in every(body) if isinstance(x, For)]
+    found: set[Scalar] = set()
+    for loop in loops:
+        inside = list(every(loop.body))
+        if any(isinstance(x, For) for x in inside):
+            continue
+        if not any(isinstance(x, Call) and _is_dear(x.op) for x in inside):
+            continue
+        for index in scalars_in(loop.body):
+            for product in sc.terms_of(index):
+                if len(product) == 2 and loop.index in product:
+                    found.update(x for x in product if isinstance(x, _DISTANCES))
+    return frozenset(found)
 
 
 def interleave(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

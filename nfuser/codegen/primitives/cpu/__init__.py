@@ -96,6 +96,7 @@ from nfuser.codegen.primitives.cpu.target import (
     functions_apart,
     interleave,
     lanes_of_32,
+    stride,
     wide_vectors,
 )
 
@@ -322,6 +323,7 @@ __all__ = [
     "store_bool",
     "store_f16",
     "store_line",
+    "stride",
     "subtract",
     "sum_reassoc",
     "take_ticket",

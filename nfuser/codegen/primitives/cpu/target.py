@@ -17,7 +17,9 @@ import nfuser.codegen.primitives.cpu.features as cpu_features
 from nfuser.codegen.numba.loop_lanes import mark_loop
 from nfuser.codegen.primitives.cpu.apart import set_apart
 from nfuser.codegen.primitives.cpu.define import register
+from nfuser.codegen.primitives.cpu.math.value import Value, call
 
+_NO_STRIDE = -(1 << 62)  # no distance in memory is as far down
 _WIDE = '"prefer-vector-width"="512"'
 
 
@@ -69,7 +71,22 @@ def _interleave_rule(_typing: Any, count: Any) -> Any:
     return signature(types.void, count), emit
 
 
+def _stride_rule(_typing: Any, number: Any) -> Any:
+    """Return a stride in a form that LLVM does not take to be 1.
+
+    It vectorizes a loop over elements a run-time stride apart for a stride of 1 alone,
+    and leaves all other strides to scalar code. A maximum is not looked through.
+    """
+
+    def emit(_context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+        given = Value(builder, arguments[0])
+        return call("llvm.smax", given, given.constant(_NO_STRIDE)).ir
+
+    return signature(number, number), emit
+
+
 functions_apart = register("functions_apart", _functions_apart_rule)
 interleave = register("interleave", _interleave_rule)
 lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
+stride = register("stride", _stride_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)
