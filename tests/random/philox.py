@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from nfuser.random.distributions.words import Words
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,9 +73,7 @@ def words(
     return words_at(key, call, slot, index, bits).reshape(shape)
 
 
-def words_of(
-    key: int, call: int, shape: tuple[int, ...]
-) -> Callable[[Literal[32, 64], int], Array]:
+def words_of(key: int, call: int, shape: tuple[int, ...]) -> Words:
     """Return what a distribution asks for its words: ``f(bits, slot)``."""
 
     def ask(bits: Literal[32, 64], slot: int = 0) -> Array:

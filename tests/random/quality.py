@@ -8,7 +8,7 @@ raw words go to standard output without end, for a battery that reads them, such
 ``dieharder -a -g 200``.
 """
 
-# Numba carries no types.
+# Numba and SciPy carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportUntypedFunctionDecorator=false
@@ -80,9 +80,21 @@ def sums(u: Array) -> Array:
     return np.array([*powers, *lagged])
 
 
-def p_of_mean(mean: float, law_mean: float, law_deviation: float, n: int) -> float:
+def p_of_mean(mean: float, law_mean: Any, law_deviation: Any, n: int) -> float:
     """Return how likely a mean is as far off, or further."""
     return float(2 * stats.norm.sf(abs(mean - law_mean) / law_deviation * np.sqrt(n)))
+
+
+@nfuser.fuse
+def as_normal(word: Array) -> Array:
+    """Return the normal numbers of 32-bit words."""
+    return standard_normal(lambda bits, slot=0: word, np.float32)
+
+
+@nfuser.fuse
+def centred(word: Array) -> Array:
+    """Return 32-bit words as numbers from -1/2 to 1/2."""
+    return (word.astype(np.float64) + 0.5) * 2.0**-32 - 0.5
 
 
 def judge(total: int) -> dict[str, float]:
@@ -93,10 +105,6 @@ def judge(total: int) -> dict[str, float]:
     cells = np.zeros(EDGES.size - 1, np.int64)
     found, gap = np.empty(CHUNK, np.uint32), 0
     uniform_sums, normal_powers = np.zeros(4 + LAGS), np.zeros(4)
-    as_normal = nfuser.fuse(
-        lambda word: standard_normal(lambda bits, slot=0: word, np.float32)
-    )
-    centred = nfuser.fuse(lambda word: (word.astype(np.float64) + 0.5) * 2.0**-32 - 0.5)
     for number in range(chunks):
         make(found, KEY, 1, number * CHUNK // 4)
         gap = count(found, bins, gaps, gap)
@@ -106,7 +114,7 @@ def judge(total: int) -> dict[str, float]:
         cells += np.histogram(z, EDGES)[0]
     even = n / BINS
     steps = np.cumsum(bins) / n - np.arange(1, BINS + 1) / BINS
-    lengths = stats.geom(1 / 16).pmf(np.arange(1, LONGEST + 1))
+    lengths = stats.geom.pmf(np.arange(1, LONGEST + 1), 1 / 16)
     expected = np.append(lengths, 1 - lengths.sum()) * gaps.sum()
     shares = np.diff(stats.norm.cdf(EDGES))
     shares = shares / shares.sum() * cells.sum()

@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+
+# SciPy carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 COUNT = 100_000
 DRAW = words_of(0x0123456789ABCDEF, 7, (COUNT,))
 
-CONTINUOUS: dict[str, tuple[Callable[..., Any], Any]] = {
+CONTINUOUS: dict[str, tuple[Callable[[Words], Any], Any]] = {
     "random": (uniform.random, stats.uniform()),
     "uniform": (lambda w: uniform.uniform(w, -2, 5), stats.uniform(-2, 7)),
     "standard_normal": (normal.standard_normal, stats.norm()),

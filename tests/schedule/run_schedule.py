@@ -82,7 +82,7 @@ class Call:
         source = print_cuda(lower(scheduled))
         inputs = tuple(a.result for a in self.fusion.arguments)
         segment = Segment(self.fusion, inputs, self.scheduler)
-        compiled = CompiledSegment(segment, scheduled, source, source)
+        compiled = CompiledSegment(segment, source, source)
         runtime = FusionKernelRuntime(
             Segmented(self.fusion, (segment,), ()),
             (scheduled.heuristic,),

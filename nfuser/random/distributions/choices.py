@@ -47,12 +47,13 @@ def choice(words: Words, count: int, p: Sequence[float] | Array | None = None) -
         raise OptionError(message)
     if p is None:
         return integers(words, 0, count)
-    if isinstance(p, list | tuple | np.ndarray):
-        p = probabilities(p)
-    if p.shape != (count,):
-        message = f"write one probability for each of {count} things: found {p.shape}"
+    weights: Array = probabilities(p) if isinstance(p, list | tuple | np.ndarray) else p
+    if weights.shape != (count,):
+        message = (
+            f"write one probability for each of {count} things: found {weights.shape}"
+        )
         raise ShapeError(message)
-    return categorical(words, p)
+    return categorical(words, weights)
 
 
 def probabilities(p: Sequence[float] | Array) -> Array:

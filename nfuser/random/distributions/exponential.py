@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers that are a logarithm of one word, or a power of one."""
 
+# NumPy's functions of values of any type have no known types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math

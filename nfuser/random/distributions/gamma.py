@@ -7,6 +7,10 @@ them are refused with a probability below 2e-8, and then the number is the metho
 middle, ``a - 1/3``.
 """
 
+# NumPy's functions of values of any type have no known types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any

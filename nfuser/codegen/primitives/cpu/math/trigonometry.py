@@ -96,14 +96,6 @@ def _narrowed(quadrant: Value, radians: Value) -> _Angle:
     return _Angle(low, near, tail)
 
 
-def _narrowed(quadrant: Value, radians: Value) -> _Angle:
-    """Return an angle that is known in float64 as a sum of float32."""
-    near = to_single(radians)
-    tail = to_single(radians - to_double(near))
-    low = quadrant.make(quadrant.builder.trunc(quadrant.ir, ir.IntType(32)))
-    return _Angle(low, near, tail)
-
-
 def _reduce_bounded_single(x: Value) -> _Angle:
     """Reduce a non-negative float32 up to 2^24, in float64 (Cody and Waite).
 
