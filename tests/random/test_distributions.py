@@ -3,6 +3,7 @@
 # SciPy carries no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -66,7 +67,15 @@ def fused(draw: Callable[..., Any]) -> Callable[[], Any]:
 
     draw(note)
     assert len(asked) == 1
-    return lambda: nfuser.fuse(lambda word: draw(lambda bits, slot=0: word))(asked[0])
+
+    @nfuser.fuse
+    def call(word: Any) -> Any:
+        def words(bits: Any, slot: int = 0) -> Any:
+            return word
+
+        return draw(words)
+
+    return lambda: call(asked[0])
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
@@ -176,7 +185,7 @@ def test_trials_succeed_with_their_probability(p: float) -> None:
 
 def test_trials_until_success_are_geometric() -> None:
     drawn = exponential.geometric(DRAW, 0.3)
-    law = stats.geom(0.3)
+    law: Any = stats.geom(0.3)
     counts = np.bincount(drawn, minlength=31)[1:20]
     assert (
         stats.chisquare(

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choices among numbered things, and orders of them."""
 
+# NumPy's functions of values of any type have no known types.
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math
