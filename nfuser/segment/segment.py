@@ -30,7 +30,7 @@ from nfuser.segment.asked_once import asked_once
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, ShouldMerge
@@ -369,14 +369,36 @@ class _Cutter:
             return exprs
         own = dict.fromkeys(exprs)
         is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
-        for expr in exprs:
-            for tensor in sources(expr):
-                producers = self._cheap(tensor)
-                only_views = all(isinstance(p, VIEWS) for p in producers)
-                if is_library_call and not only_views:
-                    continue  # it reads arrays, however cheap they are to compute
-                own.update(dict.fromkeys(producers))
+        read = dict.fromkeys(t for e in exprs for t in sources(e))
+        for tensor in read:
+            producers = self._cheap(tensor)
+            only_views = all(isinstance(p, VIEWS) for p in producers)
+            if is_library_call and not only_views:
+                continue  # it reads arrays, however cheap they are to compute
+            if not is_library_call and self.fusion.definition[tensor] not in own:
+                producers = producers or self._beside(tensor, read)
+            own.update(dict.fromkeys(producers))
         return list(own)
+
+    def _beside(
+        self, tensor: TensorView, read: Mapping[TensorView, object]
+    ) -> list[Expr]:
+        """Return what computes ``tensor`` from others that are ``read``, if cheap."""
+        closure: dict[Expr, None] = {}
+        stack = [self.fusion.definition[tensor]]
+        while stack:
+            expr = stack.pop()
+            if expr in closure:
+                continue
+            if not isinstance(expr, Pointwise) or _is_dear(expr):
+                return []
+            closure[expr] = None
+            if len(closure) > CHEAP:
+                return []
+            parents = (t for t in expr.operands if t not in read)
+            found = (self.fusion.definition[t] for t in parents)
+            stack += [e for e in found if not _is_free(e) or results(e)[0].ndim]
+        return list(closure)
 
     def _cheap(self, tensor: TensorView) -> list[Expr]:
         """Return what computes ``tensor`` from at most one array, if that is cheap."""
