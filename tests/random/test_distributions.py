@@ -283,3 +283,25 @@ def test_every_word_gives_a_finite_number_symmetric_about_the_middle(
     assert numbers.min() > 0
     largest = normal.standard_normal(words, dtype).max()
     assert largest > (6.3 if bits == 32 else 9.1)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(np.float32, 32), (np.float64, 64)])
+def test_exponential_numbers_are_within_three_ulp_near_zero_and_far(
+    dtype: Any, bits: int
+) -> None:
+    steps = np.arange(64, dtype=np.uint64)
+    some = np.array([2**k + 2**k // 3 for k in range(bits)], np.uint64)
+    top = np.uint64(2**bits - 1)
+    ends = np.concatenate([steps, top - steps, some, top - some, DRAW(64)[:5_000]])
+    ends = (ends & top).astype(f"uint{bits}")
+    words: Words = lambda bits, slot=0: ends  # noqa: E731
+    found = exponential.standard_exponential(words, dtype)
+    wide, half = ends.astype(object), 2 ** (bits - 1)
+    exact: list[float] = []
+    for word in wide:
+        rest = np.longdouble(word % half) + np.longdouble(0.5)
+        part = rest * np.longdouble(2.0) ** -bits
+        exact.append(-(np.log1p(-part) if word >= half else np.log(part)))
+    expected = np.array(exact, np.longdouble)
+    error = np.abs(found - expected) / np.spacing(expected.astype(dtype))
+    assert error.max() < 3

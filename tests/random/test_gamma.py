@@ -69,3 +69,13 @@ def test_shapes_out_of_range_are_refused() -> None:
         gamma.standard_gamma(DRAW, -1)
     with pytest.raises(OptionError, match="write a > 0"):
         gamma.beta(DRAW, 0, 1)
+
+
+def test_beta_and_dirichlet_numbers_of_tiny_parameters_are_zeros_and_ones() -> None:
+    tiny = gamma.beta(DRAW, 1e-5, 1e-5)
+    assert np.isfinite(tiny).all()
+    assert 0.48 < tiny.mean() < 0.52
+    assert ((tiny < 1e-3) | (tiny > 1 - 1e-3)).mean() > 0.999
+    parts = gamma.dirichlet(words_of(5, 6, (20_000, 3)), np.array([1e-6, 2e-6, 1e-6]))
+    np.testing.assert_allclose(parts.sum(-1), 1)
+    np.testing.assert_allclose(parts.mean(0), [0.25, 0.5, 0.25], atol=0.02)

@@ -38,11 +38,24 @@ def standard_exponential(words: Words, dtype: Any = np.float64, slot: int = 0) -
     computed = computed_in(kind)
     bits = bits_of(computed)
     word = words(bits, slot)
-    one = word.dtype.type
-    rest = (word & one(2 ** (bits - 1) - 1)).astype(computed)
+    whole = (np.int32 if bits == 32 else np.int64)(2 ** (bits - 1) - 1)
+    s = word.astype(whole.dtype)  # integers with a sign are cheaper to convert
+    rest = (s & whole).astype(computed)
     part = (rest + computed.type(0.5)) * computed.type(2.0**-bits)
-    is_small = word >= one(2 ** (bits - 1))
-    return -np.where(is_small, np.log1p(-part), np.log(part)).astype(kind)
+    return _minus_log(part, s < 0, computed).astype(kind)
+
+
+def _minus_log(part: Array, is_small: Array, computed: np.dtype[Any]) -> Array:
+    """Return -log(1 - part) where it is small, else -log(part), of parts up to 1/2.
+
+    One logarithm is taken. What rounding loses of 1 - part is added to it, and so
+    small numbers keep their digits.
+    """
+    kind = computed.type
+    far = kind(1) - part
+    lost = part - (kind(1) - far)
+    more = np.where(is_small, lost + lost * part, kind(0))
+    return more - np.log(np.where(is_small, far, part))
 
 
 def exponential(words: Words, scale: Any = 1.0, dtype: Any = np.float64) -> Array:
@@ -78,8 +91,8 @@ def logistic(
 def _log_rest(x: Array, rest: Array, computed: np.dtype[Any]) -> Array:
     """Return -log(1 - |x|), of whichever is known better."""
     size = np.abs(x)
-    half = computed.type(0.5)
-    return -np.where(size < half, np.log1p(-np.minimum(size, half)), np.log(rest))
+    is_near = size < computed.type(0.5)
+    return _minus_log(np.where(is_near, size, rest), is_near, computed)
 
 
 def standard_cauchy(words: Words, dtype: Any = np.float64) -> Array:

@@ -65,6 +65,23 @@ def _of_one_at_least(words: Words, shape: Array, computed: np.dtype[Any]) -> Arr
     return found
 
 
+def _log_gamma(words: Words, shape: Any, computed: np.dtype[Any]) -> Array:
+    """Return logarithms of gamma numbers: those of tiny shapes are no floats.
+
+    A shape of zero gives a logarithm that is below all others, and finite.
+    """
+    kind = computed.type
+    shape = kind(shape) if is_number(shape) else np.asarray(shape).astype(computed)
+    tiny = kind(np.sqrt(np.finfo(computed).tiny))
+    shape = np.maximum(shape, tiny)
+    is_small = shape < kind(1)
+    found = _of_one_at_least(
+        words, np.where(is_small, shape + kind(1), shape), computed
+    )
+    less = standard_exponential(words, computed) / shape
+    return np.log(found) - np.where(is_small, less, kind(0))
+
+
 def gamma(words: Words, shape: Any, scale: Any = 1.0, dtype: Any = np.float64) -> Array:
     """Return gamma numbers of the shape and scale."""
     at_least("scale", scale, 0)
@@ -81,8 +98,13 @@ def beta(words: Words, a: Any, b: Any, dtype: Any = np.float64) -> Array:
     """Return beta numbers: a gamma number's part of its sum with another."""
     at_least("a", a, 0, or_equal=False)
     at_least("b", b, 0, or_equal=False)
-    first = standard_gamma(words, a, dtype)
-    return first / (first + standard_gamma(from_slot(words, SLOTS), b, dtype))
+    kind = float_dtype("beta", dtype)
+    computed = computed_in(kind)
+    apart = _log_gamma(words, a, computed)
+    apart = apart - _log_gamma(from_slot(words, SLOTS), b, computed)
+    one = computed.type(1)
+    odds = np.exp(-np.abs(apart))
+    return (np.where(apart < 0, odds, one) / (one + odds)).astype(kind)
 
 
 def f(words: Words, dfnum: Any, dfden: Any, dtype: Any = np.float64) -> Array:
@@ -99,5 +121,7 @@ def standard_t(words: Words, df: Any, dtype: Any = np.float64) -> Array:
 
 def dirichlet(words: Words, alpha: Array, dtype: Any = np.float64) -> Array:
     """Return parts of 1, as many as the last axis of the drawn shape has."""
-    parts = standard_gamma(words, np.asarray(alpha), dtype)
-    return parts / np.sum(parts, axis=-1, keepdims=True)
+    kind = float_dtype("dirichlet", dtype)
+    logs = _log_gamma(words, alpha, computed_in(kind))
+    parts = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
+    return (parts / np.sum(parts, axis=-1, keepdims=True)).astype(kind)
