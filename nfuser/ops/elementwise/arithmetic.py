@@ -130,20 +130,32 @@ def _fixed_power(b: Builder, x: Operand, y: Operand, dtype: DType) -> TensorView
     if y == 0.5:
         # NumPy's own short cut: sqrt, and not pow, which differ at -0.0 and -inf.
         return b.point("sqrt", base)
-    if y == -1:
-        return b.point("reciprocal", base)
+    if y in _QUOTIENTS:
+        return _quotient(b, base, int(-y))
     return _half_power(b, base, y) if y in _HALVES else None
 
 
-_PRODUCTS = (2, 3, 4)  # exponents whose products round two or three times at most
-_HALVES = (-1.5, -0.5, 1.5)
+_PRODUCTS = (2, 3, 4, 5)  # exponents whose products round three times at most
+_QUOTIENTS = (-1, -2, -3)
+_HALVES = (-2.5, -1.5, -0.5, 1.5, 2.5)
 
 
 def _product(b: Builder, x: TensorView, count: int) -> TensorView:
     square = b.point("multiply", x, x)
     if count == 2:
         return square
-    return b.point("multiply", square, x if count == 3 else square)
+    if count == 3:
+        return b.point("multiply", square, x)
+    fourth = b.point("multiply", square, square)
+    return fourth if count == 4 else b.point("multiply", fourth, x)
+
+
+def _quotient(b: Builder, x: TensorView, count: int) -> TensorView:
+    """Return ``x ** -count``; a product below might be too large, or too small."""
+    found = b.point("reciprocal", x)
+    for _ in range(count - 1):
+        found = b.point("divide", found, x)
+    return found
 
 
 def _half_power(b: Builder, x: TensorView, y: float) -> TensorView:
@@ -155,11 +167,13 @@ def _half_power(b: Builder, x: TensorView, y: float) -> TensorView:
     sized = b.point("select", below, b.constant(math.inf, x.dtype), x)
     base = b.point("add", sized, b.constant(0.0, x.dtype))
     root = b.point("sqrt", base)
-    if y == 1.5:
-        return b.point("multiply", base, root)
+    if y > 0:
+        above = base if y == 1.5 else b.point("multiply", base, base)
+        return b.point("multiply", above, root)
     # Of a small base the product of both might be too small, or of a large one too
     # large, where the quotient is not.
-    above = b.constant(1.0, x.dtype) if y == -0.5 else b.point("reciprocal", base)
+    whole = int(-y)
+    above = _quotient(b, base, whole) if whole else b.constant(1.0, x.dtype)
     return b.point("divide", above, root)
 
 
