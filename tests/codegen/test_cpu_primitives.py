@@ -21,6 +21,7 @@ from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
 from nfuser.interpret.primitives import ELEMENTWISE
+from nfuser.lower.cpu.lanes import of_any_reach
 from tests.accuracy import BINARY, BOUNDED, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop
 
@@ -133,7 +134,7 @@ def test_error_is_bounded(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_error_at_bounded_angles_is_no_larger(name: str, dtype: Any) -> None:
     ulps, where = worst(name, dtype, COUNT)
-    bounds = BOUNDS[name.removesuffix("_bounded").removesuffix("_narrow")]
+    bounds = BOUNDS[of_any_reach(name)]
     assert ulps <= bounds[FLOATS.index(dtype)], where
 
 

@@ -9,12 +9,13 @@ computed to look at: `sizes.py` says what follows of those that are known to be 
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.interleaved_loops import gathers
-from nfuser.lower.cpu.lanes import ANGULAR
+from nfuser.lower.cpu.lanes import ANGULAR, of_any_reach
 from nfuser.lower.cpu.sizes import Sizes
 from nfuser.lower.kernel.kernel_ir import (
     Call,
@@ -31,7 +32,7 @@ from nfuser.lower.kernel.kernel_ir import (
 from nfuser.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ BOUNDS = {DType.F32: 2.0**24, DType.F64: 2.0**24}
 NARROW = BOUNDS | {DType.F32: 2.0**13}
 """The same of ``sin_narrow`` and ``cos_narrow``, which need no float64."""
 
+_ANY = dict.fromkeys(BOUNDS, math.inf)
+
 FEW = 4
 """Narrow sines of a loop that has a version for those between the bounds besides."""
 
@@ -51,6 +54,11 @@ MOST = 128
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
     """Return ``loop`` in two versions, and what chooses, if it has sines."""
+    unit = Sizes(loop.body, _is_angular, _ANY).unit
+    return _with_unit(_in_versions(loop), unit)
+
+
+def _in_versions(loop: For) -> tuple[Stmt, ...]:
     if gathers(loop.body):
         return (loop,)
     if not any(map(_is_narrow, every(loop.body))):
@@ -136,19 +144,37 @@ def _variables(item: Stmt | Value) -> Iterator[Var]:
 
 
 def _with_bounded(item: T, near: AbstractSet[Value], *, is_narrow: bool) -> T:
+    def found(call: Call) -> str:
+        if not _is_angular(call) or call.operands[0] not in near:
+            return call.op
+        reach = "narrow" if is_narrow and _is_narrow(call) else "bounded"
+        return f"{call.op}_{reach}"
+
+    return _renamed(item, found)
+
+
+def _with_unit(item: T, unit: AbstractSet[Value]) -> T:
+    """Let sines and cosines of angles within 1 of zero bring none nearer to it."""
+
+    def found(call: Call) -> str:
+        name = of_any_reach(call.op)
+        is_one = name in ("sin", "cos") and call.dtype in BOUNDS
+        return f"{name}_unit" if is_one and call.operands[0] in unit else call.op
+
+    return _renamed(item, found) if unit else item
+
+
+def _renamed(item: T, name: Callable[[Call], str]) -> T:
+    """Return ``item`` with the functions that ``name`` gives to its calls."""
     made: Any = item
     if isinstance(item, tuple):
         held = cast("tuple[Any, ...]", item)
-        made = tuple(_with_bounded(x, near, is_narrow=is_narrow) for x in held)
+        made = tuple(_renamed(x, name) for x in held)
     elif isinstance(item, PARTS):
         held: Any = item
-        parts = {
-            f.name: _with_bounded(getattr(held, f.name), near, is_narrow=is_narrow)
-            for f in fields(held)
-        }
-        if _is_angular(item) and item.operands[0] in near:
-            reach = "narrow" if is_narrow and _is_narrow(item) else "bounded"
-            parts["op"] = f"{held.op}_{reach}"
-        changed = any(parts[name] is not getattr(held, name) for name in parts)
+        parts = {f.name: _renamed(getattr(held, f.name), name) for f in fields(held)}
+        if isinstance(item, Call):
+            parts["op"] = name(item)
+        changed = any(parts[key] is not getattr(held, key) for key in parts)
         made = replace(held, **parts) if changed else item
     return made

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
 
 ANGULAR = ("sin", "cos", "tan")
+REACHES = ("_bounded", "_narrow", "_unit")  # of angles that are known to be small
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
 _DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
@@ -24,6 +25,13 @@ _REDUCTION = 128  # of what takes any angle of f64 to a small one
 _MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
+
+
+def of_any_reach(name: str) -> str:
+    """Return the name of a function whose angles have the reach that ``name`` says."""
+    for reach in REACHES:
+        name = name.removesuffix(reach)
+    return name
 
 
 def has_narrow_work(loop: For) -> bool:
@@ -114,5 +122,5 @@ def _is_wide(item: object) -> bool:
 
 
 def _is_dear(name: str) -> bool:
-    op = POINT_OPS.get(name.removesuffix("_bounded").removesuffix("_narrow"))
+    op = POINT_OPS.get(of_any_reach(name))
     return op is not None and op.is_costly

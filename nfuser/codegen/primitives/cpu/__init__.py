@@ -163,6 +163,8 @@ sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bound
 cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))
 sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
 cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
+sin_unit = _float_unary("sin_unit", trigonometry.sin_unit)
+cos_unit = _float_unary("cos_unit", trigonometry.cos_unit)
 tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
 asin = _float_unary("asin", trigonometry.asin)
 acos = _float_unary("acos", trigonometry.acos)
@@ -240,6 +242,7 @@ __all__ = [
     "cos",
     "cos_bounded",
     "cos_narrow",
+    "cos_unit",
     "cosh",
     "divide",
     "divide_near",
@@ -305,6 +308,7 @@ __all__ = [
     "sin",
     "sin_bounded",
     "sin_narrow",
+    "sin_unit",
     "sinh",
     "sqrt",
     "sqrt_near",
