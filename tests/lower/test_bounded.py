@@ -78,7 +78,7 @@ def test_no_quarter_turns_are_taken_off_angles_within_one_of_zero(dtype: str) ->
     assert "sin_unit(" in source
     wide = x.astype("longdouble")
     wanted = np.cos(np.tanh(wide)), np.sin(np.cos(wide) * 0.5)
-    few = 4 * np.finfo(dtype).eps
+    few = 4 * float(np.finfo(dtype).eps)
     for found, right in zip(f(x), wanted, strict=True):
         np.testing.assert_allclose(found, right, rtol=0, atol=few)
 
