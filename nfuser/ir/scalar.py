@@ -13,12 +13,11 @@ import hashlib
 import operator
 from dataclasses import fields
 from enum import Enum
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
-from nfuser.locks import waited_for
+from nfuser.ir.interning import INTERNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -181,13 +180,11 @@ Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
 _interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
-_interning = RLock()  # look-up and insertion are one step, or identity breaks
-waited_for(_interning)
 
 
 def _intern(make: Any, key: Callable[[], tuple[int, ...]], *fields: object) -> Any:
     identity = (make, *fields)
-    with _interning:
+    with INTERNING:
         found = _interned.get(identity)
         if found is None:
             found = _interned[identity] = make(*fields, key())
