@@ -21,6 +21,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Permute,
     Pointwise,
     results,
     sources,
@@ -373,12 +374,27 @@ class _Cutter:
         for tensor in read:
             producers = self._cheap(tensor)
             only_views = all(isinstance(p, VIEWS) for p in producers)
+            if is_library_call:
+                own.update(dict.fromkeys(self._transposes(tensor)))
             if is_library_call and not only_views:
                 continue  # it reads arrays, however cheap they are to compute
             if not is_library_call and self.fusion.definition[tensor] not in own:
                 producers = producers or self._beside(tensor, read)
             own.update(dict.fromkeys(producers))
         return list(own)
+
+    def _transposes(self, tensor: TensorView) -> list[Expr]:
+        """Return what only turns the matrices of ``tensor``, read as they then lie.
+
+        A product of a matrix and its own transpose is half of the work, where the
+        library sees that both are one array.
+        """
+        found: list[Expr] = []
+        expr = self.fusion.definition[tensor]
+        while isinstance(expr, Permute) and _keeps_matrices(expr):
+            found.append(expr)
+            expr = self.fusion.definition[expr.source]
+        return found
 
     def _beside(
         self, tensor: TensorView, read: Mapping[TensorView, object]
@@ -422,6 +438,12 @@ _MOST_SIBLINGS = 64
 _ASKED = Rejection("should_merge", "the caller keeps them apart")
 _SPREAD = Rejection("sharding", "the pieces run on different parts of what ranks hold")
 _BETWEEN = Rejection("order", "another piece reads the one and is read by the other")
+
+
+def _keeps_matrices(expr: Permute) -> bool:
+    """Tell whether the last two axes stay the last two, as libraries read matrices."""
+    first = len(expr.order) - 2
+    return first >= 0 and set(expr.order[first:]) == {first, first + 1}
 
 
 def _is_dear(expr: Expr) -> bool:

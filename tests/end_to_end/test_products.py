@@ -286,6 +286,38 @@ def test_an_outputs_buffer_is_written_by_the_library() -> None:
     _assert_like([out], x @ w)
 
 
+def _scattered(x: Any) -> Any:
+    centred = x - x.mean(axis=1, keepdims=True)
+    return centred @ centred.T
+
+
+@pytest.mark.parametrize("function", [np.cov, _scattered])
+def test_a_computed_matrix_is_stored_once_for_its_product_with_itself(
+    function: Callable[[Any], Any],
+) -> None:
+    x = _array((30, 200), "float64", 3)
+    fused = nfuser.fuse(lambda x: function(x))
+    _assert_like([fused(x)], function(x))
+    told = str(fused.explain(x))
+    assert told.count("stores 48,000 bytes") == 1, told
+
+
+def test_a_stack_that_is_turned_between_its_matrices_is_stored_for_the_library() -> (
+    None
+):
+    x, y = _array((4, 5, 6), "float64", 1), _array((4, 6, 5), "float64", 2)
+
+    def swapped(x: Any, y: Any) -> Any:
+        made = np.tanh(x)
+        return made.transpose(1, 0, 2) @ y.transpose(2, 1, 0)[:, :, :3]
+
+    def turned(x: Any, y: Any) -> Any:
+        return np.tanh(x).swapaxes(1, 2) @ np.tanh(y).swapaxes(1, 2)
+
+    for function in (swapped, turned):
+        _assert_like([nfuser.fuse(function)(x, y)], function(x, y))
+
+
 # -- programs of many of them --------------------------------------------------
 
 STEPS: tuple[Callable[[Any, Any], Any], ...] = (
