@@ -13,17 +13,22 @@ from nfuser.codegen.primitives.cpu.arithmetic import is_float
 from nfuser.codegen.primitives.cpu.math.exponential import (
     INFINITY,
     NAN,
-    exp,
     exp_pair,
-    log,
     log_parts,
 )
-from nfuser.codegen.primitives.cpu.math.tables import DOUBLE, LOG_PAIR_FIT
+from nfuser.codegen.primitives.cpu.math.tables import (
+    DOUBLE,
+    EXP2_NARROW_FIT,
+    LOG2_NARROW_FIT,
+    LOG_PAIR_FIT,
+    SINGLE,
+)
 from nfuser.codegen.primitives.cpu.math.value import (
     FLOAT,
     Value,
     absolute,
     bits,
+    clamp,
     fast_two_sum,
     fma,
     from_bits,
@@ -66,10 +71,27 @@ def _log_pair(x: Value) -> tuple[Value, Value]:
     return fast_two_sum(total, rest + fma(k, LN2_SHORT[1], low))
 
 
+def _power_of_single(size: Value, y: Value) -> Value:
+    """Return ``size ** y`` of float32, in float64 and without a quotient.
+
+    Logarithm and power are right to 2^-32, by polynomials of no more than that; the
+    result is rounded once, subnormal or not.
+    """
+    k, f = log_parts(size)
+    wide = to_double(f)
+    logarithm = fma(wide, polynomial(wide, LOG2_NARROW_FIT), to_double(k))
+    product = clamp(to_double(y) * logarithm, *SINGLE.exp2_range)
+    shifted = product + DOUBLE.round_shift
+    rest = product - (shifted - DOUBLE.round_shift)
+    near = fma(rest, polynomial(rest, EXP2_NARROW_FIT), 1.0)
+    exponent = bits(shifted) + (DOUBLE.bias - DOUBLE.shift_bits)
+    return to_single(near * from_bits(exponent << DOUBLE.fraction_bits))
+
+
 def _power_of_size(size: Value, y: Value) -> Value:
     """Return ``size ** y`` for a positive finite size."""
     if size.type == FLOAT:
-        return to_single(exp(to_double(y) * log(to_double(size))))
+        return _power_of_single(size, y)
     high, low = _log_pair(size)
     product, lost = two_product(y, high)
     return exp_pair(product, fma(y, low, lost))
