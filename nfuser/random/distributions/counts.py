@@ -3,8 +3,9 @@
 
 A round proposes an integer from two uniform numbers, and takes it with a probability of
 0.73 at least. Each element has twelve rounds, whichever it needs: all of them are
-refused with a probability below 1.4e-7, and then the number is the middle. Where the mean is below 16 the number is the
-quantile of one word instead, looked for among 60 integers.
+refused with a probability below 1.4e-7, and then the number is the middle. Where the
+mean is below 16 the number is the quantile of one word instead, looked for among 60
+integers.
 """
 
 # NumPy's functions of values of any type have no known types.
