@@ -72,8 +72,8 @@ _ON_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "numpy":
-        return import_module("nfuser.numpy")
+    if name in ("nn", "numpy", "random"):
+        return import_module(f"nfuser.{name}")
     if name not in _ON_FIRST_USE:
         _refuse_of_nvfuser(name)
         message = f"module 'nfuser' has no attribute {name!r}"

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
+from nfuser.ops.elementwise.random_words import philox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,6 +221,8 @@ def _table() -> dict[str, Elementwise]:
         "udiv": Elementwise(np.floor_divide, 2, INDEX),
         "urem": Elementwise(np.remainder, 2, INDEX),
         "fast_divide": Elementwise(_fast_divide, 3, WORD, "int32"),
+        "philox32": Elementwise(philox(32), 3, frozenset({"uint64"})),
+        "philox64": Elementwise(philox(64), 3, frozenset({"uint64"})),
     }
 
 

@@ -103,6 +103,9 @@ _ROWS = (
     PointOp("bit_xor", 2, "bits", infix="^"),
     *(PointOp(name, 2, "any", "bool", infix=s) for name, s in _COMPARISONS.items()),
     PointOp("select", 3, "any"),
+    # Random words of 64-bit places, keys and draw calls: see docs/random.md.
+    PointOp("philox32", 3, "integer", is_costly=True),
+    PointOp("philox64", 3, "integer", is_costly=True),
     PointOp("cast", 1, "any", "cast"),
     # Complex numbers only; they are gone after the rewrite that splits them.
     PointOp("complex", 2, "float", "cast"),

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
     from nfuser.ir.tensor import TensorView
+    from nfuser.trace.captures.streams import Stream
 
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
@@ -94,6 +95,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
     try:
         snapshot = Snapshot(function, args, kwargs, call.input_count)
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
+        tracer.draw = lambda stream: _draw(tracer, snapshot, stream)
         tracer.list_items = lambda items: array_of(tracer, items)
         tracer.meet_number = snapshot.elements.meet
         tracer.note = snapshot.note
@@ -250,6 +252,22 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         if is_table:
             tracer.tables.add(held)
     return tracer.captured[found.slot]
+
+
+def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]:
+    """Return the key and the number of the next draw call, as verbs take them."""
+    if stream.is_made_in(tracer):
+        key, call = stream.take(1)
+        return np.uint64(key), np.uint64(call)
+    slot, before = snapshot.draw(stream)
+    b = tracer.builder
+    for one in (slot, slot + 1):
+        if one not in tracer.captured:
+            tracer.captured[one] = b.argument(one, 0, DType.U64, by_value=True)
+            tracer.random_slots.add(one)
+    key, first = tracer.captured[slot], tracer.captured[slot + 1]
+    call = ops.add(b, first, np.uint64(before)) if before else first
+    return key, call
 
 
 def _outputs(

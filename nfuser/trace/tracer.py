@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
+    from nfuser.trace.captures.streams import Stream
     from nfuser.trace.standins.host_numbers import HostNumber
 
 VARIABLE: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
@@ -66,7 +67,9 @@ class Tracer:
         self.capture: Callable[[Any], TensorView | None] = lambda _: None
         self.list_items: Callable[[Any], TensorView] = self.tensor
         self.meet_number: Callable[[Any], None] = lambda _: None
+        self.draw: Callable[[Stream], tuple[Any, Any]] = _ended
         self.captured: dict[int, TensorView] = {}
+        self.random_slots: set[int] = set()
         self.tables: set[TensorView] = set()
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
@@ -93,7 +96,7 @@ class Tracer:
             VARIABLE.set(before)
             self._has_ended = True
             # They hold what the function held.
-            self.capture, self.meet_number = _ended, _ended
+            self.capture, self.meet_number, self.draw = _ended, _ended, _ended
             self.note = lambda _, __: None
 
     def operand(self, item: Any) -> Any:
@@ -208,12 +211,16 @@ class Tracer:
         found = known.host_number(self.builder, x)
         if found is None:
             raise asked.wanted(what)
+        if not self.random_slots.isdisjoint(found.slots):
+            raise asked.random(what)
         return self._consumed(found)
 
     def consume_if_number(self, x: TensorView, otherwise: Any) -> Any:
         """Return what ``consume`` does, or ``otherwise`` for an array."""
         found = known.host_number(self.builder, x)
-        return otherwise if found is None else self._consumed(found)
+        if found is None or not self.random_slots.isdisjoint(found.slots):
+            return otherwise
+        return self._consumed(found)
 
     def _consumed(self, found: HostNumber) -> Any:
         line = current_line()
@@ -241,7 +248,7 @@ class Tracer:
         return tuple(Guard(c, a, asked.lines[c]) for c, a in asked.answers.items())
 
 
-def _ended(_: Any) -> None:
+def _ended(_: Any) -> Any:
     """Take the place of what served a trace."""
 
 

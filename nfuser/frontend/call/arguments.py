@@ -30,6 +30,7 @@ from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.parts import shows_memory
+from nfuser.trace.captures.streams import Stream
 from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Arguments:
 
     __slots__ = (
         *("arrays", "copied", "flat", "key", "kinds", "numbers", "pointers", "tree"),
-        "_captured",
+        *("_captured", "streams"),
     )
 
     def __init__(
@@ -72,6 +73,7 @@ class Arguments:
         self.numbers: dict[int, Any] = {}
         self.copied: Mapping[int, Any] = _NONE
         self._captured = _NONE
+        self.streams: tuple[Stream, ...] = ()
         keys: list[Hashable] = [config.number(), self.tree]
         slot = 0
         for place, item in enumerate(self.flat):
@@ -110,7 +112,12 @@ class Arguments:
         self, captured: Captured, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:
         """Return what a trace captures, or None; what has to be copied, as copies."""
+        streams = captured.read_streams(args, kwargs)
+        if streams is None:
+            return None
         held = captured.read(args, kwargs)
+        if held is not None:
+            self.streams = streams
         if not held:
             return held
         found = tuple(map(_readable, held))
@@ -175,6 +182,8 @@ def static_key(item: Any) -> Hashable | None:
         return complex, repr(item)
     if isinstance(item, _NAMED):
         return kind, item
+    if isinstance(item, Stream):
+        return kind, "a stream"  # one trace serves them all
     if array_in(kind) is not None:
         return None
     try:

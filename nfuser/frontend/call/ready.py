@@ -95,6 +95,9 @@ class Ready:
         trace = self.variant.trace
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
+        drawn = trace.captured.streams.drawn
+        for what, stream in zip(drawn, arguments.streams, strict=True):
+            numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
         scalars = (
             symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers
@@ -134,6 +137,7 @@ def make_ready(
     asks = (
         *(integers, conditions, outcomes, trace.checks, trace.value_guards),
         *(captured.arrays, captured.constants, captured.aliases),
+        captured.streams.places,
     )
     return Ready(
         variant,

@@ -82,6 +82,7 @@ class Fused(Generic[P, R]):
         self._families = Families()
         self._state: State | None = None
         self._new_at = 0  # the number of calls when something was made for one
+        self.is_always_fused = False  # also where fusion is disabled
         self._native: object = None  # where native code looks: what the state owns
 
     @cached_property
@@ -117,7 +118,7 @@ class Fused(Generic[P, R]):
             return self(*args, **kwargs)
         if parts.current_tracer() is not None:
             return self._function(*args, **kwargs)
-        if config.current().disable_all:
+        if config.current().disable_all and not self.is_always_fused:
             return parts.call_unfused(self._function, args, kwargs, self._dialect)
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs

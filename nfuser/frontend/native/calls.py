@@ -118,7 +118,7 @@ class RecordMaker:
         self._ready = ready
         captured = ready.variant.trace.captured
         arrays = captured.read(*shape.bound(args))
-        if arrays is None:
+        if arrays is None or captured.streams.places:
             raise NotNativeError
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
         rows, self._starts = _rows(args)

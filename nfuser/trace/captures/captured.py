@@ -31,6 +31,8 @@ from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
 from nfuser.trace.captures.parts import PLAIN, is_array, is_users_array, is_users_name
+from nfuser.trace.captures.streams import Draws as StreamDraws
+from nfuser.trace.captures.streams import Stream, Streams
 from nfuser.trace.captures.windows import sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,
@@ -69,6 +71,16 @@ class Captured:
     arrays: tuple[CapturedArray, ...] = ()
     constants: tuple[Constant, ...] = ()
     aliases: tuple[tuple[Origin, Origin], ...] = ()
+    streams: Streams = Streams()
+
+    def read_streams(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[Stream, ...] | None:
+        """Return the streams to draw from; None when it must be traced again."""
+        try:
+            return self.streams.read(args, kwargs or {})
+        except (AttributeError, LookupError, ValueError):
+            return None
 
     def read(
         self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -151,6 +163,8 @@ class Snapshot:
         self.elements = Elements(_memory, self._finder.values.values())
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
+        self._streams = StreamDraws()
+        self._taken = 0
         self._tables = Tables()
         self._observer = Observer(self._finder, self.elements, self._draws)
 
@@ -164,6 +178,9 @@ class Snapshot:
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
         """Add the objects inside an argument, which no name stands for."""
+        if isinstance(item, Stream):
+            self._finder.values.setdefault(origin, item)
+            return
         if isinstance(item, (list, tuple)):
             parts: Any = enumerate(item)
         elif isinstance(item, dict):
@@ -213,12 +230,27 @@ class Snapshot:
         origin, held = self._tables.keep(item)
         return self._input(origin, held, type(held))
 
+    def draw(self, stream: Stream) -> tuple[int, int]:
+        """Note a draw call; return the slot of the key, and how many came before."""
+        before = self._taken
+        slot, draws = self._streams.add(
+            stream, self._first_slot + before, self._finder.values
+        )
+        if slot == self._first_slot + before:
+            self._take_slots(2)
+        return slot, draws
+
+    def _take_slots(self, count: int) -> int:
+        slot = self._first_slot + self._taken
+        self._taken += count
+        return slot
+
     def _input(
         self, origin: Origin, item: Any, kind: type, whole: Origin | None = None
     ) -> CapturedArray:
         if origin not in self._slots:
             self._slots[origin] = CapturedArray(
-                self._first_slot + len(self._slots),
+                self._take_slots(1),
                 origin,
                 as_dtype(_in_own_order(item.dtype)),
                 len(item.shape),
@@ -255,9 +287,13 @@ class Snapshot:
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
+            if isinstance(found, Stream):
+                continue
             if not is_input and not clocks.is_generator(found):
                 constants.append(Constant(origin, _same(found), origin.reader()))
-        return Captured(tuple(self._slots.values()), tuple(constants), aliases)
+        streams = self._streams.freeze(self._finder.values)
+        arrays = tuple(self._slots.values())
+        return Captured(arrays, tuple(constants), aliases, streams)
 
     def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
         """Return the origins whose every read went into an operation.

@@ -30,6 +30,8 @@ def is_generator(item: Any) -> bool:
 def refuse(name: str, found: Any) -> None:
     """Refuse a function that answers differently each time."""
     module = getattr(found, "__module__", None) or ""
+    if module.startswith("nfuser."):
+        return
     short = getattr(found, "__name__", name.rpartition(".")[2])
     owner = getattr(found, "__self__", None)
     is_drawn = is_generator(owner) or short in ("urandom", "default_rng")

@@ -42,6 +42,7 @@ from nfuser.trace.captures.parts import (
     parts_of,
     same_names,
 )
+from nfuser.trace.captures.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -239,7 +240,8 @@ class Finder:
         steps = path.steps
         owner: tuple[Origin, Any] | None = None
         for step in steps:
-            if isinstance(found, PLAIN) or clocks.is_generator(found):
+            is_drawn = isinstance(found, Stream) or clocks.is_generator(found)
+            if isinstance(found, PLAIN) or is_drawn:
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 if is_users_array(found):
@@ -365,7 +367,7 @@ class Finder:
         if origin in self.values or origin in self._whole:
             return
         # What holds itself is followed where it was met first.
-        is_leaf = isinstance(found, PLAIN) or is_array(found)
+        is_leaf = isinstance(found, (*PLAIN, Stream)) or is_array(found)
         if clocks.is_generator(found):
             self.draws.add(found)
             is_leaf = True

@@ -17,6 +17,7 @@ from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.ir.scalar_walk import evaluate
 from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
+from nfuser.ops.elementwise.random_words import philox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,6 +107,8 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "erfinv": lambda x: erfinv(float(x)),
     "erfcinv": lambda x: erfcinv(float(x)),
     "ldexp": lambda x, n: np.ldexp(x, int(min(max(n, -4096), 4096))),
+    "philox32": philox(32),
+    "philox64": philox(64),
     "real": np.real,
     "imag": np.imag,
     "complex": lambda re, im: complex(re, im),

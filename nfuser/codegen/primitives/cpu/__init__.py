@@ -51,6 +51,7 @@ from nfuser.codegen.primitives.cpu.define import (
     FLOAT,
     INTEGER,
     NUMBER,
+    WORD,
     Body,
     common_type,
     define,
@@ -205,6 +206,8 @@ floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
 remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
 fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
 gcd = define("gcd", 2, INTEGER, arithmetic.gcd)
+philox32 = define("philox32", 3, WORD, arithmetic.philox32)
+philox64 = define("philox64", 3, WORD, arithmetic.philox64)
 udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
 urem = define("urem", 2, INTEGER, arithmetic.urem)
 copysign = _float_binary("copysign", values.copysign)
@@ -291,6 +294,8 @@ __all__ = [
     "multiply",
     "negative",
     "nextafter",
+    "philox32",
+    "philox64",
     "power",
     "product_reassoc",
     "reciprocal",

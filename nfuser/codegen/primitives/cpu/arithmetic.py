@@ -16,6 +16,7 @@ from numba.core import types
 from nfuser.codegen.primitives.cpu.math import value as v
 from nfuser.codegen.primitives.cpu.math.value import Value, call, select
 from nfuser.codegen.primitives.divisors import greatest_common_divisor
+from nfuser.codegen.primitives.philox import philox_word
 
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
@@ -226,6 +227,16 @@ def gcd(kind: Any, a: Value, b: Value) -> Value:
     """Return the greatest common divisor; that of the most negative integer wraps."""
     x, y = absolute(kind, a), absolute(kind, b)
     return a.make(greatest_common_divisor(a.builder, x.ir, y.ir))
+
+
+def philox32(_kind: Any, place: Value, key: Value, call: Value) -> Value:
+    """Return a random word of 32 bits."""
+    return place.make(philox_word(place.builder, 32, place.ir, key.ir, call.ir))
+
+
+def philox64(_kind: Any, place: Value, key: Value, call: Value) -> Value:
+    """Return a random word of 64 bits."""
+    return place.make(philox_word(place.builder, 64, place.ir, key.ir, call.ir))
 
 
 def udiv(_kind: Any, a: Value, b: Value) -> Value:

@@ -31,6 +31,7 @@ INTEGER: Kinds = SIGNED | UNSIGNED
 FLOAT: Kinds = frozenset({types.float32, types.float64})
 NUMBER: Kinds = INTEGER | FLOAT
 ANY: Kinds = NUMBER | BOOL
+WORD: Kinds = frozenset({types.uint64})
 
 
 def common_type(operands: tuple[Any, ...], kinds: Kinds) -> Any:
@@ -73,7 +74,10 @@ def define(name: str, arity: int, kinds: Kinds, body: TypedBody, to: Any = None)
     def binary(_typing: Any, a: Any, b: Any) -> Any:
         return typed_as((a, b))
 
-    return register(name, (unary, binary)[arity - 1])
+    def ternary(_typing: Any, a: Any, b: Any, c: Any) -> Any:
+        return typed_as((a, b, c))
+
+    return register(name, (unary, binary, ternary)[arity - 1])
 
 
 def register(name: str, rule: Callable[..., Any], **options: Any) -> Any:

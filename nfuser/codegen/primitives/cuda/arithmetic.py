@@ -33,6 +33,7 @@ from nfuser.codegen.primitives.cuda.define import (
 )
 from nfuser.codegen.primitives.cuda.math import magnitude
 from nfuser.codegen.primitives.divisors import greatest_common_divisor
+from nfuser.codegen.primitives.philox import philox_word
 
 
 def _negative(site: Site, x: Value) -> Value:
@@ -260,6 +261,14 @@ def _gcd(site: Site, x: Value, y: Value) -> Value:
     return b.trunc(found, x.type) if word != x.type else found
 
 
+def _philox32(site: Site, place: Value, key: Value, call: Value) -> Value:
+    return philox_word(site.builder, 32, place, key, call)
+
+
+def _philox64(site: Site, place: Value, key: Value, call: Value) -> Value:
+    return philox_word(site.builder, 64, place, key, call)
+
+
 def _sizes(site: Site, *operands: Value) -> list[Value]:
     return [_absolute(site, x) for x in operands]
 
@@ -316,6 +325,7 @@ def _fast_divide_rule(n: Any, multiplier: Any, shift: Any) -> Any:
 
 
 _INDEX = frozenset({types.int32, types.int64})
+_WORD = frozenset({types.uint64})
 
 negative = primitive("negative", same(NUMBER), _negative)
 absolute = primitive("absolute", same(NUMBER), _absolute)
@@ -333,6 +343,8 @@ remainder = primitive("remainder", same(NUMBER), _remainder)
 fmod = primitive("fmod", same(NUMBER), _fmod)
 power = primitive("power", same(NUMBER), _power)
 gcd = primitive("gcd", same(INTEGER), _gcd)
+philox32 = primitive("philox32", same(_WORD), _philox32)
+philox64 = primitive("philox64", same(_WORD), _philox64)
 left_shift = primitive("left_shift", same(INTEGER), _left_shift)
 right_shift = primitive("right_shift", same(INTEGER), _right_shift)
 bit_and = primitive("bit_and", same(INTEGER), _bit_and)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of neural networks that NumPy has no words for."""
+
+# What is dropped has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.errors import DTypeError
+from nfuser.frontend.fuse.decorator import fuse
+from nfuser.random.distributions.words import is_number, probability
+from nfuser.trace import current_tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.random.methods import Distributions
+
+__all__ = ["dropout"]
+
+
+def dropout(x: Any, p: Any = 0.5, *, rng: Distributions, training: bool = True) -> Any:
+    """Return ``x`` with each element zero with probability ``p``, else over ``1 - p``.
+
+    A probability of 1 gives zeros. Without ``training`` it is ``x``, and nothing is
+    drawn.
+    """
+    probability("p", p)
+    if not training:
+        return x
+    if current_tracer() is None:
+        return _at_once()(x, p, rng)
+    return _dropped(x, p, rng)
+
+
+@cache
+def _at_once() -> Callable[..., Any]:
+    made = fuse(_dropped)
+    made.is_always_fused = True
+    return made
+
+
+def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
+    if not np.issubdtype(x.dtype, np.inexact):
+        message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
+        raise DTypeError(message)
+    kept = rng.random(x.shape, np.float32) >= p
+    if is_number(p) and p == 1:
+        return np.where(kept, x, 0)
+    return np.where(kept, x / (1 - p), 0)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One draw call: in a trace as part of its fusion, elsewhere as a fusion of its own."""
+
+# What is drawn has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import operator
+from contextlib import contextmanager
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+import nfuser.ops.elementwise.random_words as ops
+from nfuser.errors import ArgumentError, ShapeError
+from nfuser.frontend.fuse.decorator import fuse
+from nfuser.random.distributions.words import is_number
+from nfuser.trace import current_tracer
+from nfuser.trace.captures.streams import Stream
+from nfuser.trace.dialect import NUMPY
+from nfuser.trace.standins.standin import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from nfuser.random.distributions.words import Array, Bits, Words
+    from nfuser.trace.tracer import Tracer
+
+Source: TypeAlias = "Stream | tuple[Any, Any]"
+"""A stream, or a key and the number of a draw call."""
+
+
+def draw(
+    source: Source,
+    function: Callable[..., Any],
+    parameters: tuple[Any, ...] = (),
+    size: Any = None,
+    options: Mapping[str, Any] | None = None,
+    like: Any = None,
+) -> Array:
+    """Return what ``function`` makes of the words of one draw call of this size.
+
+    Without a size it is that in which the parameters meet. ``like`` is an array of the
+    library, and on the device, that the numbers are to be of.
+    """
+    given = tuple(map(_parameter, parameters))
+    shape = None if size is None else _sizes(size)
+    options = dict(options or {})
+    tracer = current_tracer()
+    if tracer is not None:
+        return _draw_here(tracer, source, function, given, shape, options)
+    if given and all(map(is_number, given)):
+        _check(function, given, options)
+    given = tuple(map(_as_word, given))
+    return _always_fused()(source, function, given, shape, options, like)
+
+
+@cache
+def _always_fused() -> Callable[..., Any]:
+    made = fuse(_draw_at_once)
+    made.is_always_fused = True
+    return made
+
+
+def _draw_at_once(
+    source: Source,
+    function: Callable[..., Any],
+    parameters: tuple[Any, ...],
+    shape: tuple[Any, ...] | None,
+    options: Mapping[str, Any],
+    like: Any,
+) -> Array:
+    del like  # it says where the call runs
+    tracer = current_tracer()
+    assert tracer is not None
+    return _draw_here(tracer, source, function, parameters, shape, options)
+
+
+def _draw_here(
+    tracer: Tracer,
+    source: Source,
+    function: Callable[..., Any],
+    parameters: tuple[Any, ...],
+    shape: tuple[Any, ...] | None,
+    options: Mapping[str, Any],
+) -> Array:
+    with _speaking_numpy(tracer):
+        if shape is None:
+            shape = _meet(parameters)
+        else:
+            parameters = tuple(_stretched(x, shape) for x in parameters)
+        sizes = tuple(tracer.operand(n) for n in shape)
+        if isinstance(source, Stream):
+            key, call = tracer.draw(source)
+        else:
+            key, call = map(tracer.operand, source)
+
+        def words(bits: Bits, slot: int = 0) -> Array:
+            return tracer.apply(ops.random_words, sizes, key, call, bits, slot)
+
+        found = tracer.tensor(function(words, *parameters, **options))
+    return tracer.wrap(found)
+
+
+@contextmanager
+def _speaking_numpy(tracer: Tracer) -> Generator[None]:
+    """Let stand-ins have NumPy's methods and types, as distributions are written."""
+    builder = tracer.builder
+    before = tracer.dialect, tracer.home, tracer.array_class, builder.rounds_integers
+    tracer.dialect = tracer.home = NUMPY
+    tracer.array_class, builder.rounds_integers = np.ndarray, True
+    try:
+        yield
+    finally:
+        tracer.dialect, tracer.home, tracer.array_class = before[:3]
+        builder.rounds_integers = before[3]
+
+
+def _check(
+    function: Callable[..., Any], given: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """Refuse parameters that are wrong, by drawing no numbers at all."""
+
+    def none(bits: Bits, slot: int = 0) -> Array:
+        del slot
+        return np.empty(0, np.uint32 if bits == 32 else np.uint64)
+
+    words: Words = none
+    with np.errstate(all="ignore"):
+        function(words, *given, **options)
+
+
+def _parameter(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, list | tuple) else x
+
+
+def _as_word(x: Any) -> Any:
+    """Return an integer of Python as one of NumPy's: an argument of the kernel."""
+    if type(x) is not int:
+        return x
+    return np.int64(x) if x < 1 << 63 else np.uint64(x)
+
+
+def _sizes(size: Any) -> tuple[Any, ...]:
+    """Return a size as a tuple of sizes that are not negative."""
+    listed: tuple[Any, ...]
+    listed = tuple(size) if isinstance(size, list | tuple | np.ndarray) else (size,)
+    found: list[Any] = []
+    for n in listed:
+        if isinstance(n, Standin):
+            found.append(n)
+            continue
+        try:
+            found.append(operator.index(n))
+        except TypeError:
+            message = f"write whole numbers as size: found {size!r}"
+            raise ArgumentError(message) from None
+        if found[-1] < 0:
+            message = f"write a size that is not negative: found {size!r}"
+            raise ShapeError(message)
+    return tuple(found)
+
+
+def _meet(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the shape that arrays among the parameters have in common."""
+    arrays = [x for x in parameters if getattr(x, "ndim", 0)]
+    return tuple(reduce(operator.add, arrays).shape) if arrays else ()
+
+
+def _stretched(x: Any, shape: tuple[Any, ...]) -> Any:
+    return np.broadcast_to(x, shape) if getattr(x, "ndim", 0) else x

@@ -1,0 +1,519 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distributions, as methods of whatever random words are drawn from."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.errors import ArgumentError, OptionError
+from nfuser.random.distributions import (
+    choices,
+    exponential,
+    gamma,
+    normal,
+    uniform,
+)
+from nfuser.random.draw import Source, draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.random.distributions.words import Array, Words
+
+
+class Distributions:
+    """Methods that draw: in a fused function within its kernels, elsewhere at once.
+
+    ``size`` is a number or a tuple; without one, the parameters say the shape.
+    ``like`` is an array of the library, and on the device, that the numbers are to be
+    of; in a fused function they are where its arrays are.
+    """
+
+    @property
+    def _source(self) -> Source:
+        raise NotImplementedError
+
+    def _draw(
+        self,
+        function: Callable[..., Any],
+        parameters: tuple[Any, ...],
+        size: Any,
+        like: Any,
+        **options: Any,
+    ) -> Array:
+        return draw(self._source, function, parameters, size, options, like)
+
+    def random(
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        out: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of [0, 1): multiples of 2^-53, or of 2^-24 in f32."""
+        found = self._draw(uniform.random, (), size, like, dtype=dtype)
+        return _written(found, out)
+
+    def uniform(
+        self,
+        low: Any = 0.0,
+        high: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers from ``low`` to ``high``."""
+        return self._draw(uniform.uniform, (low, high), size, like, dtype=dtype)
+
+    def bernoulli(
+        self,
+        p: Any = 0.5,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return True with probability ``p``."""
+        return self._draw(uniform.bernoulli, (p,), size, like)
+
+    def standard_normal(
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        out: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return normal numbers of mean 0 and deviation 1."""
+        found = self._draw(normal.standard_normal, (), size, like, dtype=dtype)
+        return _written(found, out)
+
+    def normal(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return normal numbers."""
+        return self._draw(normal.normal, (loc, scale), size, like, dtype=dtype)
+
+    def lognormal(
+        self,
+        mean: Any = 0.0,
+        sigma: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers whose logarithms are normal."""
+        return self._draw(normal.lognormal, (mean, sigma), size, like, dtype=dtype)
+
+    def standard_exponential(
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        out: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return exponential numbers of mean 1."""
+        found = self._draw(
+            exponential.standard_exponential, (), size, like, dtype=dtype
+        )
+        return _written(found, out)
+
+    def exponential(
+        self,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return exponential numbers."""
+        return self._draw(exponential.exponential, (scale,), size, like, dtype=dtype)
+
+    def laplace(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Laplace's distribution."""
+        return self._draw(exponential.laplace, (loc, scale), size, like, dtype=dtype)
+
+    def logistic(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return logistic numbers."""
+        return self._draw(exponential.logistic, (loc, scale), size, like, dtype=dtype)
+
+    def standard_cauchy(
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Cauchy's distribution."""
+        return self._draw(exponential.standard_cauchy, (), size, like, dtype=dtype)
+
+    def gumbel(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Gumbel's distribution."""
+        return self._draw(exponential.gumbel, (loc, scale), size, like, dtype=dtype)
+
+    def rayleigh(
+        self,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Rayleigh's distribution."""
+        return self._draw(exponential.rayleigh, (scale,), size, like, dtype=dtype)
+
+    def weibull(
+        self,
+        a: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Weibull's distribution."""
+        return self._draw(exponential.weibull, (a,), size, like, dtype=dtype)
+
+    def pareto(
+        self,
+        a: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Lomax's distribution, as NumPy's."""
+        return self._draw(exponential.pareto, (a,), size, like, dtype=dtype)
+
+    def power(
+        self,
+        a: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of [0, 1] with density ``a * x**(a - 1)``."""
+        return self._draw(exponential.power, (a,), size, like, dtype=dtype)
+
+    def triangular(
+        self,
+        left: Any,
+        mode: Any,
+        right: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of a triangle."""
+        return self._draw(
+            exponential.triangular, (left, mode, right), size, like, dtype=dtype
+        )
+
+    def geometric(
+        self,
+        p: Any,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return how many trials the first success takes."""
+        return self._draw(exponential.geometric, (p,), size, like)
+
+    def standard_gamma(
+        self,
+        shape: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        out: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return gamma numbers of scale 1."""
+        found = self._draw(gamma.standard_gamma, (shape,), size, like, dtype=dtype)
+        return _written(found, out)
+
+    def gamma(
+        self,
+        shape: Any,
+        scale: Any = 1.0,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return gamma numbers."""
+        return self._draw(gamma.gamma, (shape, scale), size, like, dtype=dtype)
+
+    def chisquare(
+        self,
+        df: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return sums of ``df`` squares of normal numbers."""
+        return self._draw(gamma.chisquare, (df,), size, like, dtype=dtype)
+
+    def beta(
+        self,
+        a: Any,
+        b: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return beta numbers."""
+        return self._draw(gamma.beta, (a, b), size, like, dtype=dtype)
+
+    def f(
+        self,
+        dfnum: Any,
+        dfden: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Fisher's distribution."""
+        return self._draw(gamma.f, (dfnum, dfden), size, like, dtype=dtype)
+
+    def standard_t(
+        self,
+        df: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers of Student's distribution."""
+        return self._draw(gamma.standard_t, (df,), size, like, dtype=dtype)
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: bool = False,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return integers from ``low`` up to ``high``, which ``endpoint`` counts in.
+
+        One bound alone is the upper one, of integers from 0.
+        """
+        bounds = (0, low) if high is None else (low, high)
+        options = {"dtype": dtype, "endpoint": bool(endpoint)}
+        return self._draw(uniform.integers, bounds, size, like, **options)
+
+    def truncated_normal(
+        self,
+        low: float,
+        high: float,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return normal numbers between ``low`` and ``high``."""
+        between = _between(low, high)
+        return self._draw(between, (), size, like, dtype=dtype)
+
+    def dirichlet(
+        self,
+        alpha: Any,
+        size: Any = None,
+        dtype: Any = np.float64,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return numbers that sum to 1 along a last axis, of weights ``alpha``."""
+        weights = _array(alpha)
+        shape = (*_axes(size), *weights.shape)
+        return self._draw(gamma.dirichlet, (weights,), shape, like, dtype=dtype)
+
+    def categorical(self, p: Any, size: Any = None, *, like: Any = None) -> Array:
+        """Return indices drawn with the weights of the last axis of ``p``.
+
+        Without a size there is one for each row of ``p``.
+        """
+        weights = _array(p)
+        shape = weights.shape[:-1] if size is None else size
+        return self._indices(choices.categorical, weights, shape, like)
+
+    def categorical_logits(
+        self, logits: Any, size: Any = None, *, like: Any = None
+    ) -> Array:
+        """Return indices drawn with the weights ``exp(logits)`` of the last axis."""
+        weights = _array(logits)
+        shape = weights.shape[:-1] if size is None else size
+        return self._indices(choices.categorical_logits, weights, shape, like)
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Sequence[float] | Array | None = None,
+        axis: int = 0,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return some of ``a``, or of ``range(a)``; with ``replace``, some often."""
+        things = None if getattr(a, "ndim", 0) == 0 and not _is_list(a) else _array(a)
+        count = a if things is None else things.shape[axis]
+        if count == 0:
+            message = "write something to choose from: found nothing"
+            raise OptionError(message)
+        if p is not None:
+            found = self._weighted(count, size, p, like, replace=replace)
+        elif replace:
+            found = self.integers(0, count, () if size is None else size, like=like)
+        else:
+            shape = _axes(size)
+            taken = 1
+            for n in shape:
+                taken = taken * n
+            if _is_more(taken, count):
+                message = (
+                    f"write replace=True, or a size of at most {count}: {taken} "
+                    "different things were asked for"
+                )
+                raise OptionError(message)
+            first = self._draw(_first, (taken,), (count,), like)
+            found = first.reshape(shape)
+        return found if things is None else np.take(things, found, axis=axis)
+
+    def permutation(self, x: Any, axis: int = 0, *, like: Any = None) -> Array:
+        """Return ``x``, or ``range(x)``, with its parts in random order."""
+        if getattr(x, "ndim", 0) == 0 and not _is_list(x):
+            return self._draw(choices.order, (), x, like)
+        things = _array(x)
+        found = self._draw(choices.order, (), things.shape[axis], like)
+        return np.take(things, found, axis=axis)
+
+    def permuted(self, x: Any, *, axis: int | None = None, like: Any = None) -> Array:
+        """Return ``x`` with each row along ``axis`` in an order of its own."""
+        things = _array(x)
+        if axis is None:
+            flat = things.reshape(-1)
+            return self.permutation(flat, like=like).reshape(things.shape)
+        found = self._draw(choices.order, (), things.shape, like, axis=axis)
+        return np.take_along_axis(things, found, axis=axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Put the parts of ``x`` into random order, in place."""
+        if isinstance(x, list):
+            found = self.permutation(len(x))
+            x[:] = [x[k] for k in found]
+            return
+        x[...] = self.permutation(x, axis)
+
+    def _weighted(
+        self, count: Any, size: Any, p: Any, like: Any, *, replace: bool
+    ) -> Array:
+        if not replace:
+            message = (
+                "write replace=True, or leave p out: different things with weights "
+                "are not drawn"
+            )
+            raise OptionError(message)
+        weights = choices.probabilities(p) if _is_plain(p) else p
+        if weights.shape != (count,):
+            message = (
+                f"write one probability for each of {count} things: found an array of "
+                f"shape {weights.shape}"
+            )
+            raise ArgumentError(message)
+        return self._indices(choices.categorical, weights, _axes(size), like)
+
+    def _indices(
+        self, function: Callable[..., Any], weights: Any, size: Any, like: Any
+    ) -> Array:
+        return self._draw(function, (), size, like, **{_WEIGHTS[function]: weights})
+
+
+_WEIGHTS = {choices.categorical: "p", choices.categorical_logits: "logits"}
+
+
+@lru_cache(256)
+def _between(low: float, high: float) -> Callable[..., Any]:
+    """Return the same function for the same bounds, which a trace is found by."""
+    return partial(_truncated, low=low, high=high)
+
+
+def _truncated(words: Words, low: float, high: float, dtype: Any) -> Array:
+    return normal.truncated_normal(words, low, high, dtype)
+
+
+def _first(words: Words, count: Any) -> Array:
+    return choices.order(words)[:count]
+
+
+def _written(found: Array, out: Any) -> Array:
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def _is_more(taken: Any, count: Any) -> bool:
+    """Tell whether more things are taken than there are, as far as is known."""
+    return type(taken) is int and type(count) is int and taken > count
+
+
+def _axes(size: Any) -> tuple[Any, ...]:
+    if size is None:
+        return ()
+    return tuple(size) if isinstance(size, list | tuple | np.ndarray) else (size,)
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, list | tuple | range)
+
+
+def _is_plain(x: Any) -> bool:
+    return _is_list(x) or isinstance(x, np.ndarray)
+
+
+def _array(x: Any) -> Any:
+    return np.asarray(x) if _is_list(x) else x
