@@ -86,6 +86,15 @@ def waited_for(lock: _Lock) -> None:
     at_fork(before=hold, after_in_parent=held.clear, after_in_child=held.clear)
 
 
+INTERNING = RLock()
+"""Held while a scalar is looked up or made; no fork happens meanwhile.
+
+It is made here, before all locks of upper layers: kernels are printed, and modules
+imported, under the compiler's lock, and both make scalars. A fork that took this one
+first would wait for the compiler, which waits for this one.
+"""
+
+
 def holding_all(*locks: Any) -> Generator[None]:
     """Hold locks while it waits, and release them where it ends, however that is."""
     if not locks:
@@ -163,6 +172,7 @@ def _renew_all() -> None:
         lock.renew()
 
 
+waited_for(INTERNING)
 at_fork(after_in_child=_pass)
 # Some may wait for threads that the child does not have, and never take them.
 at_fork(after_in_child=forget_waiting)

@@ -42,7 +42,7 @@ def dropout(x: Any, p: Any = 0.5, *, rng: Distributions, training: bool = True) 
 @cache
 def _at_once() -> Callable[..., Any]:
     made = fuse(_dropped)
-    made.is_always_fused = True
+    made.is_of_nfuser = True
     return made
 
 

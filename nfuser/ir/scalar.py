@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
-from nfuser.ir.interning import INTERNING
+from nfuser.locks import INTERNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -55,13 +55,13 @@ def draw(
     if given and all(map(is_number, given)):
         _check(function, given, options)
     given = tuple(map(_as_word, given))
-    return _always_fused()(source, function, given, shape, options, like)
+    return _fused_draw()(source, function, given, shape, options, like)
 
 
 @cache
-def _always_fused() -> Callable[..., Any]:
+def _fused_draw() -> Callable[..., Any]:
     made = fuse(_draw_at_once)
-    made.is_always_fused = True
+    made.is_of_nfuser = True
     return made
 
 
@@ -112,9 +112,11 @@ def _speaking_numpy(tracer: Tracer) -> Generator[None]:
     before = tracer.dialect, tracer.home, tracer.array_class, builder.rounds_integers
     tracer.dialect = tracer.home = NUMPY
     tracer.array_class, builder.rounds_integers = np.ndarray, True
+    were_counted, tracer.turns.are_counted = tracer.turns.are_counted, False
     try:
         yield
     finally:
+        tracer.turns.are_counted = were_counted
         tracer.dialect, tracer.home, tracer.array_class = before[:3]
         builder.rounds_integers = before[3]
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import ArgumentError, OptionError
+from nfuser.errors import ArgumentError, OptionError, ShapeError
 from nfuser.random.distributions import (
     choices,
+    counts,
+    directions,
     exponential,
     gamma,
     normal,
@@ -327,6 +329,49 @@ class Distributions:
         """Return numbers of Student's distribution."""
         return self._draw(gamma.standard_t, (df,), size, like, dtype=dtype)
 
+    def poisson(
+        self,
+        lam: Any = 1.0,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return how often what is rare happens."""
+        return self._draw(counts.poisson, (lam,), size, like)
+
+    def binomial(
+        self,
+        n: Any,
+        p: Any,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return how many of ``n`` trials succeed."""
+        return self._draw(counts.binomial, (n, p), size, like)
+
+    def negative_binomial(
+        self,
+        n: Any,
+        p: Any,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return failures before ``n`` successes."""
+        return self._draw(counts.negative_binomial, (n, p), size, like)
+
+    def vonmises(
+        self,
+        mu: Any,
+        kappa: Any,
+        size: Any = None,
+        *,
+        like: Any = None,
+    ) -> Array:
+        """Return angles around ``mu``."""
+        return self._draw(directions.vonmises, (mu, kappa), size, like)
+
     def integers(
         self,
         low: Any,
@@ -370,6 +415,16 @@ class Distributions:
         weights = _array(alpha)
         shape = (*_axes(size), *weights.shape)
         return self._draw(gamma.dirichlet, (weights,), shape, like, dtype=dtype)
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, *, like: Any = None
+    ) -> Array:
+        """Return normal vectors along a last axis; ``cov`` is positive definite."""
+        drawn = _with_covariance(mean, cov)
+        shape = (*_axes(size), np.shape(mean)[-1])
+        return self._draw(normal.standard_normal, (), shape, like) @ drawn + _array(
+            mean
+        )
 
     def categorical(self, p: Any, size: Any = None, *, like: Any = None) -> Array:
         """Return indices drawn with the weights of the last axis of ``p``.
@@ -483,6 +538,18 @@ def _between(low: float, high: float) -> Callable[..., Any]:
 
 def _truncated(words: Words, low: float, high: float, dtype: Any) -> Array:
     return normal.truncated_normal(words, low, high, dtype)
+
+
+def _with_covariance(mean: Any, cov: Any) -> Array:
+    """Return what turns vectors of normal numbers into those of a covariance."""
+    size = np.shape(mean)[-1] if np.ndim(mean) else 0
+    if not size or np.shape(cov) != (size, size):
+        message = (
+            "write a mean of n numbers and a covariance of shape (n, n): found shapes "
+            f"{np.shape(mean)} and {np.shape(cov)}"
+        )
+        raise ShapeError(message)
+    return np.linalg.cholesky(cov).T
 
 
 def _first(words: Words, count: Any) -> Array:

@@ -79,7 +79,7 @@ class Tracer:
         self.array_class: type = np.ndarray
         self.device: Any = "cpu"
         self.note: Callable[[Any, Any], None] = lambda _, __: None
-        self._turns = Turns(builder.name)
+        self.turns = Turns(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []
@@ -130,13 +130,13 @@ class Tracer:
 
     def call(self, verb: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Apply ``verb`` of ``nfuser.ops`` to stand-ins and numbers."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         found = verb(self.builder, *(self.operand(x) for x in operands), **options)
         return self.wrap(found)
 
     def call_operator(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply the verb of an operator, after the operands met."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         taken = self.dialect.meet(self, verb, [self.operand(x) for x in operands])
         return self.wrap(verb(self.builder, *taken))
 
@@ -144,17 +144,17 @@ class Tracer:
         self, verb: Callable[..., Any], x: Any, *args: Any, **options: Any
     ) -> Any:
         """Apply ``verb``, which takes one tensor and options, to ``x``."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         return self.wrap(verb(self.builder, self.tensor(x), *args, **options))
 
     def apply(self, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Apply ``verb`` to what verbs take already."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         return self.wrap(verb(self.builder, *args, **options))
 
     def operate(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply an operator: of Python numbers alone the result is one, too."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
         are_python = all(isinstance(kind, type) for kind in kinds)
@@ -201,7 +201,7 @@ class Tracer:
         def again(source: TensorView) -> TensorView:
             return verb(self.builder, source, *args)
 
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         held = self.tensor(x)
         base = x if hasattr(x, "_remake") else self.wrap(held)
         return self._wrap(self, again(held), base=base, remake=again)
@@ -239,7 +239,7 @@ class Tracer:
 
     def ask(self, condition: Scalar, usual: int = 0) -> int:
         """Return today's value of ``condition``, and guard it."""
-        self.builder.source = self._turns.line()
+        self.builder.source = self.turns.line()
         return self.builder.ask(condition, usual)
 
     def guards(self) -> tuple[Guard, ...]:

@@ -89,6 +89,7 @@ CASTS = [
     "to_f32",
     "to_f64",
 ]
+RANDOM_WORDS = ["philox32", "philox64"]
 ROUNDINGS = ["round_f16", "round_bf16"]
 SHUFFLES = ["shuffle", "shuffle_down", "shuffle_xor"]
 
@@ -386,6 +387,15 @@ def test_a_wrong_dtype_does_not_compile(line: str, reason: str) -> None:
         build([line], pointer("float32"))
 
 
+@pytest.mark.parametrize("name", RANDOM_WORDS)
+def test_random_words_take_two_products_of_halves_a_round(name: str) -> None:
+    words = pointer("uint64")
+    line = f"store(c, i, {name}(load(a, i), load(b, i), load(b, i)))"
+    ptx = build([line], words, words, words).ptx
+    assert "call" not in ptx
+    assert 20 <= ptx.count("mul.") <= 21  # one more for the address
+
+
 def test_every_public_primitive_is_named_in_a_test() -> None:
     dtypes = {*NUMBERS, "boolean"}
     grouped = {
@@ -422,5 +432,6 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "post",
         "receive",
         "await_copies",
+        *RANDOM_WORDS,
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single

@@ -55,7 +55,7 @@ def test_dropout_and_what_surrounds_it_are_one_kernel() -> None:
 
 def test_bad_input_is_refused() -> None:
     rng = default_rng(1)
-    with pytest.raises(OptionError, match="^write a probability from 0 to 1"):
+    with pytest.raises(OptionError, match=r"^write a probability from 0 to 1"):
         dropout(np.ones(3), 1.5, rng=rng)
     with pytest.raises(DTypeError, match=r"^write x\.astype"):
         dropout(np.ones(3, int), 0.5, rng=rng)

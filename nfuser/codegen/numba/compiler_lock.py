@@ -24,10 +24,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nfuser.codegen.numba.collector import no_collection
-
-# Kernels are printed, and modules imported, under the compiler's lock, and both make
-# scalars. Registered first, the lock of scalars is taken by forks after the compiler's.
-from nfuser.ir.interning import INTERNING  # pyright: ignore[reportUnusedImport]  # noqa: F401
 from nfuser.locks import at_fork, holding_all, waited_for
 
 if TYPE_CHECKING:

@@ -82,14 +82,16 @@ class Fused(Generic[P, R]):
         self._families = Families()
         self._state: State | None = None
         self._new_at = 0  # the number of calls when something was made for one
-        self.is_always_fused = False  # also where fusion is disabled
+        self.is_of_nfuser = False  # fused always, and traced as often as it takes
         self._native: object = None  # where native code looks: what the state owns
 
     @cached_property
     def _variants(self) -> Variants:
         resize = self._resize or parts.DEFAULT_RESIZE
         merge = self._should_merge
-        return parts.Variants(self._function, self._name, resize, self._dialect, merge)
+        made = parts.Variants(self._function, self._name, resize, self._dialect, merge)
+        made.warns = not self.is_of_nfuser
+        return made
 
     @cached_property
     def _plans(self) -> PlanTable:
@@ -118,7 +120,7 @@ class Fused(Generic[P, R]):
             return self(*args, **kwargs)
         if parts.current_tracer() is not None:
             return self._function(*args, **kwargs)
-        if config.current().disable_all and not self.is_always_fused:
+        if config.current().disable_all and not self.is_of_nfuser:
             return parts.call_unfused(self._function, args, kwargs, self._dialect)
         given: tuple[Any, ...] = args
         named: Mapping[str, Any] = kwargs

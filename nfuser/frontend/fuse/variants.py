@@ -92,7 +92,7 @@ class Variants:
         self._gone = Gone()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0
-        self._has_warned = False
+        self.warns = True  # once, of many traces
 
     def find(
         self,
@@ -183,9 +183,9 @@ class Variants:
         self._traced[objects] += 1
         traces = self._traced[objects]
         is_many = traces >= MANY_TRACES or self._objects_traced >= MANY_OBJECTS
-        if not is_many or self._has_warned:
+        if not is_many or not self.warns:
             return
-        self._has_warned = True
+        self.warns = False
         times = f"{traces} times"
         if traces < MANY_TRACES:
             times = f"for {self._objects_traced} objects, each by itself"

@@ -22,6 +22,7 @@ from nfuser.random.distributions.normal import standard_normal
 from nfuser.random.distributions.words import (
     Array,
     Words,
+    as_float,
     at_least,
     computed_in,
     float_dtype,
@@ -71,7 +72,7 @@ def _log_gamma(words: Words, shape: Any, computed: np.dtype[Any]) -> Array:
     A shape of zero gives a logarithm that is below all others, and finite.
     """
     kind = computed.type
-    shape = kind(shape) if is_number(shape) else np.asarray(shape).astype(computed)
+    shape = as_float(shape, computed)
     tiny = kind(np.sqrt(np.finfo(computed).tiny))
     shape = np.maximum(shape, tiny)
     is_small = shape < kind(1)

@@ -84,6 +84,13 @@ def probability(name: str, x: Any) -> None:
         raise OptionError(message)
 
 
+def as_float(x: Any, computed: np.dtype[Any]) -> Any:
+    """Return a parameter, a number or an array, in the float of a computation."""
+    if hasattr(x, "astype"):
+        return x.astype(computed)
+    return computed.type(x) if is_number(x) else x * computed.type(1)
+
+
 def finite(name: str, x: Any) -> None:
     """Refuse an infinite number and NaN."""
     if is_number(x) and not math.isfinite(x):

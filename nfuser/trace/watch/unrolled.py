@@ -29,6 +29,7 @@ class Turns:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.are_counted = True  # not within what a library makes of one instruction
         self._counts: dict[tuple[CodeType, int], int] = {}
 
     def line(self) -> SourceLine | None:
@@ -36,6 +37,8 @@ class Turns:
         frame = users_frame()
         if frame is None:
             return None
+        if not self.are_counted:
+            return line_at(frame)
         key = frame.f_code, frame.f_lasti
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count == MANY_TIMES:
