@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generators: a key, and the number of the draw calls so far."""
 
+# Seeds have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import hashlib
@@ -13,7 +16,7 @@ from nfuser.errors import ArgumentError, TraceError
 from nfuser.ops.elementwise.random_words import philox
 from nfuser.random.methods import Distributions
 from nfuser.trace import current_tracer
-from nfuser.trace.captures.streams import Stream
+from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from nfuser.random.draw import Source

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.trace.captures.streams import Stream
+    from nfuser.trace.captures.stream import Stream
 
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:

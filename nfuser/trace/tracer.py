@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
-    from nfuser.trace.captures.streams import Stream
+    from nfuser.trace.captures.stream import Stream
     from nfuser.trace.standins.host_numbers import HostNumber
 
 VARIABLE: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)

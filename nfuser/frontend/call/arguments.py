@@ -30,7 +30,7 @@ from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.parts import shows_memory
-from nfuser.trace.captures.streams import Stream
+from nfuser.trace.captures.stream import Stream
 from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:

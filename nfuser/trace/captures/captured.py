@@ -31,8 +31,8 @@ from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
 from nfuser.trace.captures.parts import PLAIN, is_array, is_users_array, is_users_name
-from nfuser.trace.captures.streams import Draws as StreamDraws
-from nfuser.trace.captures.streams import Stream, Streams
+from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.streams import StreamDraws, Streams
 from nfuser.trace.captures.windows import sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,

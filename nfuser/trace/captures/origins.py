@@ -42,7 +42,7 @@ from nfuser.trace.captures.parts import (
     parts_of,
     same_names,
 )
-from nfuser.trace.captures.streams import Stream
+from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -240,8 +240,7 @@ class Finder:
         steps = path.steps
         owner: tuple[Origin, Any] | None = None
         for step in steps:
-            is_drawn = isinstance(found, Stream) or clocks.is_generator(found)
-            if isinstance(found, PLAIN) or is_drawn:
+            if isinstance(found, PLAIN) or _is_drawn_from(found):
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
                 if is_users_array(found):
@@ -396,6 +395,10 @@ class Finder:
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
         return True
+
+
+def _is_drawn_from(found: Any) -> bool:
+    return isinstance(found, Stream) or clocks.is_generator(found)
 
 
 def _is_there() -> Callable[[Any], bool]:

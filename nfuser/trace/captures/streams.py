@@ -8,11 +8,11 @@ draw calls as were traced.
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from nfuser.errors import RangeError, TraceError
+from nfuser.errors import TraceError
 from nfuser.ir.base import node
+from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,35 +20,6 @@ if TYPE_CHECKING:
     from nfuser.trace.captures.origins import Origin
 
     Read = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
-
-MOST_CALLS = 1 << 64
-
-
-class Stream:
-    """A key and the number of draw calls so far; ``nfuser.random`` makes them.
-
-    ``maker`` is the trace in which it was made, if it was made in one.
-    """
-
-    def __init__(self, key: int, call: int = 0, maker: object = None) -> None:
-        self._key = key
-        self._call = call
-        self._maker = maker
-        self._lock = Lock()
-
-    def take(self, count: int) -> tuple[int, int]:
-        """Return the key and the number of the first of ``count`` draw calls."""
-        with self._lock:
-            first = self._call
-            if first + count > MOST_CALLS:
-                message = "write default_rng(seed) anew: all 2**64 draw calls are made"
-                raise RangeError(message)
-            self._call = first + count
-        return self._key, first
-
-    def is_made_in(self, trace: object) -> bool:
-        """Tell whether ``trace`` made this stream."""
-        return self._maker is trace
 
 
 @node
@@ -91,7 +62,7 @@ class Streams:
         return tuple(found[drawn.number] for drawn in self.drawn)
 
 
-class Draws:
+class StreamDraws:
     """Counts what one trace draws from each stream."""
 
     def __init__(self) -> None:
