@@ -83,7 +83,7 @@ def spelled(item: object) -> str:
 
     >>> from nfuser.ir.scalar import size
     >>> spelled((size(0, 1), frozenset({"b", "a"})))
-    "(((-1, ('set', 'a', 'b'))), [(1, 0, 1)])"
+    "((-1, ('set', 'a', 'b')), [(1, 0, 1)])"
     """
     reader = _Reader()
     parts = reader.read(item)
