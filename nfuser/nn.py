@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.dtypes import as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import is_number, probability
@@ -47,7 +48,7 @@ def _at_once() -> Callable[..., Any]:
 
 
 def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
-    if not np.issubdtype(x.dtype, np.inexact):
+    if as_dtype(x.dtype).kind not in "fc":
         message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
         raise DTypeError(message)
     kept = rng.random(x.shape, np.float32) >= p

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import nfuser.ops.elementwise.random_words as ops
+from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import is_number
@@ -49,6 +50,8 @@ def draw(
     given = tuple(map(_parameter, parameters))
     shape = None if size is None else _sizes(size)
     options = dict(options or {})
+    if "dtype" in options:
+        options["dtype"] = _of_numpy(options["dtype"])
     tracer = current_tracer()
     if tracer is not None:
         return _draw_here(tracer, source, function, given, shape, options)
@@ -133,6 +136,12 @@ def _check(
     words: Words = none
     with np.errstate(all="ignore"):
         function(words, *given, **options)
+
+
+def _of_numpy(dtype: Any) -> Any:
+    """Return a dtype of torch's as NumPy's, and all else as it is."""
+    is_of_torch = type(dtype).__module__.partition(".")[0] == "torch"
+    return as_dtype(dtype).numpy if is_of_torch else dtype
 
 
 def _parameter(x: Any) -> Any:

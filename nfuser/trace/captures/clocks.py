@@ -62,6 +62,7 @@ def drawn(name: str) -> TraceError:
     """Return the error for random numbers, or a clock, called ``name``."""
     message = (
         f"draw them outside and pass them as arguments: {name}: a fused function is "
-        "traced once, so random numbers and clocks would be the same in every call"
+        "traced once, so random numbers and clocks would be the same in every call; "
+        "generators of nfuser.random are drawn from inside"
     )
     return TraceError(message)
