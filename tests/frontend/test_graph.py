@@ -64,3 +64,18 @@ def test_no_graph_is_destroyed_while_another_is_recorded(
         with Graph().recorded(Library.TORCH) as graph:
             finalize(graph, events.append, f"destroyed {turn}")
     assert events == ["recorded", "recorded", "destroyed 0", "recorded", "destroyed 1"]
+
+
+def test_a_graph_is_recorded_between_its_beginning_and_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @contextmanager
+    def record(graph: Graph) -> Generator[None]:
+        yield
+        graph.finish(lambda: None)
+
+    monkeypatch.setitem(graphs.RECORDERS, Library.TORCH, record)
+    assert not graphs.is_recording()
+    with Graph().recorded(Library.TORCH):
+        assert graphs.is_recording()
+    assert not graphs.is_recording()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
@@ -29,6 +30,17 @@ _REMEDY = "to save host time elsewhere, bind the call: nfuser.fuse(f).bind(x, y,
 
 
 _lock = ForkSafeLock()
+_recording: ContextVar[bool] = ContextVar("nfuser_recording", default=False)
+
+
+def is_recording() -> bool:
+    """Tell whether a graph is recorded here and now, by nfuser or by torch."""
+    if _recording.get():
+        return True
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return False
+    return torch.cuda.is_current_stream_capturing()
 
 
 class Graph:
@@ -57,7 +69,11 @@ class Graph:
             # that of this one: ``with capture() as graph`` in a loop.
             held = [*self._all]
         with RECORDERS[library](self):
-            yield self
+            before = _recording.set(True)
+            try:
+                yield self
+            finally:
+                _recording.reset(before)
         held.clear()
 
     def finish(self, launch: Callable[[], Any], *keep: Any) -> None:

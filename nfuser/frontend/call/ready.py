@@ -12,6 +12,7 @@ from nfuser.device.describe.descriptor import (
     library_of,
     pointer_reader,
 )
+from nfuser.errors import BackendError
 from nfuser.frontend.call.arguments import host_number
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.fuse.variants import same_number
@@ -96,6 +97,8 @@ class Ready:
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
         drawn = trace.captured.streams.drawn
+        if drawn and self.place.device.is_cuda:
+            _refuse_recorded_draws()
         for what, stream in zip(drawn, arguments.streams, strict=True):
             numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
         scalars = (
@@ -162,6 +165,18 @@ def _slots(scalars: Iterable[Scalar]) -> list[int]:
     """Return the slots of the integers in ``scalars``."""
     found = scalar_walk.symbols(scalars)
     return sorted({s.slot for s in found if isinstance(s, ScalarInput)})
+
+
+def _refuse_recorded_draws() -> None:
+    """Refuse to draw while a graph is recorded, whose replays would draw the same."""
+    from nfuser.device.cuda.graphs import is_recording  # noqa: PLC0415 (few draw there)
+
+    if is_recording():
+        message = (
+            "draw outside of the CUDA graph, into an array that it reads: a graph "
+            "repeats what was recorded, random numbers too"
+        )
+        raise BackendError(message)
 
 
 def _pointer(array: object) -> int:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# torch's functions have no known types here.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import BackendError
+from nfuser.random import default_rng
+from nfuser.random.distributions import uniform
+from tests.random.philox import words_at, words_of
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+
+KEY = 0x0123456789ABCDEF
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(5,), (37, 65), (3, 4, 5, 6), (1000, 1001)])
+def test_devices_give_the_numbers_of_the_specification(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    dtype = np.dtype(name)
+    fused = nfuser.fuse(lambda x, rng: rng.random(x.shape, dtype))
+    wanted = uniform.random(words_of(KEY, 0, shape), dtype)
+    x = torch.zeros(shape, device="cuda", dtype=getattr(torch, name))
+    turned = torch.zeros(shape[::-1], device="cuda").permute(*range(len(shape))[::-1])
+    for given in (x, turned):
+        found = fused(given, default_rng(KEY)).cpu().numpy()
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_places_beyond_32_bits_have_words_of_their_own() -> None:
+    count = (1 << 32) + 5
+    fused = nfuser.fuse(lambda x, rng: rng.integers(0, 256, x.shape, np.uint8))
+    found = fused(
+        torch.empty(count, dtype=torch.uint8, device="cuda"), default_rng(KEY)
+    )
+    places = np.concatenate([np.arange(100), np.arange(count - 100, count)])
+    words = words_at(KEY, 0, 0, places.astype(np.uint64), 64)
+    taken = found[torch.from_numpy(places).cuda()].cpu().numpy()
+    np.testing.assert_array_equal(taken, words >> np.uint64(56))
+
+
+def test_what_a_graph_would_repeat_is_not_drawn_in_it() -> None:
+    fused = nfuser.fuse(lambda x, rng: x + rng.random(x.shape, np.float32))
+    x, rng = torch.zeros(8, device="cuda"), default_rng(KEY)
+    fused(x, rng)
+    with nfuser.capture():
+        x.add_(1)
+        with pytest.raises(BackendError, match=r"^draw outside of the CUDA graph"):
+            fused(x, rng)
+    assert rng.state["call"] == 1
