@@ -15,7 +15,7 @@ import numpy as np
 from nfuser.dtypes import as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.fuse.decorator import fuse
-from nfuser.random.distributions.words import is_number, probability
+from nfuser.random.distributions.words import probability
 from nfuser.trace import current_tracer
 
 if TYPE_CHECKING:
@@ -52,6 +52,4 @@ def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
         message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
         raise DTypeError(message)
     kept = rng.random(x.shape, np.float32) >= p
-    if is_number(p) and p == 1:
-        return np.where(kept, x, 0)
     return np.where(kept, x / (1 - p), 0)

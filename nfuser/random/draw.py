@@ -48,7 +48,7 @@ def draw(
     library, and on the device, that the numbers are to be of.
     """
     given = tuple(map(_parameter, parameters))
-    shape = None if size is None else _sizes(size)
+    shape = None if size is None else sizes_of(size)
     options = dict(options or {})
     if "dtype" in options:
         options["dtype"] = _of_numpy(options["dtype"])
@@ -155,7 +155,7 @@ def _as_word(x: Any) -> Any:
     return np.int64(x) if x < 1 << 63 else np.uint64(x)
 
 
-def _sizes(size: Any) -> tuple[Any, ...]:
+def sizes_of(size: Any) -> tuple[Any, ...]:
     """Return a size as a tuple of sizes that are not negative."""
     listed: tuple[Any, ...]
     listed = tuple(size) if isinstance(size, list | tuple | np.ndarray) else (size,)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.errors import ArgumentError
 from nfuser.random.draw import Source, draw
 from nfuser.random.generator import FOLD, SPLIT, key_of
 from nfuser.random.methods import Distributions
@@ -41,18 +42,17 @@ def key(seed: Any) -> Any:
 
 def of(key: Any) -> Keyed:
     """Return the distributions of a key; take another key for other numbers."""
-    return Keyed(_as_key(key))
+    return Keyed(_as_word("key", key))
 
 
 def split(key: Any, count: Any = 2) -> Array:
     """Return as many new keys, whose numbers are independent of this one's."""
-    return draw((_as_key(key), np.uint64(0)), _split, (), count)
+    return draw((_as_word("key", key), np.uint64(0)), _split, (), count)
 
 
 def fold_in(key: Any, data: Any) -> Any:
     """Return a new key that depends on an integer, too, such as a step's number."""
-    call = np.uint64(data) if isinstance(data, int) else data
-    return draw((_as_key(key), call), _fold, (), ())
+    return draw((_as_word("key", key), _as_word("data", data)), _fold, (), ())
 
 
 def _split(words: Words) -> Array:
@@ -63,5 +63,10 @@ def _fold(words: Words) -> Array:
     return words(64, FOLD)
 
 
-def _as_key(key: Any) -> Any:
-    return np.uint64(key) if isinstance(key, int) else key
+def _as_word(name: str, x: Any) -> Any:
+    if not isinstance(x, int):
+        return x
+    if not 0 <= x < 1 << 64:
+        message = f"write {name} from 0 to 2**64 - 1: found {x}"
+        raise ArgumentError(message)
+    return np.uint64(x)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import ArgumentError, OptionError, ShapeError
+from nfuser.errors import ArgumentError, OptionError
 from nfuser.random.distributions import (
     choices,
     counts,
@@ -22,7 +22,8 @@ from nfuser.random.distributions import (
     normal,
     uniform,
 )
-from nfuser.random.draw import Source, draw
+from nfuser.random.distributions.words import is_number
+from nfuser.random.draw import Source, draw, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -404,8 +405,9 @@ class Distributions:
         like: Any = None,
     ) -> Array:
         """Return normal numbers between ``low`` and ``high``."""
-        between = _between(low, high)
-        return self._draw(between, (), size, like, dtype=dtype)
+        are_known = is_number(low) and is_number(high)
+        make = _between if are_known else _truncated_between
+        return self._draw(make(low, high), (), size, like, dtype=dtype)
 
     def dirichlet(
         self,
@@ -424,11 +426,9 @@ class Distributions:
         self, mean: Any, cov: Any, size: Any = None, *, like: Any = None
     ) -> Array:
         """Return normal vectors along a last axis; ``cov`` is positive definite."""
-        drawn = _with_covariance(mean, cov)
+        turn = directions.turning(mean, cov)
         shape = (*_axes(size), np.shape(mean)[-1])
-        return self._draw(normal.standard_normal, (), shape, like) @ drawn + _array(
-            mean
-        )
+        return self._draw(normal.standard_normal, (), shape, like) @ turn + mean
 
     def categorical(self, p: Any, size: Any = None, *, like: Any = None) -> Array:
         """Return indices drawn with the weights of the last axis of ``p``.
@@ -534,26 +534,16 @@ class Distributions:
 _WEIGHTS = {choices.categorical: "p", choices.categorical_logits: "logits"}
 
 
-@lru_cache(256)
-def _between(low: float, high: float) -> Callable[..., Any]:
-    """Return the same function for the same bounds, which a trace is found by."""
+def _truncated_between(low: Any, high: Any) -> Callable[..., Any]:
     return partial(_truncated, low=low, high=high)
+
+
+_between = lru_cache(256)(_truncated_between)
+"""The same function for the same bounds: a trace is found by it."""
 
 
 def _truncated(words: Words, low: float, high: float, dtype: Any) -> Array:
     return normal.truncated_normal(words, low, high, dtype)
-
-
-def _with_covariance(mean: Any, cov: Any) -> Array:
-    """Return what turns vectors of normal numbers into those of a covariance."""
-    size = np.shape(mean)[-1] if np.ndim(mean) else 0
-    if not size or np.shape(cov) != (size, size):
-        message = (
-            "write a mean of n numbers and a covariance of shape (n, n): found shapes "
-            f"{np.shape(mean)} and {np.shape(cov)}"
-        )
-        raise ShapeError(message)
-    return np.linalg.cholesky(cov).T
 
 
 def _first(words: Words, count: Any) -> Array:
@@ -573,9 +563,7 @@ def _is_more(taken: Any, count: Any) -> bool:
 
 
 def _axes(size: Any) -> tuple[Any, ...]:
-    if size is None:
-        return ()
-    return tuple(size) if isinstance(size, list | tuple | np.ndarray) else (size,)
+    return () if size is None else sizes_of(size)
 
 
 def _is_list(x: Any) -> bool:

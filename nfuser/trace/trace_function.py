@@ -264,7 +264,6 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]
     for one in (slot, slot + 1):
         if one not in tracer.captured:
             tracer.captured[one] = b.argument(one, 0, DType.U64, by_value=True)
-            tracer.random_slots.add(one)
     key, first = tracer.captured[slot], tracer.captured[slot + 1]
     call = ops.add(b, first, np.uint64(before)) if before else first
     return key, call

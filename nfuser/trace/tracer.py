@@ -69,7 +69,6 @@ class Tracer:
         self.meet_number: Callable[[Any], None] = lambda _: None
         self.draw: Callable[[Stream], tuple[Any, Any]] = _ended
         self.captured: dict[int, TensorView] = {}
-        self.random_slots: set[int] = set()
         self.tables: set[TensorView] = set()
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
@@ -211,16 +210,12 @@ class Tracer:
         found = known.host_number(self.builder, x)
         if found is None:
             raise asked.wanted(what)
-        if not self.random_slots.isdisjoint(found.slots):
-            raise asked.random(what)
         return self._consumed(found)
 
     def consume_if_number(self, x: TensorView, otherwise: Any) -> Any:
         """Return what ``consume`` does, or ``otherwise`` for an array."""
         found = known.host_number(self.builder, x)
-        if found is None or not self.random_slots.isdisjoint(found.slots):
-            return otherwise
-        return self._consumed(found)
+        return otherwise if found is None else self._consumed(found)
 
     def _consumed(self, found: HostNumber) -> Any:
         line = current_line()

@@ -112,7 +112,8 @@ class Arguments:
         self, captured: Captured, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:
         """Return what a trace captures, or None; what has to be copied, as copies."""
-        streams = captured.read_streams(args, kwargs)
+        has_streams = bool(captured.streams.places)
+        streams = captured.read_streams(args, kwargs) if has_streams else ()
         if streams is None:
             return None
         held = captured.read(args, kwargs)

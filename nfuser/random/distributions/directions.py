@@ -65,6 +65,13 @@ def multivariate_normal(
     The covariance is an array that is known now, positive definite: vectors are its
     Cholesky factor times vectors of standard normal numbers.
     """
+    turn = turning(mean, cov).astype(dtype)
+    found = np.matmul(standard_normal(words, dtype), turn)
+    return found + np.asarray(mean).astype(dtype)
+
+
+def turning(mean: Any, cov: Any) -> Array:
+    """Return what turns standard normal vectors into those of a covariance."""
     size = np.shape(mean)[-1] if np.ndim(mean) else 0
     if not size or np.shape(cov) != (size, size):
         message = (
@@ -72,6 +79,4 @@ def multivariate_normal(
             f"{np.shape(mean)} and {np.shape(cov)}"
         )
         raise ShapeError(message)
-    factor = np.linalg.cholesky(cov).astype(dtype)
-    found = np.matmul(standard_normal(words, dtype), factor.T)
-    return found + np.asarray(mean).astype(dtype)
+    return np.linalg.cholesky(cov).T

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from threading import Lock
-
 from nfuser.errors import RangeError
+from nfuser.locks import ForkSafeLock
 
 MOST_CALLS = 1 << 64
 
@@ -20,7 +19,7 @@ class Stream:
         self._key = key
         self._call = call
         self._maker = maker
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def take(self, count: int) -> tuple[int, int]:
         """Return the key and the number of the first of ``count`` draw calls."""

@@ -54,15 +54,6 @@ def wanted(what: str | None = None) -> TraceError:
     return TraceError(_of_numpy(called, name))
 
 
-def random(what: str) -> TraceError:
-    """Return the error for Python that asks what a random number is."""
-    message = (
-        f"write np.where(condition, a, b), or draw it outside and pass it: {what} "
-        "depends on a random number, which is another one in each call"
-    )
-    return TraceError(message)
-
-
 def _assigned(part: str) -> str:
     array = part.partition("[")[0].strip() or "the array"
     return (
