@@ -11,7 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.concretize.extents import Extents
-from nfuser.concretize.resizes import concrete, decomposed, without_trivial_resize
+from nfuser.concretize.resizes import (
+    concrete,
+    decomposed,
+    summed,
+    without_trivial_resize,
+)
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
@@ -34,6 +39,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     results,
     sources,
@@ -92,6 +98,8 @@ class _Rebuild:
             case Reshape():
                 shape = self._extents.settled(expr.result.shape)
                 made, replaced = decomposed(expr, self._patterns[old], shape)
+            case SumTo():
+                made, replaced = summed(expr, self._extents.settled(expr.result.shape))
             case Slice() | Pad() | Concatenate() | Remap() | Take():
                 made, replaced = without_trivial_resize(self._shaped(expr))
             case _:

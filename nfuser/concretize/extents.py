@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.expr import Concatenate, Expand, Matmul, Pointwise, Reshape
+from nfuser.ir.expr import Concatenate, Expand, Matmul, Pointwise, Reshape, SumTo
 from nfuser.ir.scalar import Const, Size
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class Extents:
                 self._unify_stretched([t.shape for t in operands], result.ndim)
             case Expand(source, result):
                 self._unify_stretched([source.shape, result.shape], result.ndim)
+            case SumTo(source, result):
+                self._unify_stretched([source.shape, result.shape], source.ndim)
             case Matmul(lhs, rhs):
                 self._meet([lhs.shape[-1], rhs.shape[max(rhs.ndim - 2, 0)]])
                 batches = [t.shape[:-2] for t in (lhs, rhs)]

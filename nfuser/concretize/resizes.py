@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The concrete forms of what rearranges elements: reshapes and resizes."""
+"""The concrete forms of what rearranges elements, and of what transposes that."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from nfuser.ir.expr import (
     ExpandDims,
     Expr,
     Pad,
+    Reduce,
+    ReduceOp,
     Remap,
     Reshape,
     Slice,
     Squeeze,
+    SumTo,
     Take,
 )
 from nfuser.ir.scalar import Const
@@ -62,6 +65,36 @@ def decomposed(expr: Reshape, pattern: ReshapePattern, shape: Sequence[Scalar]) 
         source = merged
     if pattern.broadcast:
         made.append(ExpandDims(source, result, pattern.broadcast))
+        source = result
+    return made, (source,)
+
+
+def summed(expr: SumTo, shape: Sequence[Scalar]) -> Made:
+    """Return the sum over the axes that stretch ``shape`` to that of the source."""
+    source, one = expr.source, sc.const(1)
+    lead = source.ndim - len(shape)
+    wanted = [*[one] * lead, *shape]
+    axes = tuple(
+        k
+        for k, extent in enumerate(wanted)
+        if extent is one and source.shape[k] is not one
+    )
+    made: list[Expr] = []
+    if axes:
+        kept = [x for k, x in enumerate(source.shape) if k not in axes]
+        folded = concrete(kept, expr.result)
+        made.append(Reduce(ReduceOp.SUM, source, (folded,), axes))
+        source = folded
+    gone = lead - sum(k < lead for k in axes)
+    if gone:
+        dropped = concrete(source.shape[gone:], expr.result)
+        made.append(Squeeze(source, dropped, tuple(range(gone))))
+        source = dropped
+    if places := tuple(k - lead for k in axes if k >= lead):
+        rest = iter(source.shape)
+        full = [one if k in places else next(rest) for k in range(len(shape))]
+        result = concrete(full, expr.result)
+        made.append(ExpandDims(source, result, places))
         source = result
     return made, (source,)
 

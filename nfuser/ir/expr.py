@@ -73,6 +73,17 @@ class Expand:
 
 
 @node
+class SumTo:
+    """Sum what ``Expand`` would stretch: axes in front, and those of extent 1.
+
+    The transpose of broadcasting. Which axes these are is known once sizes are.
+    """
+
+    source: TensorView
+    result: TensorView
+
+
+@node
 class ExpandDims:
     """Insert axes of extent 1; ``axes`` are their places in the result."""
 
@@ -294,7 +305,7 @@ LibraryCall: TypeAlias = Matmul | Sort
 LIBRARY_CALLS = (Matmul, Sort)
 Fold: TypeAlias = Reduce | Scan | LibraryCall
 FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
-Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold
+Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold | SumTo
 
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
@@ -314,6 +325,7 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return (lhs, rhs)
         case (
             Expand()
+            | SumTo()
             | ExpandDims()
             | Squeeze()
             | Permute()

@@ -28,6 +28,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     View,
     results,
@@ -122,6 +123,8 @@ def expr_text(expr: Expr, names: Names) -> str:
         case Sort(source, _, axis):
             stable = ", stable" if expr.stable else ""
             return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
+        case SumTo(source):
+            return f"sum_to({names.tensor(source)})"
         case Pad() | Concatenate() | Take() | Matmul():
             return _joined_text(expr, names)
         case _:

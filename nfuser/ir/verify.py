@@ -25,6 +25,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     results,
     sources,
@@ -123,6 +124,8 @@ def _axes_problem(expr: Expr) -> str | None:
             return None if fits else "an integer index for one axis"
         case Expand(source, result):
             return None if source.ndim <= result.ndim else "drops axes"
+        case SumTo(source, result):
+            return None if result.ndim <= source.ndim else "adds axes"
         case _:
             return None
 

@@ -170,6 +170,7 @@ from nfuser.ops.folds.scan import (
     nancumprod,
     nancumsum,
 )
+from nfuser.ops.folds.sum_to import sum_to
 from nfuser.ops.shapes.borders import extend
 from nfuser.ops.shapes.creation import (
     arange,
@@ -386,6 +387,7 @@ __all__ = [
     "stride_order",
     "subtract",
     "sum",
+    "sum_to",
     "swapaxes",
     "take",
     "take_along_axis",

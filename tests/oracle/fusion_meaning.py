@@ -30,6 +30,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     results,
 )
@@ -117,6 +118,9 @@ class Evaluator:
                 return [np.concatenate([self._held[t].data for t in parts], axis)]
             case Take():
                 return [self._taken(expr)]
+            case SumTo(source, result):
+                shape = evaluate_all(result.shape, self._sizes)
+                return [_summed(self._held[source].data, shape)]
             case Matmul() | Sort():
                 return [self._called(expr)]
             case _:
@@ -224,3 +228,9 @@ def _fold(expr: Reduce, data: Array) -> list[Any]:
         away = rows - mean
         return [mean[..., 0], np.add.reduce(away * away, axis=-1)]
     return [_FOLDS[expr.op].reduce(rows, axis=-1, dtype=data.dtype)]
+
+
+def _summed(data: Array, shape: Sequence[int]) -> Array:
+    lead = data.ndim - len(shape)
+    axes = [k + lead for k, n in enumerate(shape) if n == 1 != data.shape[k + lead]]
+    return np.add.reduce(data, axis=(*range(lead), *axes)).reshape(shape)
