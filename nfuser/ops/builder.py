@@ -12,9 +12,17 @@ from nfuser.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise, results
-from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.ir.point_op import CAST, POINT_OPS
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expr,
+    FromScalar,
+    Pointwise,
+    results,
+    sources,
+)
+from nfuser.ir.fusion import Fusion, live_exprs, with_sources
+from nfuser.ir.point_op import CAST, COPY, POINT_OPS
 from nfuser.ir.scalar import Const, Scalar, ScalarInput
 from nfuser.ir.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
@@ -22,7 +30,7 @@ from nfuser.ops.mismatch import no_common_shape, shape_text
 from nfuser.ops.unread import may_misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.dtypes.promotion import Weak
     from nfuser.ir.tensor import SourceLine
@@ -68,6 +76,9 @@ class Builder:
     by kind; ``expanded`` what is stretched, with what it was before; ``source`` is the
     user's line that new tensors carry. ``rounds_integers``: what meets 16-bit floats is
     first made one, as by NumPy; torch computes with it as it is.
+
+    ``meant`` says what a result is to derivatives, where it is written otherwise: an
+    elementwise function, or a way to write the same; ``stopped`` are constants to them.
     """
 
     rounds_integers = True
@@ -79,6 +90,9 @@ class Builder:
         self.exprs: list[Expr] = []
         self.weak: dict[TensorView, Weak] = {}
         self.expanded: dict[TensorView, TensorView] = {}
+        self.meant: dict[TensorView, Pointwise | Callable[[], TensorView]] = {}
+        self.stopped: set[TensorView] = set()
+        self._twins: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.questions = Questions(today, {}, {}, {})
         self._constants: dict[tuple[DType, str], TensorView] = {}
@@ -128,6 +142,18 @@ class Builder:
         given = DType.BOOL if op.gives == "bool" else operands[-1].dtype
         result = self.new(self.broadcast(*operands, name=name), dtype or given)
         self.emit(Pointwise(op, operands, result))
+        return result
+
+    def twin(self, x: TensorView) -> TensorView:
+        """Return ``x`` under another name, by which derivatives tell the two apart.
+
+        The program reads ``x`` itself in its place.
+        """
+        result = self.new(x.shape, x.dtype)
+        self.emit(Pointwise(COPY, (x,), result))
+        self._twins[result] = self._twins.get(x, x)
+        if x in self.weak:
+            self.weak[result] = self.weak[x]
         return result
 
     def broadcast(self, *operands: TensorView, name: str) -> tuple[Scalar, ...]:
@@ -276,11 +302,17 @@ class Builder:
 
         So does what nobody reads, where another call may have sizes that do not fit.
         """
-        program = Fusion(self.name, self.exprs, outputs)
-        checked = (results(e)[0] for e in self.exprs if may_misfit(e))
+        exprs = [self._of_one_name(e) for e in self.exprs]
+        program = Fusion(self.name, exprs, outputs)
+        checked = (results(e)[0] for e in exprs if may_misfit(e))
         live = set(live_exprs([*outputs, *checked], program.definition))
-        kept = [e for e in self.exprs if e in live or isinstance(e, Argument)]
+        kept = [e for e in exprs if e in live or isinstance(e, Argument)]
         return Fusion(self.name, kept, outputs)
+
+    def _of_one_name(self, expr: Expr) -> Expr:
+        if not self._twins:
+            return expr
+        return with_sources(expr, [self._twins.get(t, t) for t in sources(expr)])
 
 
 _WEAK = (bool, int, float, complex)

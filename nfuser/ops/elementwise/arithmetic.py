@@ -17,7 +17,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
-from nfuser.ir.point_op import copy_in
+from nfuser.ir.point_op import POINT_OPS, copy_in
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -132,7 +132,12 @@ def _fixed_power(b: Builder, x: Operand, y: Operand, dtype: DType) -> TensorView
         return b.point("sqrt", base)
     if y in _QUOTIENTS:
         return _quotient(b, base, int(-y))
-    return _half_power(b, base, y) if y in _HALVES else None
+    if y not in _HALVES:
+        return None
+    made = _half_power(b, base, y)
+    exponent = b.constant(float(y), dtype)
+    b.meant[made] = Pointwise(POINT_OPS["power"], (base, exponent), made)
+    return made
 
 
 _PRODUCTS = (2, 3, 4, 5)  # exponents whose products round three times at most

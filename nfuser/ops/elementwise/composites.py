@@ -18,6 +18,8 @@ import nfuser.ops.rules as rules
 import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType, promote
 from nfuser.errors import ArgumentError
+from nfuser.ir.expr import Pointwise
+from nfuser.ir.point_op import PointOp
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
@@ -41,7 +43,13 @@ def sigmoid(b: Builder, x: Operand) -> TensorView:
     operand = _float(b, "sigmoid", x)
     below = b.point("exp", b.point("negative", operand))
     below = b.point("add", below, b.constant(1.0, operand.dtype))
-    return b.point("reciprocal", below)
+    return _known_as(b, "sigmoid", operand, b.point("reciprocal", below))
+
+
+def _known_as(b: Builder, name: str, x: TensorView, made: TensorView) -> TensorView:
+    """Return ``made``, which derivatives take for the function ``name`` of ``x``."""
+    b.meant[made] = Pointwise(PointOp(name, 1, "float"), (x,), made)
+    return made
 
 
 def silu(b: Builder, x: Operand) -> TensorView:
@@ -54,7 +62,8 @@ def silu(b: Builder, x: Operand) -> TensorView:
     quotient = b.point("divide", operand, below)
     lowest = b.constant(-math.inf, operand.dtype)
     bottom = b.point("equal", operand, lowest)
-    return b.point("select", bottom, b.constant(-0.0, operand.dtype), quotient)
+    made = b.point("select", bottom, b.constant(-0.0, operand.dtype), quotient)
+    return _known_as(b, "silu", operand, made)
 
 
 def relu(b: Builder, x: Operand) -> TensorView:
@@ -65,7 +74,7 @@ def relu(b: Builder, x: Operand) -> TensorView:
     if operand.dtype.is_bool:
         return b.point("copy", operand)
     zero = b.constant(0.0 if operand.dtype.is_float else 0, operand.dtype)
-    return b.point("maximum", operand, zero)
+    return _known_as(b, "relu", operand, b.point("maximum", operand, zero))
 
 
 def gelu(b: Builder, x: Operand, *, approximate: str = "none") -> TensorView:
@@ -83,7 +92,8 @@ def gelu(b: Builder, x: Operand, *, approximate: str = "none") -> TensorView:
         inner = b.point("add", operand, fit)
         root = b.constant(-2 * math.sqrt(2 / math.pi), dtype)
         decay = b.point("exp", b.point("multiply", inner, root))
-        return b.point("divide", operand, b.point("add", decay, one))
+        made = b.point("divide", operand, b.point("add", decay, one))
+        return _known_as(b, "gelu_tanh", operand, made)
     if approximate == "none":
         scaled = b.point("multiply", operand, b.constant(math.sqrt(0.5), dtype))
         bend = b.point("erf", scaled)
@@ -110,6 +120,7 @@ def softmax(b: Builder, x: TensorView, axis: Axes = -1) -> TensorView:
     """Return ``exp(x)`` over its sum along ``axis``, without overflow."""
     operand = _norm_operand(b, x)
     top = reduction.max(b, operand, axis, keepdims=True)
+    b.stopped.add(top)  # what is subtracted changes nothing
     grown = ff.exp(b, b.point("subtract", operand, top))
     total = reduction.sum(b, grown, axis, keepdims=True)
     return b.point("divide", grown, total)
@@ -127,7 +138,9 @@ def log_softmax(b: Builder, x: TensorView, axis: Axes = -1) -> TensorView:
 def _finite_top(b: Builder, x: TensorView, axis: Axes) -> TensorView:
     top = reduction.max(b, x, axis, keepdims=True)
     zero = b.constant(0.0, x.dtype)
-    return b.point("select", b.point("isfinite", top), top, zero)
+    made = b.point("select", b.point("isfinite", top), top, zero)
+    b.stopped.add(made)  # what is subtracted, and added, changes nothing
+    return made
 
 
 def logsumexp(

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ops.shapes.views as views
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ops.elementwise.arithmetic import copy
 from nfuser.ops.mismatch import no_extension
-from nfuser.ops.shapes.moves import remap
+from nfuser.ops.shapes.moves import concatenate, remap, tile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -42,7 +43,79 @@ def extend(
         shape[axis] = extent + before + after
         _check(b, extent, shape[axis], axis)
         index[axis] = _MODES[mode](sc.place(axis, shape[axis]), before, extent)
-    return remap(b, x, shape, index) if index else copy(b, x, "A")
+    if not index:
+        return copy(b, x, "A")
+    made = remap(b, x, shape, index)
+    lefts = {axis: sc.as_scalar(widths[axis][0]) for axis in index}
+    b.meant[made] = lambda: _in_parts(b, x, lefts, shape, mode)
+    return made
+
+
+def _in_parts(
+    b: Builder,
+    x: TensorView,
+    lefts: Mapping[int, Scalar],
+    shape: Sequence[Scalar],
+    mode: str,
+) -> TensorView:
+    """Return what ``extend`` does, by joining parts of ``x`` along one axis a time."""
+    for axis, left in lefts.items():
+        by = _edges if mode == "edge" else _PERIODS[mode]
+        x = _continued(b, x, axis, (left, shape[axis]), by)
+    return x
+
+
+def _continued(
+    b: Builder,
+    x: TensorView,
+    axis: int,
+    wanted: tuple[Scalar, Scalar],
+    by: Callable[..., TensorView],
+) -> TensorView:
+    left, extent = wanted
+    if by is _edges:
+        return _edges(b, x, axis, left, extent)
+    whole = by(b, x, axis)
+    period = whole.shape[axis]
+    begin = -left % period
+    counts: list[Scalar | int] = [1] * x.ndim
+    counts[axis] = (begin + extent + period - 1) // period
+    return views.window(b, tile(b, whole, counts), axis, begin, extent)
+
+
+def _edges(
+    b: Builder, x: TensorView, axis: int, left: Scalar, extent: Scalar
+) -> TensorView:
+    own = x.shape[axis]
+    parts: list[TensorView] = []
+    for start, count in ((sc.const(0), left), (own - 1, extent - own - left)):
+        shape = list(x.shape)
+        shape[axis] = count
+        parts.append(views.broadcast_to(b, views.window(b, x, axis, start, 1), shape))
+    return concatenate(b, [parts[0], x, parts[1]], axis)
+
+
+def _itself(b: Builder, x: TensorView, axis: int) -> TensorView:
+    del b, axis
+    return x
+
+
+def _and_back(b: Builder, x: TensorView, axis: int) -> TensorView:
+    return concatenate(b, [x, views.flip(b, x, axis)], axis)
+
+
+def _and_back_between(b: Builder, x: TensorView, axis: int) -> TensorView:
+    extent = x.shape[axis]
+    rest = sc.maximum(extent * 2 - 2, 1) - extent
+    back = views.window(b, views.flip(b, x, axis), axis, sc.minimum(rest, 1), rest)
+    return concatenate(b, [x, back], axis)
+
+
+_PERIODS: dict[str, Callable[..., TensorView]] = {
+    "wrap": _itself,
+    "symmetric": _and_back,
+    "reflect": _and_back_between,
+}
 
 
 def _check(b: Builder, extent: Scalar, wanted: Scalar, axis: int) -> None:

@@ -169,7 +169,14 @@ def roll(b: Builder, x: TensorView, shift: Scalar | int, axis: int) -> TensorVie
     extent = x.shape[axis]
     back, place = sc.as_scalar(shift) % extent, sc.place(axis, extent)
     index = place - back + extent * sc.less(place, back)
-    return remap(b, x, x.shape, {axis: index})
+    made = remap(b, x, x.shape, {axis: index})
+
+    def parts() -> TensorView:
+        last = views.window(b, x, axis, extent - back, back)
+        return concatenate(b, [last, views.window(b, x, axis, 0, extent - back)], axis)
+
+    b.meant[made] = parts
+    return made
 
 
 def tile(b: Builder, x: TensorView, counts: Sequence[Scalar | int]) -> TensorView:
@@ -185,8 +192,39 @@ def tile(b: Builder, x: TensorView, counts: Sequence[Scalar | int]) -> TensorVie
         for k, (n, c) in enumerate(zip(x.shape, every, strict=True))
         if c is not sc.const(1)
     }
+    if not index:
+        return x
+    made = remap(b, x, shape, index)
+    b.meant[made] = lambda: _copies(b, x, {k: (every[k], 0) for k in index})
     # NumPy gives C order, whatever the order of x.
-    return copy(b, remap(b, x, shape, index), "C") if index else x
+    return copy(b, made, "C")
+
+
+def _copies(
+    b: Builder, x: TensorView, counts: Mapping[int, tuple[Scalar, int]]
+) -> TensorView:
+    """Return ``x`` stretched along new axes, which are merged with those it has.
+
+    ``counts`` has, for an axis, how often, and 1 where the new axis stands behind it.
+    """
+    order = [p for k in range(x.ndim) for p in _beside(k, counts.get(k))]
+    places = [place for place, (_, count) in enumerate(order) if count is not None]
+    wide = views.expand_dims(b, x, places)
+    shape = [x.shape[k] if count is None else count for k, count in order]
+    stretched = views.broadcast_to(b, wide, shape)
+    whole = [n * counts[k][0] if k in counts else n for k, n in enumerate(x.shape)]
+    result = b.new(whole, x.dtype)
+    b.emit(Reshape(stretched, result))
+    return result
+
+
+def _beside(
+    axis: int, count: tuple[Scalar, int] | None
+) -> list[tuple[int, Scalar | None]]:
+    if count is None:
+        return [(axis, None)]
+    new, own = (axis, count[0]), (axis, None)
+    return [own, new] if count[1] else [new, own]
 
 
 def repeat(b: Builder, x: TensorView, count: Scalar | int, axis: int) -> TensorView:
@@ -196,8 +234,9 @@ def repeat(b: Builder, x: TensorView, count: Scalar | int, axis: int) -> TensorV
     _check_counts(b, "repeat", [times])
     shape = list(x.shape)
     shape[axis] = shape[axis] * times
-    index = {axis: sc.place(axis, shape[axis]) // times}
-    return copy(b, remap(b, x, shape, index), "C")
+    made = remap(b, x, shape, {axis: sc.place(axis, shape[axis]) // times})
+    b.meant[made] = lambda: _copies(b, x, {axis: (times, 1)})
+    return copy(b, made, "C")
 
 
 def _check_counts(b: Builder, name: str, counts: Sequence[Scalar]) -> None:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tensors of a program depend on its inputs so that there is a derivative."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.differentiate.rules.choices import CHOICES
+from nfuser.differentiate.rules.kinds import KINDS
+from nfuser.differentiate.rules.slopes import FLAT, STEADY
+from nfuser.ir.expr import (
+    Expr,
+    Pointwise,
+    Reduce,
+    ReduceOp,
+    Sort,
+    Take,
+    results,
+    sources,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from nfuser.ir.tensor import TensorView
+
+
+def extend(
+    reached: dict[TensorView, bool],
+    program: Sequence[Expr],
+    stopped: AbstractSet[TensorView],
+) -> dict[TensorView, bool]:
+    """Add to ``reached`` what ``program`` makes of it.
+
+    The truth says whether a slope on the way may be no finite number.
+    """
+    for expr in program:
+        given = [t for t in _followed(expr) if t in reached]
+        if not given:
+            continue
+        wild = any(reached[t] for t in given) or not is_steady(expr)
+        for tensor in results(expr):
+            is_constant = tensor in reached or tensor in stopped
+            if not is_constant and (tensor.dtype.is_float or tensor.dtype.is_complex):
+                reached[tensor] = wild
+    return reached
+
+
+def _followed(expr: Expr) -> tuple[TensorView, ...]:
+    """Return the sources in which ``expr`` has a derivative."""
+    match expr:
+        case Pointwise(op) if op.name in FLAT:
+            return ()
+        case Take(source):
+            return (source,)
+        case Sort(_, _, _, True):
+            return ()
+        case _:
+            return sources(expr)
+
+
+def is_steady(expr: Expr) -> bool:
+    """Tell whether the slopes of ``expr`` are finite numbers for all operands."""
+    match expr:
+        case Pointwise(op):
+            return op.name in STEADY or op.name in CHOICES or op.name in KINDS
+        case Reduce(op):
+            return op is ReduceOp.SUM
+        case _:
+            return True
