@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.fuse.graph import capture
     from nfuser.frontend.fuse.stages import Compiled, Lowered
+    from nfuser.frontend.gradients.gradient import grad, value_and_grad
+    from nfuser.frontend.gradients.linear import jvp, stop_gradient, vjp
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -48,7 +50,12 @@ __all__ = [
     "compute_tensor_descriptor",
     "fuse",
     "get_fusion_profile",
+    "grad",
+    "jvp",
+    "stop_gradient",
+    "value_and_grad",
     "version",
+    "vjp",
 ]
 
 # Public names that a process which only calls fused functions can do without.
@@ -64,6 +71,11 @@ _ON_FIRST_USE = {
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
     "Spec": "nfuser.frontend.call.spec",
+    "grad": "nfuser.frontend.gradients.gradient",
+    "jvp": "nfuser.frontend.gradients.linear",
+    "stop_gradient": "nfuser.frontend.gradients.linear",
+    "value_and_grad": "nfuser.frontend.gradients.gradient",
+    "vjp": "nfuser.frontend.gradients.linear",
     "capture": "nfuser.frontend.fuse.graph",
     "check": "nfuser.frontend.check",
     "compute_tensor_descriptor": "nfuser.frontend.definition.inputs",

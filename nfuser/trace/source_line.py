@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import sys
 from dis import opname
@@ -70,7 +71,8 @@ def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None
     Where the function had returned already, that is the line of its definition.
     """
     code = getattr(function, "__code__", None)
-    found = None if code is None else _line(code.co_filename, code.co_firstlineno)
+    begun = getattr(inspect.unwrap(function), "__code__", None)
+    found = None if begun is None else _line(begun.co_filename, begun.co_firstlineno)
     while traceback is not None and traceback.tb_frame.f_code is not code:
         traceback = traceback.tb_next
     while traceback is not None:

@@ -83,6 +83,7 @@ class Fused(Generic[P, R]):
         self._state: State | None = None
         self._new_at = 0  # the number of calls when something was made for one
         self.is_of_nfuser = False  # fused always, and traced as often as it takes
+        self.made_by: tuple[Any, ...] = ()  # what makes it anew from what, if not fuse
         self._native: object = None  # where native code looks: what the state owns
 
     @cached_property
@@ -542,6 +543,8 @@ class Fused(Generic[P, R]):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle as the plain function would: by name, or its code and globals."""
+        if self.made_by:
+            return self.made_by
         options = self._backend, self._resize, self._dialect, self._should_merge
         return reduced(self, options, protocol)
 

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives of functions: ``nfuser.grad`` and its like."""
+
+from __future__ import annotations

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nfuser.vjp``, ``nfuser.jvp`` and ``nfuser.stop_gradient``."""
+
+# What is differentiated has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.errors import ArgumentError
+from nfuser.frontend.gradients.transform import check_function, fused_like, remembered
+from nfuser.trace import current_tracer
+from nfuser.trace.derivatives import Run, stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.frontend.fuse.fused import Fused
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Return ``function(*primals)``, and a function of its cotangent.
+
+    That function takes an array, or a nest, like the value; it returns a tuple of the
+    cotangents of the primals, each what they are multiplied with by the transposed
+    Jacobian. With ``has_aux`` a third result is the aux of ``function``. Called outside
+    of a fused function it computes the value again, so that nothing is kept but the
+    primals, whose elements are those at that time.
+
+    >>> import numpy as np, nfuser
+    >>> x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    >>> value, pull = nfuser.vjp(np.multiply, x, y)
+    >>> pull(np.array([1.0, 10.0]))
+    (array([ 3., 40.]), array([ 1., 20.]))
+    """
+    check_function("vjp", function)
+    if current_tracer() is not None:
+        run = _run("vjp", function, primals, has_aux)
+        return _with_aux(run, run.pulled) if has_aux else (run.value, run.pulled)
+
+    def pull(cotangent: Any) -> Any:
+        return _pulled(function, has_aux)(primals, cotangent)
+
+    found = _valued(function)(*primals)
+    if not has_aux:
+        return found, pull
+    value, aux = found
+    return value, pull, aux
+
+
+def jvp(
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """Return ``function(*primals)``, and how it changes with the primals.
+
+    ``tangents`` has the direction of the change, an array or a nest like each of the
+    primals. This is forward mode: one run, whatever the value is. With ``has_aux`` a
+    third result is the aux of ``function``.
+
+    >>> import numpy as np, nfuser
+    >>> nfuser.jvp(np.sin, (0.0,), (2.0,))
+    (np.float64(0.0), np.float64(2.0))
+    """
+    check_function("jvp", function)
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            message = (
+                f"write nfuser.jvp(f, (x,), (t,)): {what} are a tuple with one item "
+                f"for each argument, found {type(given).__name__}"
+            )
+            raise ArgumentError(message)
+    if current_tracer() is not None:
+        return _pushed_now(function, primals, tangents, has_aux)
+    return _pushed(function, has_aux)(tuple(primals), tuple(tangents))
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return ``x``, an array or a nest of arrays, as a constant to derivatives.
+
+    >>> import numpy as np, nfuser
+    >>> nfuser.grad(lambda x: x * nfuser.stop_gradient(x))(3.0)
+    3.0
+    """
+    return stopped(x)
+
+
+def _run(
+    name: str, function: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+) -> Run:
+    return Run(name, function, primals, {}, range(len(primals)), has_aux=has_aux)
+
+
+def _with_aux(run: Run, found: Any) -> tuple[Any, Any, Any]:
+    return run.value, found, run.aux
+
+
+def _pushed_now(
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+) -> Any:
+    run = _run("jvp", function, primals, has_aux)
+    found = run.pushed(tangents)
+    return _with_aux(run, found) if has_aux else (run.value, found)
+
+
+@remembered
+def _valued(function: Callable[..., Any]) -> Fused[..., Any]:
+    def derived(*args: Any) -> Any:
+        return function(*args)
+
+    return fused_like("value", function, derived, again=(_valued, (function,)))
+
+
+@remembered
+def _pulled(function: Callable[..., Any], has_aux: bool) -> Fused[..., Any]:
+    def derived(primals: Any, cotangent: Any) -> Any:
+        return _run("vjp", function, primals, has_aux).pulled(cotangent)
+
+    again = _pulled, (function, has_aux)
+    return fused_like("vjp", function, derived, again=again, takes_the_same=False)
+
+
+@remembered
+def _pushed(function: Callable[..., Any], has_aux: bool) -> Fused[..., Any]:
+    def derived(primals: Any, tangents: Any) -> Any:
+        return _pushed_now(function, primals, tangents, has_aux)
+
+    again = _pushed, (function, has_aux)
+    return fused_like("jvp", function, derived, again=again, takes_the_same=False)

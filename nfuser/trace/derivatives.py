@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives of what a traced function calls, while it is traced."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.ops as ops
+import nfuser.trace.tree as tree
+from nfuser.differentiate import pullback, pushforward
+from nfuser.errors import (
+    ArgumentError,
+    DTypeError,
+    MutationError,
+    ShapeError,
+    TraceError,
+)
+from nfuser.ir import scalar as sc
+from nfuser.trace.captures.parts import is_array
+from nfuser.trace.standins.array import TracedArray
+from nfuser.trace.standins.standin import Standin
+from nfuser.trace.tracer import Tracer, current_tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nfuser.ir.tensor import TensorView
+    from nfuser.trace.tree import Tree
+
+
+class Variable:
+    """One array that a derivative is taken in, under a name of its own."""
+
+    def __init__(self, tracer: Tracer, item: Any, held: TensorView) -> None:
+        self.held = tracer.builder.twin(held)
+        self._is_array = getattr(item, "_is_array", is_array(item))
+        kind = item._kind if isinstance(item, Standin) else None
+        self.standin = TracedArray(tracer, self.held, is_input=True, kind=kind)
+        self.standin._is_array = self._is_array
+
+    def wrap(self, tracer: Tracer, found: TensorView | None) -> Any:
+        """Return the stand-in of a derivative, which is what the variable is."""
+        b = tracer.builder
+        if found is None:
+            found = ops.full(b, self.held.shape, 0, self.held.dtype)
+        if self.held in b.weak:
+            b.weak[found] = b.weak[self.held]
+        made = tracer.wrap(found)
+        made._is_array = self._is_array
+        return made
+
+
+class Run:
+    """One run of a function over variables that stand for some of its arguments.
+
+    ``value`` is what it gave, ``aux`` what it gave beside that with ``has_aux``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        argnums: Sequence[int],
+        *,
+        has_aux: bool = False,
+    ) -> None:
+        tracer = current_tracer()
+        if tracer is None:
+            message = f"nfuser.{name} works on the arrays of a fused function"
+            raise TraceError(message)
+        self._tracer, self._name = tracer, name
+        self.variables: list[Variable] = []
+        self._trees: list[Tree] = []
+        given = list(args)
+        for place in argnums:
+            given[place] = self._varied(place, args[place])
+        value = function(*given, **kwargs)
+        self.aux: Any = None
+        if has_aux:
+            value, self.aux = self._apart(value)
+        self.value = value
+        self._check_unwritten()
+        flat, self.shape = tree.flatten(value)
+        self.outputs = [self._output(item) for item in flat]
+
+    def _varied(self, place: int, item: Any) -> Any:
+        flat, shape = tree.flatten(item)
+        self._trees.append(shape)
+        made = [self._variable(place, leaf) for leaf in flat]
+        self.variables += made
+        return tree.unflatten(shape, [variable.standin for variable in made])
+
+    def _variable(self, place: int, item: Any) -> Variable:
+        tracer = self._tracer
+        is_number = isinstance(item, (Standin, int, float, complex))
+        if not is_number and not is_array(item):
+            message = (
+                f"write argnums={self._name}'s arguments that are arrays of floats: "
+                f"argument {place} is {type(item).__name__}"
+            )
+            raise ArgumentError(message)
+        held = tracer.tensor(item)
+        if not (held.dtype.is_float or held.dtype.is_complex):
+            message = (
+                f"write x.astype(np.float64) for argument {place}, or name others by "
+                f"argnums: nfuser.{self._name} takes derivatives in floats, found "
+                f"{held.dtype}"
+            )
+            raise DTypeError(message)
+        return Variable(tracer, item, held)
+
+    def _apart(self, value: Any) -> tuple[Any, Any]:
+        if isinstance(value, tuple) and len(value) == 2:
+            return value
+        message = (
+            "return (value, aux), or leave has_aux out: expected a pair, found "
+            f"{type(value).__name__}"
+        )
+        raise ArgumentError(message)
+
+    def _check_unwritten(self) -> None:
+        for variable in self.variables:
+            if variable.standin._operand() is not variable.held:
+                message = (
+                    "write into a copy, x = x.copy(): nfuser."
+                    f"{self._name} differentiates functions that leave their arguments "
+                    "as they are"
+                )
+                raise MutationError(message)
+
+    def _output(self, item: Any) -> TensorView:
+        return self._tracer.tensor(item)
+
+    def scalar(self) -> TensorView:
+        """Return the result, which has to be one real number."""
+        tracer, outputs = self._tracer, self.outputs
+        b = tracer.builder
+        if len(outputs) != 1 or self.shape != tree.LEAF:
+            message = (
+                f"write nfuser.{self._name}(lambda x: f(x)[0]), or has_aux=True for "
+                f"what comes beside the number: expected one number, found "
+                f"{len(outputs)} results"
+            )
+            raise ArgumentError(message)
+        (found,) = outputs
+        if found.ndim:
+            message = (
+                f"write nfuser.{self._name}(lambda x: f(x).sum()), or nfuser.vjp: a "
+                "gradient is that of one number, found an array of shape "
+                f"{b.shape_text(found.shape)}"
+            )
+            raise ShapeError(message)
+        if not found.dtype.is_float:
+            other = (
+                "take its real part, or its square"
+                if found.dtype.is_complex
+                else ("return a float")
+            )
+            message = f"{other}: a gradient is that of a float, found {found.dtype}"
+            raise DTypeError(message)
+        return found
+
+    def pull(self, cotangents: Sequence[TensorView]) -> list[Any]:
+        """Return the cotangents of the arguments, each as what the argument is."""
+        b, tracer = self._tracer.builder, self._tracer
+        pairs = [
+            (tensor, t)
+            for tensor, t in zip(self.outputs, cotangents, strict=True)
+            if tensor.dtype.is_float or tensor.dtype.is_complex
+        ]
+        found = pullback(b, pairs, [variable.held for variable in self.variables])
+        wrapped = iter(
+            [v.wrap(tracer, t) for v, t in zip(self.variables, found, strict=True)]
+        )
+        return [tree.unflatten(shape, _taken(shape, wrapped)) for shape in self._trees]
+
+    def pulled(self, cotangent: Any) -> tuple[Any, ...]:
+        """Return the cotangents of the arguments for one of the value."""
+        flat = self._matching(cotangent, self.shape, self.outputs, "the value")
+        return tuple(self.pull(flat))
+
+    def pushed(self, tangents: Sequence[Any]) -> Any:
+        """Return the tangent of the value, for one of each argument."""
+        b, tracer = self._tracer.builder, self._tracer
+        held = [variable.held for variable in self.variables]
+        shape = tree.Tree(tuple, tuple(self._trees))
+        flat = self._matching(tuple(tangents), shape, held, "the arguments")
+        found = pushforward(b, list(zip(held, flat, strict=True)), self.outputs)
+        made: list[Any] = []
+        for tensor, t in zip(self.outputs, found, strict=True):
+            if t is None:
+                t = ops.full(b, tensor.shape, 0, tensor.dtype)
+            if tensor in b.weak:
+                b.weak[t] = b.weak[tensor]
+            made.append(tracer.wrap(t))
+        return tree.unflatten(self.shape, made)
+
+    def _matching(
+        self, nest: Any, shape: Tree, like: Sequence[TensorView], what: str
+    ) -> list[TensorView]:
+        flat, given = tree.flatten(nest)
+        if given != shape:
+            message = (
+                f"write a nest like that of {what}: nfuser.{self._name} expects one "
+                f"array for each, found {len(flat)} in another nest"
+            )
+            raise ArgumentError(message)
+        return [self._fitting(x, t) for x, t in zip(flat, like, strict=True)]
+
+    def _fitting(self, item: Any, like: TensorView) -> TensorView:
+        b = self._tracer.builder
+        found = self._tracer.tensor(item)
+        pairs = zip(found.shape, like.shape, strict=False)
+        fits = found.ndim == like.ndim and all(
+            b.ask(sc.equal(a, c), usual=1) for a, c in pairs
+        )
+        if not fits:
+            given, wanted = (b.shape_text(t.shape) for t in (found, like))
+            message = (
+                f"write an array of shape {wanted}: nfuser.{self._name} expects what "
+                f"has the shape of its partner, found {given}"
+            )
+            raise ShapeError(message)
+        return ops.broadcast_to(b, b.cast(found, like.dtype), like.shape)
+
+
+def _taken(shape: Tree, leaves: Any) -> list[Any]:
+    """Return the next of ``leaves`` that fill ``shape``."""
+    if shape.container is None:
+        return [next(leaves)]
+    return [leaf for child in shape.children for leaf in _taken(child, leaves)]
+
+
+def one_like(run: Run) -> TensorView:
+    """Return the cotangent 1 of the number that a run gave."""
+    tracer = current_tracer()
+    assert tracer is not None
+    return tracer.builder.constant(1.0, run.scalar().dtype)
+
+
+def stopped(item: Any) -> Any:
+    """Return ``item`` as a constant to derivatives; nests of arrays, too."""
+    tracer = current_tracer()
+    if tracer is None:
+        return item
+    flat, shape = tree.flatten(item)
+    return tree.unflatten(shape, [_stopped(tracer, leaf) for leaf in flat])
+
+
+def _stopped(tracer: Tracer, item: Any) -> Any:
+    if not isinstance(item, TracedArray):
+        return item
+    held = tracer.tensor(item)
+    if not (held.dtype.is_float or held.dtype.is_complex):
+        return item
+    made = tracer.builder.twin(held)
+    tracer.builder.stopped.add(made)
+    standin = tracer.wrap(made)
+    standin._is_array = item._is_array
+    return standin
