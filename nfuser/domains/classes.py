@@ -26,6 +26,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     results,
     sources,
@@ -150,7 +151,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Matmul() | Sort():
+        case Matmul() | Sort() | SumTo():
             return []
         case _:
             assert_never(expr)

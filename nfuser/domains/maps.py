@@ -34,6 +34,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
 )
 from nfuser.ir.scalar import Const, Datum, Scalar, const
@@ -95,7 +96,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | Matmul() | Sort():
+        case Reduce() | Scan() | Matmul() | Sort() | SumTo():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

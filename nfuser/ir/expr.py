@@ -76,11 +76,13 @@ class Expand:
 class SumTo:
     """Sum what ``Expand`` would stretch: axes in front, and those of extent 1.
 
-    The transpose of broadcasting. Which axes these are is known once sizes are.
+    The transpose of broadcasting. Which axes these are is known once sizes are; those
+    in ``axes``, which stand in front, are gone from the result.
     """
 
     source: TensorView
     result: TensorView
+    axes: tuple[int, ...]
 
 
 @node

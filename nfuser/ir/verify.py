@@ -125,7 +125,8 @@ def _axes_problem(expr: Expr) -> str | None:
         case Expand(source, result):
             return None if source.ndim <= result.ndim else "drops axes"
         case SumTo(source, result):
-            return None if result.ndim <= source.ndim else "adds axes"
+            lead = source.ndim - result.ndim
+            return None if expr.axes == tuple(range(lead)) else "axes do not fit"
         case _:
             return None
 

@@ -32,6 +32,7 @@ from nfuser.ir.expr import (
     Slice,
     Sort,
     Squeeze,
+    SumTo,
     Take,
     results,
 )
@@ -93,11 +94,13 @@ def _strides(
             return dense(shapes[result], _index_first(expr, shapes[source], found))
         case Take(_, _, result) | Sort(_, result):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))
-        case Reduce(_, source, made, axes):
+        case Reduce() | SumTo():
+            source = expr.source
             whole = _stretch(source, found[source], shapes, shapes[source])
             order = axis_order(source.ndim, [whole])
-            kept = [k for k in range(source.ndim) if k not in axes]
-            return dense(shapes[made[0]], [kept.index(k) for k in order if k in kept])
+            kept = [k for k in range(source.ndim) if k not in expr.axes]
+            order = [kept.index(k) for k in order if k in kept]
+            return dense(shapes[results(expr)[0]], order)
         case _:
             return _view_strides(expr, shapes, found)
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,10 @@ def test_gradients_of_folds_are_those_of_differences(name: str) -> None:
     agree(lambda x: _FOLDS[name](x).sum(), X)
 
 
+def _padded(mode: Any, x: Any) -> Any:
+    return np.pad(x, ((2, 1), (5, 9)), mode) ** 2
+
+
 _MOVES: dict[str, Callable[..., Any]] = {
     "transpose": lambda x: x.T**2 * np.arange(3.0),
     "reshape": lambda x: x.reshape(2, -1) ** 2 * np.arange(6.0),
@@ -81,7 +86,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "repeat": lambda x: np.repeat(x, 2, axis=1) ** 2 * np.arange(8.0),
     "tile": lambda x: np.tile(x, (2, 3)) ** 2 * np.arange(12.0),
     **{
-        f"pad as {mode}": lambda x, mode=mode: np.pad(x, ((2, 1), (5, 9)), mode) ** 2
+        f"pad as {mode}": partial(_padded, mode)
         for mode in ("edge", "wrap", "symmetric", "reflect")
     },
     "tril": lambda x: np.tril(x) ** 2,

@@ -243,7 +243,7 @@ def test_other_wrong_uses_say_what_to_write() -> None:
     with pytest.raises(ArgumentError, match="pass argument 2 by position"):
         nfuser.grad(_squares, argnums=2)(X)
     with pytest.raises(ArgumentError, match=r"write nfuser\.jvp\(f, \(x,\), \(t,\)\)"):
-        nfuser.jvp(_squares, X, X)
+        nfuser.jvp(_squares, X, (X,))  # pyright: ignore[reportArgumentType]
     with pytest.raises(ArgumentError, match="write a nest like that of the arguments"):
         nfuser.jvp(_squares, (X,), (X, X))
     with pytest.raises(ShapeError, match=r"write an array of shape \(3,\)"):

@@ -41,7 +41,7 @@ def fused_like(
     plain = getattr(function, "__name__", "function").strip("<>")
     derived.__name__ = f"{name}_{plain}"
     derived.__qualname__ = f"{name}({getattr(function, '__qualname__', plain)})"
-    options = (None, None, None, None)
+    options: tuple[Any, ...] = (None, None, None, None)
     if isinstance(function, Fused):
         options = (
             *(function._backend, function._resize),
@@ -85,7 +85,7 @@ def check_function(name: str, function: Any) -> None:
 
 def places(name: str, argnums: Argnums, count: int) -> tuple[int, ...]:
     """Return ``argnums`` counted from the front, of ``count`` arguments."""
-    listed = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    listed: Any = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     found: list[int] = []
     for item in listed:
         number = index(item)

@@ -28,7 +28,7 @@ def sum_to(b: Builder, x: TensorView, shape: Sequence[Scalar]) -> TensorView:
     pairs = list(zip(x.shape, [*[one] * lead, *shape], strict=True))
     if any(new is not old and new is not one for old, new in pairs):
         result = b.new(shape, x.dtype)
-        b.emit(SumTo(x, result))
+        b.emit(SumTo(x, result, tuple(range(lead))))
         return result
     axes = [k for k, (old, new) in enumerate(pairs) if k < lead or new is not old]
     if not axes:
