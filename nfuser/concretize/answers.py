@@ -10,12 +10,13 @@ from nfuser.domains.reshape import ReshapePattern, analyze_reshape
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.expr import Concatenate, Pad, Reshape, Resize, Slice
-from nfuser.ir.scalar import Const, Scalar
+from nfuser.ir.expr import Concatenate, Loop, Pad, Reshape, Resize, Slice
+from nfuser.ir.scalar import Const, Scalar, ScalarInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
 
@@ -34,7 +35,7 @@ class Resized:
     A negative number drops elements instead.
     """
 
-    number: int  # of the expression in its fusion
+    number: int  # of the expression among every one of its fusion
     part: int  # of the source in its expression
     axis: int
     extent: Scalar
@@ -47,7 +48,7 @@ class Questions:
     """The extents whose size class decides the form of a fusion, and what else does."""
 
     extents: tuple[Scalar, ...]
-    reshapes: tuple[int, ...]  # numbers of expressions
+    reshapes: tuple[int, ...]  # numbers among every expression of the fusion
     resized: tuple[Resized, ...]
 
     @property
@@ -78,10 +79,10 @@ class Answers:
 
 def questions(fusion: Fusion) -> Questions:
     """Return what is open in ``fusion``: each symbolic extent once, in order."""
-    extents = (axis.extent for t in fusion.definition for axis in t.axes)
+    extents = (axis.extent for t in fusion.tensors for axis in t.axes)
     reshapes: list[int] = []
     resized: list[Resized] = []
-    for number, expr in enumerate(fusion.exprs):
+    for number, expr in enumerate(fusion.every):
         if isinstance(expr, Reshape):
             reshapes.append(number)
         elif isinstance(expr, Resize):
@@ -133,9 +134,9 @@ def answer(
             a.extent.value if isinstance(a.extent, Const) else known[a.extent]
             for a in t.axes
         )
-        for t in fusion.definition
+        for t in fusion.tensors
     }
-    for expr in fusion.exprs:
+    for expr in _run(fusion, values):
         check(expr, shapes)
     patterns = (_pattern(fusion, number, shapes) for number in asked.reshapes)
     return Answers(
@@ -146,10 +147,29 @@ def answer(
     )
 
 
+def _run(fusion: Fusion, values: Mapping[Scalar, int]) -> Iterator[Expr]:
+    """Give each expression, but for bodies that calls of these sizes never run."""
+    for expr in fusion.exprs:
+        if isinstance(expr, Loop):
+            if _never_runs(expr, values):
+                continue
+            yield from _run(expr.body, values)
+        yield expr
+
+
+def _never_runs(loop: Loop, values: Mapping[Scalar, int]) -> bool:
+    """Tell whether sizes alone say so; an integer of the call may be another later."""
+    if loop.trips is None:
+        return False
+    inputs = scalar_walk.symbols([loop.trips])
+    by_size = not any(isinstance(s, ScalarInput) for s in inputs)
+    return by_size and not scalar_walk.evaluate(loop.trips, values)
+
+
 def _pattern(
     fusion: Fusion, number: int, shapes: Mapping[TensorView, tuple[int, ...]]
 ) -> ReshapePattern:
-    expr = fusion.exprs[number]
+    expr = fusion.every[number]
     assert isinstance(expr, Reshape)
     return analyze_reshape(shapes[expr.source], shapes[expr.result])
 
@@ -165,7 +185,7 @@ def _triples(
     found: list[Triple] = []
     for one, extent, left, right in zip(resized, flat, flat, flat, strict=True):
         # An empty part is left out; what it was beside may be all there is.
-        is_part = isinstance(fusion.exprs[one.number], Concatenate)
+        is_part = isinstance(fusion.every[one.number], Concatenate)
         whole = extent + left + right
         # What is asked first rules most out, whatever an open integer is.
         if whole == extent and left == 0:

@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
     ExpandDims,
     Expr,
     FromScalar,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -66,10 +67,10 @@ class Concrete:
 
 def concretize(fusion: Fusion, asked: Questions, answers: Answers) -> Concrete:
     """Return ``fusion`` rebuilt for all calls that give ``answers``."""
-    exprs = (fusion.exprs[number] for number in asked.reshapes)
+    exprs = (fusion.every[number] for number in asked.reshapes)
     patterns = dict(zip(exprs, answers.patterns, strict=True))
     extents = Extents(asked, answers)
-    for expr in fusion.exprs:
+    for expr in fusion.every:
         pattern = patterns.get(expr) if isinstance(expr, Reshape) else None
         extents.unify(expr, pattern)
     builder = _Rebuild(extents, patterns)
@@ -100,12 +101,26 @@ class _Rebuild:
                 made, replaced = decomposed(expr, self._patterns[old], shape)
             case SumTo():
                 made, replaced = summed(expr, self._extents.settled(expr.result.shape))
+            case Loop():
+                made, replaced = self._loop(expr)
             case Slice() | Pad() | Concatenate() | Remap() | Take():
                 made, replaced = without_trivial_resize(self._shaped(expr))
             case _:
                 made, replaced = _without_trivial_reduction(self._shaped(expr))
         self.exprs.extend(made)
         self.new.update(zip(results(old), replaced, strict=True))
+
+    def _loop(self, expr: Loop) -> tuple[list[Expr], tuple[TensorView, ...]]:
+        """Return ``expr`` with the body rebuilt by itself, of the same answers."""
+        inner = _Rebuild(self._extents, self._patterns)
+        for one in expr.body.exprs:
+            inner.add(one)
+        outputs = [inner.output(t) for t in expr.body.outputs]
+        settled = self._extents.settled
+        made = tuple(concrete(settled(t.shape), t) for t in expr.results)
+        trips = expr.trips if expr.trips is None else settled([expr.trips])[0]
+        body = Fusion(expr.body.name, inner.exprs, outputs)
+        return [replace(expr, body=body, results=made, trips=trips)], made
 
     def output(self, old: TensorView) -> TensorView:
         """Return what stands for an output: never an argument, which lies elsewhere."""

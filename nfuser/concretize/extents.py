@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.expr import Concatenate, Expand, Matmul, Pointwise, Reshape, SumTo
+from nfuser.ir.expr import (
+    Concatenate,
+    Expand,
+    Loop,
+    Matmul,
+    Pointwise,
+    Reshape,
+    SumTo,
+)
 from nfuser.ir.scalar import Const, Size
 
 if TYPE_CHECKING:
@@ -110,11 +118,17 @@ class Extents:
                     if len(old) == len(new) == 1:
                         self._meet([source.shape[old[0]], result.shape[new[0]]])
             case Concatenate(parts, result, axis):
-                for k in range(result.ndim):
-                    if k != axis:
-                        self._meet([t.shape[k] for t in (*parts, result)])
+                for k in (k for k in range(result.ndim) if k != axis):
+                    self._meet([t.shape[k] for t in (*parts, result)])
+            case Loop():
+                self._unify_carried(expr)
             case _:
                 pass
+
+    def _unify_carried(self, loop: Loop) -> None:
+        for tensors in loop.pairs:
+            for extents in zip(*(t.shape for t in tensors), strict=True):
+                self._meet(extents)
 
     def _unify_stretched(self, shapes: Sequence[Sequence[Scalar]], rank: int) -> None:
         for back in range(rank, 0, -1):

@@ -10,6 +10,7 @@ from nfuser.ir.expr import (
     Concatenate,
     Expand,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Pointwise,
@@ -22,6 +23,7 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ops.mismatch import (
+    carried_changes,
     negative_sizes,
     no_common_shape,
     no_extension,
@@ -58,6 +60,10 @@ def check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
                 raise AxisError(text + _at(result))
         case Matmul(lhs, rhs, result):
             _refuse(no_product(shapes[lhs], shapes[rhs]), result)
+        case Loop():
+            for number, (before, after, result) in enumerate(expr.pairs):
+                now = shapes[before], shapes[after]
+                _refuse(carried_changes(number, *now), result)
         case Reduce():
             _refuse(_empty_fold(expr, shapes), expr.result)
         case _:

@@ -49,7 +49,7 @@ def _differences(
     for number, pattern, before in patterns:
         if pattern != before:
             how = groups_text(pattern.groups) or "no axis"
-            expr = fusion.exprs[number]
+            expr = fusion.every[number]
             found.append(f"the reshape{_line(expr)} pairs other axes: {how}")
     resizes = zip(asked.resized, answers.resized, other.resized, strict=True)
     found += [_resize(fusion, one, new) for one, new, old in resizes if new != old]
@@ -63,7 +63,7 @@ def _differences(
 
 
 def _resize(fusion: Fusion, one: Resized, triple: Triple) -> str:
-    expr = fusion.exprs[one.number]
+    expr = fusion.every[one.number]
     how = _KINDS.get(triple)
     if how is None:
         extent, left, right = triple

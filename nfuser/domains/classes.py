@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -151,7 +152,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Matmul() | Sort() | SumTo():
+        case Matmul() | Sort() | SumTo() | Loop():
             return []
         case _:
             assert_never(expr)

@@ -23,6 +23,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -96,7 +97,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | Matmul() | Sort() | SumTo():
+        case Reduce() | Scan() | Matmul() | Sort() | SumTo() | Loop():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

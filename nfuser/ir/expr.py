@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions: how one tensor comes of others."""
 
+# A loop has a fusion, which has expressions: a cycle of types.
+# pyright: reportImportCycles=false
+
 from __future__ import annotations
 
 from enum import Enum
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
+    from nfuser.ir.fusion import Fusion
     from nfuser.ir.point_op import PointOp
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -289,6 +293,63 @@ class Sort:
         return "argsort" if self.places else "sort"
 
 
+@node
+class Loop:
+    """What is left of the carried values after ``body`` ran again and again.
+
+    The first ``carried`` of the operands are what those values are at first; the body
+    has an argument for each operand, and may have one more, by value: how many
+    iterations came before. Its outputs are the carried values of the next iteration,
+    of the same dtype and sizes, and after them what each iteration adds to a
+    result, as its element at that place (``backwards``: from the end on).
+
+    There are ``trips`` iterations, if that is not None, and each begins only where
+    the carried value number ``flag``, if that is not None, is true.
+    """
+
+    operands: tuple[TensorView, ...]
+    body: Fusion
+    results: tuple[TensorView, ...]
+    carried: int
+    trips: Scalar | None
+    flag: int | None = None
+    backwards: bool = False
+
+    @property
+    def result(self) -> TensorView:
+        """The first result."""
+        return self.results[0]
+
+    @property
+    def pairs(self) -> tuple[tuple[TensorView, TensorView, TensorView], ...]:
+        """Each carried value: before the loop, after an iteration, after the loop."""
+        return tuple(zip(self.operands, self.body.outputs, self.results, strict=False))[
+            : self.carried
+        ]
+
+    @property
+    def given(self) -> tuple[tuple[TensorView, TensorView], ...]:
+        """Each argument of the body that is an operand, with that operand."""
+        arguments = self.body.arguments
+        count = len(self.operands)
+        return tuple(
+            (a.result, self.operands[a.slot]) for a in arguments if a.slot < count
+        )
+
+    @property
+    def turn(self) -> TensorView | None:
+        """The argument of the body that counts iterations, if it has one."""
+        count = len(self.operands)
+        found = (a.result for a in self.body.arguments if a.slot == count)
+        return next(found, None)
+
+    @property
+    def added(self) -> tuple[tuple[TensorView, TensorView], ...]:
+        """Each output that an iteration adds to a result, with that result."""
+        pairs = zip(self.body.outputs, self.results, strict=True)
+        return tuple(pairs)[self.carried :]
+
+
 SCANS = frozenset(
     {
         ReduceOp.SUM,
@@ -307,7 +368,9 @@ LibraryCall: TypeAlias = Matmul | Sort
 LIBRARY_CALLS = (Matmul, Sort)
 Fold: TypeAlias = Reduce | Scan | LibraryCall
 FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
-Expr: TypeAlias = Leaf | Pointwise | View | Pad | Concatenate | Take | Fold | SumTo
+Expr: TypeAlias = (
+    Leaf | Pointwise | View | Pad | Concatenate | Take | Fold | SumTo | Loop
+)
 
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
@@ -325,6 +388,8 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return (source, index)
         case Matmul(lhs, rhs):
             return (lhs, rhs)
+        case Loop(operands):
+            return operands
         case (
             Expand()
             | SumTo()
@@ -345,4 +410,4 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
 
 def results(expr: Expr) -> tuple[TensorView, ...]:
     """Return the tensors that ``expr`` defines."""
-    return expr.results if isinstance(expr, Reduce) else (expr.result,)
+    return expr.results if isinstance(expr, (Reduce, Loop)) else (expr.result,)

@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Concatenate,
     Expr,
     LibraryCall,
+    Loop,
     Matmul,
     Pad,
     Part,
@@ -135,6 +136,28 @@ class Fusion:
         """What the array library computes, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, LIBRARY_CALLS))
 
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops, in program order; those in their bodies are the bodies' own."""
+        return tuple(e for e in self.exprs if isinstance(e, Loop))
+
+    @cached_property
+    def every(self) -> tuple[Expr, ...]:
+        """The expressions, and before each loop those of its body."""
+        if not self.loops:
+            return self.exprs
+        found: list[Expr] = []
+        for expr in self.exprs:
+            if isinstance(expr, Loop):
+                found.extend(expr.body.every)
+            found.append(expr)
+        return tuple(found)
+
+    @cached_property
+    def tensors(self) -> tuple[TensorView, ...]:
+        """What ``every`` expression gives, in order."""
+        return tuple(tensor for e in self.every for tensor in results(e))
+
     def __repr__(self) -> str:
         return f"<Fusion {self.name}: {len(self.exprs)} expressions>"
 
@@ -176,6 +199,8 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
             return replace(expr, source=new[0], index=new[1])
         case Matmul():
             return replace(expr, lhs=new[0], rhs=new[1])
+        case Loop():
+            return replace(expr, operands=tuple(new))
         case _:
             return replace(expr, source=new[0])
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
+from nfuser.ir.fusion import Fusion
 from nfuser.ir.point_op import PointOp
 from nfuser.ir.scalar import Scalar
 from nfuser.ir.tensor import SourceLine, TensorView
@@ -24,7 +25,6 @@ from nfuser.locks import cached_property
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from nfuser.ir.fusion import Fusion
 
 _SCALARS: tuple[type, ...] = get_args(Scalar)
 _NUMBERS: tuple[type, ...] = (int, float, complex, np.generic)
@@ -114,6 +114,9 @@ class _Reader:
         self._numbers[tensor] = number = len(self._numbers)
         return number, *self.contents(tensor)
 
+    def body(self, item: Fusion) -> Hashable:
+        return self.listed(item.exprs), self.listed(item.outputs)
+
     def nothing(self, _item: object) -> Hashable:
         return None
 
@@ -150,6 +153,7 @@ def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
     """Return how what is of this class is read."""
     rows: tuple[tuple[Any, Callable[[_Reader, Any], Hashable]], ...] = (
         (TensorView, _Reader.tensor),
+        (Fusion, _Reader.body),
         (_SCALARS, _Reader.scalar),
         ((type(None), SourceLine), _Reader.nothing),
         (Enum, _Reader.member),

@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     FromScalar,
     Group,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -90,6 +91,8 @@ def fusion_lines(fusion: Fusion, names: Names | None = None) -> list[str]:
         source = results(expr)[0].source
         note = f"  # {Path(source.file).name}:{source.line}" if source else ""
         body.append(f"  {left} = {text}{note}")
+        if isinstance(expr, Loop):
+            body += [f"    {line}" for line in fusion_lines(expr.body, names)]
     outputs = ", ".join(names.tensor(t) for t in fusion.outputs)
     return [f"fusion {fusion.name}({parameters}) -> {outputs}", *body]
 
@@ -127,6 +130,8 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"sum_to({names.tensor(source)})"
         case Pad() | Concatenate() | Take() | Matmul():
             return _joined_text(expr, names)
+        case Loop():
+            return _loop_text(expr, names)
         case _:
             return _view_text(expr, names)
 
@@ -144,6 +149,19 @@ def _joined_text(expr: Pad | Concatenate | Take | Matmul, names: Names) -> str:
         case Take(source, index, _, axis, along):
             verb = "take_along_axis" if along else "take"
             return f"{verb}({names.tensor(source)}, {names.tensor(index)}, axis={axis})"
+
+
+def _loop_text(expr: Loop, names: Names) -> str:
+    operands = [names.tensor(t) for t in expr.operands]
+    first, rest = operands[: expr.carried], operands[expr.carried :]
+    said = [f"carry=({', '.join(first)})", f"read=({', '.join(rest)})"]
+    if expr.trips is not None:
+        said.append(f"trips={names.scalar(expr.trips)}")
+    if expr.flag is not None:
+        said.append(f"while={operands[expr.flag]}")
+    if expr.backwards:
+        said.append("backwards")
+    return f"loop({', '.join(said)})"
 
 
 def _expansions(expr: Pad, names: Names) -> str:

@@ -13,6 +13,7 @@ from nfuser.ir.expr import (
     Expand,
     ExpandDims,
     Expr,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -49,6 +50,8 @@ def verify_fusion(fusion: Fusion) -> None:
             defined.add(tensor)
         if problem := _problem(expr):
             _require(False, problem, expr, fusion)
+        if isinstance(expr, Loop):
+            verify_fusion(expr.body)
     for tensor in fusion.outputs:
         if tensor not in defined:
             message = f"an output of {fusion.name} has no definition"
@@ -89,8 +92,33 @@ def _problem(expr: Expr) -> str | None:
             fits = source.shape == result.shape and result.dtype is kind
             fits &= 0 <= axis < source.ndim and not source.dtype.is_complex
             return None if fits else "what is sorted is real, and keeps its shape"
+        case Loop():
+            return _loop_problem(expr)
         case _:
             return _axes_problem(expr)
+
+
+def _loop_problem(expr: Loop) -> str | None:
+    count, body = len(expr.operands), expr.body
+    slots = sorted(a.slot for a in body.arguments)
+    if slots[:count] != list(range(count)) or slots[count:] not in ([], [count]):
+        return "the body has an argument for each operand, and one that counts"
+    if len(body.outputs) != len(expr.results) or expr.carried > min(count, len(slots)):
+        return "the body has an output for each result"
+    for inner, outer in expr.given:
+        if inner.dtype is not outer.dtype or inner.ndim != outer.ndim:
+            return "an argument of the body is not as its operand"
+    for before, after, result in expr.pairs:
+        if len({(t.dtype, t.ndim) for t in (before, after, result)}) > 1:
+            return "a carried value keeps its dtype and its number of axes"
+    for inner, outer in expr.added:
+        if inner.dtype is not outer.dtype or inner.ndim + 1 != outer.ndim:
+            return "what iterations add is one element of a result"
+    if expr.flag is None:
+        return "it has no end" if expr.trips is None else None
+    flag = expr.operands[expr.flag] if expr.flag < expr.carried else None
+    is_flag = flag is not None and flag.dtype.is_bool and not flag.ndim
+    return None if is_flag else "a carried truth value says whether it goes on"
 
 
 def _axes_problem(expr: Expr) -> str | None:

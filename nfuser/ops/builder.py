@@ -73,9 +73,10 @@ class Builder:
     """Collects the expressions of one fusion.
 
     ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
-    by kind; ``expanded`` what is stretched, with what it was before; ``source`` is the
-    user's line that new tensors carry. ``rounds_integers``: what meets 16-bit floats is
-    first made one, as by NumPy; torch computes with it as it is.
+    by kind; ``constants`` those that numbers have; ``expanded`` what is stretched, with
+    what it was before; ``source`` is the user's line that new tensors carry.
+    ``rounds_integers``: what meets 16-bit floats is first made one, as by NumPy; torch
+    computes with it as it is.
 
     ``meant`` says what a result is to derivatives, where it is written otherwise: an
     elementwise function, or a way to write the same; ``stopped`` are constants to them.
@@ -95,7 +96,7 @@ class Builder:
         self._twins: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.questions = Questions(today, {}, {}, {})
-        self._constants: dict[tuple[DType, str], TensorView] = {}
+        self.constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
         self._meets: dict[tuple[Scalar, ...], Scalar] = {}
         self._today: dict[Scalar, int] = {}
@@ -119,11 +120,11 @@ class Builder:
     def constant(self, number: Number, dtype: DType) -> TensorView:
         """Return ``number`` as a 0-d tensor; a 16-bit float keeps its extra digits."""
         key = (dtype, repr(number))
-        if key not in self._constants:
+        if key not in self.constants:
             result = self.new((), dtype)
             self.emit(Constant(number, result))
-            self._constants[key] = result
-        return self._constants[key]
+            self.constants[key] = result
+        return self.constants[key]
 
     def from_scalar(self, x: Scalar | int, dtype: DType) -> TensorView:
         """Return a size, or what is computed of sizes, as a 0-d tensor."""

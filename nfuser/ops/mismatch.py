@@ -189,3 +189,20 @@ def _remedy(shapes: Sequence[Shape]) -> str:
             index = ", ".join([":"] * len(shape) + ["None"] * missing)
             return f"write x[{index}] for {shape_text(shape)}"
     return "take a slice, pass arrays of one size, or insert an axis with x[:, None]"
+
+
+def carried_changes(number: int, before: Shape, after: Shape) -> str | None:
+    """Return why a carried value does not keep its sizes, or None.
+
+    >>> carried_changes(0, (3,), (3,)) is None
+    True
+    >>> carried_changes(1, (1, 3), (2, 3)).partition(":")[0]
+    'loop'
+    """
+    if tuple(before) == tuple(after):
+        return None
+    return (
+        f"loop: start with an array of shape {shape_text(after)}: a carried value "
+        f"keeps its shape, expected {shape_text(before)}, found {shape_text(after)} in "
+        f"value number {number} after one iteration"
+    )

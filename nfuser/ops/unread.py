@@ -10,6 +10,7 @@ from nfuser.ir.expr import (
     Concatenate,
     Expand,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Pointwise,
@@ -47,6 +48,9 @@ def may_misfit(expr: Expr) -> bool:
             return not isinstance(source.shape[axis], sc.Const)
         case Reshape() | Remap():
             return True
+        case Loop():
+            changes = (a.shape != b.shape for a, b, _ in expr.pairs)
+            return any(changes) or any(map(may_misfit, expr.body.exprs))
         case Pad(_, _, result) | Iota(result):
             return not all(sc.is_natural(n) for n in result.shape)
         case _:

@@ -10,6 +10,7 @@ from nfuser.ir.expr import (
     LIBRARY_CALLS,
     Argument,
     Expr,
+    Loop,
     Pointwise,
     Reduce,
     results,
@@ -37,7 +38,7 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
         # Outputs stay apart: each is a buffer of its own. But what the library gives is
         # copied there rather than computed twice. Reductions with two results have no
         # single tensor to forward to.
-        if isinstance(expr, Argument) or len(results(expr)) > 1:
+        if isinstance(expr, (Argument, Loop)) or len(results(expr)) > 1:
             return None
         found = first.setdefault(_key(expr), expr)
         is_apart = results(expr)[0] in outputs and not isinstance(expr, LIBRARY_CALLS)

@@ -2,7 +2,8 @@
 """Compute 16-bit floats in f32: round at outputs and at explicit casts only.
 
 Products of matrices take 16 bits, as the array libraries have them. They give 16 bits
-where nobody computes with them, and f32 to kernels.
+where nobody computes with them, and f32 to kernels. What a loop carries on has 16 bits:
+iterations leave it to each other as outputs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from nfuser.ir.expr import (
     Argument,
     Constant,
     Expr,
+    Loop,
     Matmul,
     Pointwise,
     Reduce,
@@ -69,7 +71,7 @@ def _stored(fusion: Fusion) -> set[TensorView]:
 
 
 def _only_moves(user: Expr, stored: set[TensorView]) -> bool:
-    if isinstance(user, Matmul):
+    if isinstance(user, (Matmul, Loop)):
         return True
     copies = isinstance(user, VIEWS) or (
         isinstance(user, Pointwise) and is_copy(user.op)
@@ -81,7 +83,7 @@ def _is_widened(
     expr: Expr, multiplied: set[TensorView], stored: set[TensorView]
 ) -> bool:
     """Tell whether ``expr`` has halves only where they may be."""
-    if isinstance(expr, Argument):
+    if isinstance(expr, (Argument, Loop)):
         return True
     if isinstance(expr, Matmul):
         return not expr.result.dtype.is_half or expr.result in stored
@@ -110,6 +112,8 @@ class _Widener:
     def add(self, expr: Expr) -> None:
         """Append the f32 form of ``expr``."""
         halves = [t for t in results(expr) if t.dtype.is_half]
+        if isinstance(expr, Loop):
+            halves = halves or [t for t in sources(expr) if t.dtype.is_half]
         if halves and self._keep_narrow(expr):
             return
         expr = with_sources(expr, [self._wide.get(t, t) for t in sources(expr)])
@@ -167,9 +171,12 @@ class _Widener:
         self._wide[tensor] = self._cast(narrow, DType.F32)
 
     def _keep_narrow(self, expr: Expr) -> bool:
-        """Append a product, or a view that one reads, of 16 bits; tell if it is one."""
+        """Append what reads 16 bits as they are, or a view for that; tell if it is."""
+        if isinstance(expr, Loop):
+            self._keep_loop(expr)
+            return True
         if isinstance(expr, Matmul):
-            own = [self._narrow.get(t) or self.narrow(t) for t in sources(expr)]
+            own = [self._as_narrow(t) for t in sources(expr)]
             if expr.result not in self._stored:
                 made = replace(expr.result, dtype=DType.F32)
                 self.exprs.append(Matmul(own[0], own[1], made))
@@ -185,6 +192,19 @@ class _Widener:
         self.exprs.append(with_sources(expr, own))
         self._give(results(expr)[0], results(expr)[0])
         return True
+
+    def _keep_loop(self, expr: Loop) -> None:
+        """Append a loop, which reads and leaves what it has in memory."""
+        self.exprs.append(
+            with_sources(expr, [self._as_narrow(t) for t in sources(expr)])
+        )
+        for tensor in expr.results:
+            if tensor.dtype.is_half:
+                self._give(tensor, tensor)
+                self._products.add(tensor)
+
+    def _as_narrow(self, tensor: TensorView) -> TensorView:
+        return self._narrow.get(tensor) or self.narrow(tensor)
 
     def _cast(
         self, tensor: TensorView, dtype: DType, like: TensorView | None = None

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
+    VIEWS,
     Argument,
     Constant,
     FromScalar,
     Iota,
+    Loop,
     Pointwise,
     sources,
 )
@@ -26,15 +28,19 @@ if TYPE_CHECKING:
 def copy_leaf_outputs(fusion: Fusion) -> Fusion:
     """Copy outputs that are arguments or constants, or that come twice.
 
-    No kernel stores those; each output is a buffer of its own.
+    No kernel stores those; each output is a buffer of its own. So is what a loop
+    carries, before it and after.
     """
     fusion = _with_stored_operands(fusion)
+    if fusion.loops:
+        fusion = _with_own_carried(fusion)
     exprs: list[Expr] = list(fusion.exprs)
     outputs: list[TensorView] = []
     for tensor in fusion.outputs:
-        is_leaf = isinstance(
-            fusion.definition[tensor], (Argument, Constant, FromScalar, Iota)
-        )
+        expr = fusion.definition[tensor]
+        is_leaf = isinstance(expr, (Argument, Constant, FromScalar, Iota))
+        if isinstance(expr, Loop):
+            is_leaf = tensor in expr.results[: expr.carried]
         own = tensor
         if is_leaf or tensor in outputs:
             own = replace(tensor)
@@ -57,4 +63,40 @@ def _with_stored_operands(fusion: Fusion) -> Fusion:
         read = with_sources(expr, [own.get(t, t) for t in sources(expr)])
         return Replacement((*copies, read), (expr.result,))
 
+    return rebuild(fusion, change)
+
+
+def _with_own_carried(fusion: Fusion) -> Fusion:
+    """Let each carried value begin in memory that only its loop reads and writes.
+
+    What else a loop reads lies in memory, too, or is a number of the call.
+    """
+    outputs = set(fusion.outputs)
+
+    def change(expr: Expr) -> Replacement | None:
+        if not isinstance(expr, Loop):
+            return None
+        numbers = {a.slot for a in expr.body.arguments if a.by_value}
+        read = list(expr.operands)
+        copies: list[Expr] = []
+        for k, tensor in enumerate(expr.operands):
+            definition = defined[tensor]
+            is_stored = not isinstance(definition, (Constant, FromScalar, Iota, *VIEWS))
+            if isinstance(definition, Argument):
+                is_stored = definition.by_value == (k in numbers)
+            if k < expr.carried:
+                is_stored &= not isinstance(
+                    definition, (Argument, Loop, *LIBRARY_CALLS)
+                )
+                is_stored &= tensor not in outputs and read.count(tensor) == 1
+                is_stored &= users[tensor] == 1
+            if not is_stored:
+                read[k] = replace(tensor)
+                copies.append(Pointwise(COPY, (tensor,), read[k]))
+        if not copies:
+            return None
+        return Replacement((*copies, with_sources(expr, read)), expr.results)
+
+    defined = fusion.definition
+    users = {t: len(found) for t, found in fusion.users.items()}
     return rebuild(fusion, change)

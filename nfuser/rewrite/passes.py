@@ -10,6 +10,7 @@ from nfuser.debug import dump
 from nfuser.debug.passes import run_passes
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
+from nfuser.rewrite.bodies import with_bodies
 from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.rewrite.compute_types import widen_halves
@@ -35,12 +36,19 @@ PASSES = (
 )
 
 
+def rewrite_bodies(fusion: Fusion) -> Fusion:
+    """Rewrite the body of each loop as a fusion by itself."""
+    return with_bodies(fusion, _run)
+
+
 def rewrite(concrete: Concrete) -> Concrete:
     """Return ``concrete`` with a fusion that does the same with less."""
-    fusion = run_passes(
-        "rewrite", concrete.fusion, PASSES, verify=verify_fusion, dump=_dump
-    )
-    return Concrete(fusion, concrete.answers)
+    return Concrete(_run(concrete.fusion), concrete.answers)
+
+
+def _run(fusion: Fusion) -> Fusion:
+    passes = (rewrite_bodies, *PASSES) if fusion.loops else PASSES
+    return run_passes("rewrite", fusion, passes, verify=verify_fusion, dump=_dump)
 
 
 def _dump(name: str, fusion: Fusion) -> None:

@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Part,
@@ -123,8 +124,25 @@ class Evaluator:
                 return [_summed(self._held[source].data, shape)]
             case Matmul() | Sort():
                 return [self._called(expr)]
+            case Loop():
+                return self._looped(expr)
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
+
+    def _looped(self, expr: Loop) -> list[Array]:
+        """Run the body by itself, as often as it says."""
+        held = [self._held[t].result() for t in expr.operands]
+        trips = None if expr.trips is None else evaluate(expr.trips, self._sizes)
+        rows: list[list[Array]] = []
+        while len(rows) != trips and (expr.flag is None or held[expr.flag]):
+            inside = Evaluator([*held, np.int64(len(rows))], self._sizes)
+            found = inside.run(expr.body)
+            held[: expr.carried] = found[: expr.carried]
+            rows.append(found[expr.carried :])
+        columns = zip(*(reversed(rows) if expr.backwards else rows), strict=True)
+        empty = (np.zeros(evaluate_all(t.shape, self._sizes)) for _, t in expr.added)
+        stacked = [np.stack(c) for c in columns] if rows else list(empty)
+        return [*held[: expr.carried], *stacked]
 
     def _called(self, expr: Matmul | Sort) -> Array:
         match expr:

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb of loops: a body is written down once, and is an expression's own."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.dtypes import DType
+from nfuser.ir.base import node
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expr,
+    FromScalar,
+    Iota,
+    Loop,
+    Pointwise,
+    results,
+    sources,
+)
+from nfuser.ir.fusion import Fusion, live_exprs, with_sources
+from nfuser.ir.point_op import POINT_OPS
+from nfuser.ops.unread import may_misfit
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+
+class Body:
+    """What is written while it is open: expressions of a loop's body.
+
+    ``parameters`` stand for the carried values, ``turn`` counts the iterations.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        outer: dict[TensorView, Expr],
+        parameters: list[TensorView],
+        turn: TensorView,
+    ) -> None:
+        self._b = b
+        self._outer = outer
+        self.parameters = parameters
+        self.turn = turn
+        self.exprs: list[Expr] = []
+
+    def tensors(self) -> list[TensorView]:
+        """Return what is not to be read outside of the body."""
+        return [t for e in self.exprs for t in results(e)]
+
+    def close(self, outputs: Sequence[TensorView]) -> Closed:
+        """Return the body as a fusion of its own, and what it reads from outside."""
+        return _Closing(self._b, self._outer, self).closed(outputs)
+
+
+@contextmanager
+def recorded(b: Builder, carried: Sequence[TensorView]) -> Generator[Body]:
+    """Let what is written meanwhile be the body of a loop with such carried values.
+
+    Inputs that are met meanwhile are those of the whole fusion.
+    """
+    outer = {t: e for e in b.exprs for t in results(e)}
+    begin = len(b.exprs)
+    constants = dict(b.constants)
+    parameters = [_parameter(b, replace(t)) for t in carried]
+    turn = _parameter(b, b.new((), DType.I64), by_value=True)
+    body = Body(b, outer, parameters, turn)
+    try:
+        yield body
+    finally:
+        own = b.exprs[begin:]
+        inputs = [e for e in own if _is_input(e)]
+        b.exprs[begin:] = inputs
+        b.constants.clear()
+        b.constants.update(constants)
+        body.exprs = [e for e in own if not _is_input(e)]
+        outer.update((t, e) for e in inputs for t in results(e))
+
+
+def _is_input(expr: Expr) -> bool:
+    """Tell an input of the whole fusion from a parameter of a body."""
+    return isinstance(expr, Argument) and expr.slot >= 0
+
+
+def _parameter(b: Builder, held: TensorView, *, by_value: bool = False) -> TensorView:
+    """Add an argument of a body: its place is known once the body is closed."""
+    b.emit(Argument(-1, held, by_value))
+    return held
+
+
+@node
+class Closed:
+    """A body, what it reads beside the carried values, and whether it counts."""
+
+    fusion: Fusion
+    reads: tuple[TensorView, ...]
+
+
+class _Closing:
+    def __init__(self, b: Builder, outer: dict[TensorView, Expr], body: Body) -> None:
+        self._b = b
+        self._outer = outer
+        self._body = body
+        self._own: list[Expr] = []
+        self._reads: dict[TensorView, Argument] = {}
+        self._inside: dict[TensorView, TensorView] = {}
+
+    def closed(self, outputs: Sequence[TensorView]) -> Closed:
+        body = self._body
+        definition = self._outer | {t: e for e in body.exprs for t in results(e)}
+        checked = (results(e)[0] for e in body.exprs if may_misfit(e))
+        live = set(live_exprs([*outputs, *checked], definition))
+        for expr in body.exprs:
+            if expr not in live or isinstance(expr, Argument):
+                continue
+            new = [self._read(t, definition) for t in sources(expr)]
+            self._own.append(with_sources(expr, new))
+        found = [self._read(t, definition) for t in outputs]
+        count = len(body.parameters) + len(self._reads)
+        arguments = [Argument(k, t) for k, t in enumerate(body.parameters)]
+        arguments += self._reads.values()
+        if definition[body.turn] in live:
+            arguments.append(Argument(count, body.turn, by_value=True))
+        name = f"{self._b.name}_body"
+        fusion = Fusion(name, [*arguments, *self._own], found)
+        return Closed(fusion, tuple(self._reads))
+
+    def _read(self, t: TensorView, definition: dict[TensorView, Expr]) -> TensorView:
+        """Return what stands for ``t`` in the body; from outside, it is an operand."""
+        if t not in self._outer:
+            return t
+        if t in self._inside:
+            return self._inside[t]
+        expr = definition[t]
+        made = replace(t)
+        if isinstance(expr, (Constant, FromScalar, Iota)):
+            self._own.append(replace(expr, result=made))
+        elif t.dtype.is_complex:
+            # Kernels have real numbers only, and so have the operands of a loop.
+            parts = [
+                self._operand(self._b.point(p, t, dtype=t.dtype.real)) for p in _PARTS
+            ]
+            self._own.append(Pointwise(POINT_OPS["complex"], tuple(parts), made))
+        else:
+            made = self._operand(t)
+        self._inside[t] = made
+        return made
+
+    def _operand(self, t: TensorView) -> TensorView:
+        made = replace(t)
+        found = self._outer.get(t)
+        by_value = isinstance(found, Argument) and found.by_value
+        slot = len(self._body.parameters) + len(self._reads)
+        self._reads[t] = Argument(slot, made, by_value)
+        return made
+
+
+_PARTS = ("real", "imag")
+
+
+def loop(
+    b: Builder,
+    carried: Sequence[TensorView],
+    closed: Closed,
+    trips: Scalar | None,
+    *,
+    flag: int | None = None,
+    backwards: bool = False,
+) -> tuple[TensorView, ...]:
+    """Return the carried values after the last iteration, then what all added."""
+    outputs = closed.fusion.outputs
+    made = [replace(t, source=b.source) for t in carried]
+    for added in outputs[len(carried) :]:
+        assert trips is not None
+        made.append(b.new((trips, *added.shape), added.dtype))
+    if not made:
+        return ()
+    operands = (*carried, *closed.reads)
+    count = len(carried)
+    b.emit(Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards))
+    return tuple(made)
