@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
 from nfuser.host.call.program import (
@@ -20,7 +20,9 @@ from nfuser.host.call.program import (
     Launch,
     Operand,
     Part,
+    Repeat,
     Slot,
+    Turn,
     ViewOf,
     slots_of,
 )
@@ -33,15 +35,18 @@ from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.heuristics.cpu import phase_knob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from nfuser.ir.expr import Loop
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.heuristics.heuristics import Heuristic
-    from nfuser.segment import Segment
+    from nfuser.segment import Segment, Segmented
+
+    _Own: TypeAlias = tuple[CompiledSegment, Heuristic]
 
 
 def build_program(
@@ -66,14 +71,8 @@ def build_program(
     """
     unmade = tuple(slot for k, slot in enumerate(outputs) if k not in ready)
     builder = _Program(runtime, facts, dict(places), decided, unmade)
-    body: list[HostStmt] = []
     own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
-    for piece in runtime.segmented.segments:
-        if piece.is_library_call:
-            body.extend(builder.call(piece))
-        else:
-            compiled, heuristic = next(own)
-            body.extend(builder.run(compiled, heuristic.knobs))
+    body = builder.pieces(runtime.segmented, own)
     body += [Allocate(slot) for slot in builder.unmade]  # those without elements
     body = with_frees(body, (*inputs, *outputs))
     program = CallProgram(inputs, outputs, tuple(body))
@@ -95,6 +94,65 @@ class _Program:
         self.facts = facts
         self.places = places
         self.temporaries = 0
+        self.loops: list[Loop] = []  # those around what is built
+        # What arguments of their bodies are outside, and at what depth they count.
+        self._outside: dict[TensorView, TensorView | Turn] = {}
+
+    def pieces(self, segmented: Segmented, own: Iterator[_Own]) -> list[HostStmt]:
+        """Return the statements of all pieces; kernels run those in ``own``."""
+        body: list[HostStmt] = []
+        for piece in segmented.segments:
+            if piece.body is not None:
+                body.extend(self._loop(piece, piece.body, own))
+            elif piece.is_library_call:
+                body.extend(self.call(piece))
+            else:
+                compiled, heuristic = next(own)
+                body.extend(self.run(compiled, heuristic.knobs))
+        return body
+
+    def _loop(
+        self, piece: Segment, segmented: Segmented, own: Iterator[_Own]
+    ) -> list[HostStmt]:
+        """Return the statements of a loop: what it needs is allocated before it."""
+        (loop,) = piece.fusion.loops
+        depth = len(self.loops)
+        swaps: list[tuple[Slot, Slot]] = []
+        for before, after, result in loop.pairs:
+            first, second = self.places[before].slot, self._slot(after)
+            self.places[result] = Part(first)
+            self.places[after] = Part(second)
+            swaps.append((first, second))
+        body: list[HostStmt] = [Allocate(second) for _, second in swaps]
+        body += self._allocated(piece)
+        for row, result in loop.added:
+            self.places[row] = self._row(loop, result, depth)
+        for inner, operand in loop.given:
+            self._outside[inner] = operand
+            if operand in self.places:
+                self.places[inner] = self.places[operand]
+        if loop.turn is not None:
+            self._outside[loop.turn] = Turn(depth)
+        self.loops.append(loop)
+        inside = self.pieces(segmented, own)
+        self.loops.pop()
+        runs = tuple(s for s in inside if not isinstance(s, Allocate))
+        body += [s for s in inside if isinstance(s, Allocate)]
+        trips = (
+            None if loop.trips is None else self._scalar(loop.trips, self.facts.sizes)
+        )
+        flag = None if loop.flag is None else swaps[loop.flag][0]
+        line = loop.result.source
+        return [*body, Repeat(runs, tuple(swaps), trips, flag, depth, line)]
+
+    def _row(self, loop: Loop, result: TensorView, depth: int) -> Part:
+        """Return where the iterations of ``loop`` leave their part of a result."""
+        whole = self.places[result]
+        step = whole.slot.dtype.itemsize * (whole.slot.strides or (0,))[0]
+        if not loop.backwards:
+            return replace(whole, step=step, depth=depth)
+        last = whole.offset + step * (whole.slot.shape[0] - 1)
+        return replace(whole, offset=last, step=-step, depth=depth)
 
     def _slot(self, tensor: TensorView) -> Slot:
         self.temporaries += 1
@@ -211,14 +269,20 @@ class _Program:
         return tuple(self.facts.size(x) for x in tensor.shape)
 
     def _by_value(self, compiled: CompiledSegment) -> list[Argument]:
-        found: list[Argument] = []
-        for argument in compiled.segment.fusion.arguments:
-            if argument.by_value:
-                parent = self.fusion.definition[argument.result]
-                assert isinstance(parent, ex.Argument)
-                part = parent.part.value.removeprefix(".")
-                found.append(ByValue(parent.slot, argument.result.dtype, part))
-        return found
+        arguments = compiled.segment.fusion.arguments
+        return [self._number(a.result) for a in arguments if a.by_value]
+
+    def _number(self, tensor: TensorView) -> Argument:
+        """Return where a number comes from: the call, or a loop that counts."""
+        outside: TensorView | Turn = tensor
+        while not isinstance(outside, Turn) and outside in self._outside:
+            outside = self._outside[outside]
+        if isinstance(outside, Turn):
+            return outside
+        parent = self.fusion.definition[outside]
+        assert isinstance(parent, ex.Argument)
+        part = parent.part.value.removeprefix(".")
+        return ByValue(parent.slot, tensor.dtype, part)
 
     def _values(self, compiled: CompiledSegment) -> dict[Scalar, int]:
         """Return sizes and numbers of the call, and the strides of this segment."""

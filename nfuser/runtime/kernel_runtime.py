@@ -86,7 +86,7 @@ def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
     """Return the heuristic of each kernel: what a runtime is looked up by."""
     with timing.timed("schedule"):
         return tuple(
-            _scheduler(s).heuristic(s.fusion, facts) for s in _run_by_kernels(segmented)
+            _scheduler(s).heuristic(s.fusion, facts) for s in segmented.kernels
         )
 
 
@@ -96,7 +96,7 @@ def build_runtime(
     """Schedule, lower, print and compile every segment that nobody has yet."""
     made: list[CompiledSegment] = []
     origins: Counter[str] = Counter()
-    for segment, heuristic in zip(_run_by_kernels(segmented), heuristics, strict=True):
+    for segment, heuristic in zip(segmented.kernels, heuristics, strict=True):
         progress.kernels(len(made), len(heuristics))
         source = _source(segment, heuristic, place.target)
         _dump(source)
@@ -111,13 +111,8 @@ def sources_for(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> tuple[Source, ...]:
     """Return what ``build_runtime`` would compile; nothing is compiled yet."""
-    pairs = zip(_run_by_kernels(segmented), heuristics, strict=True)
+    pairs = zip(segmented.kernels, heuristics, strict=True)
     return tuple(_source(s, h, place.target) for s, h in pairs)
-
-
-def _run_by_kernels(segmented: Segmented) -> list[Segment]:
-    """Return the segments that are not left to the array library."""
-    return [s for s in segmented.segments if not s.is_library_call]
 
 
 def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:

@@ -20,6 +20,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Loop,
     Matmul,
     Pad,
     Permute,
@@ -56,9 +57,27 @@ def strides_of_all(
     """Return strides for every tensor; ``given`` are those of the arguments."""
     found: dict[TensorView, Strides] = {}
     for expr in fusion.exprs:
+        if isinstance(expr, Loop):
+            found.update(_strides_after(expr, shapes, found))
+            continue
         made = _strides(expr, shapes, found, given)
         found.update(dict.fromkeys(results(expr), made))
     return found
+
+
+def _strides_after(
+    expr: Loop,
+    shapes: Mapping[TensorView, tuple[int, ...]],
+    found: Mapping[TensorView, Strides],
+) -> dict[TensorView, Strides]:
+    """Return those of a loop: what is carried keeps its order, the rest is in rows."""
+    made: dict[TensorView, Strides] = {}
+    for before, _, result in expr.pairs:
+        whole = _stretch(before, found[before], shapes, shapes[before])
+        made[result] = dense(shapes[result], axis_order(result.ndim, [whole]))
+    for _, result in expr.added:
+        made[result] = dense(shapes[result], range(result.ndim - 1, -1, -1))
+    return made
 
 
 def _strides(
@@ -102,6 +121,7 @@ def _strides(
             order = [kept.index(k) for k in order if k in kept]
             return dense(shapes[results(expr)[0]], order)
         case _:
+            assert not isinstance(expr, Loop)
             return _view_strides(expr, shapes, found)
 
 

@@ -102,7 +102,9 @@ def facts_of(
     given = {t: layout.strides for t, layout in layouts.items()}
     ready = {number: _layout(d) for number, d in outputs.items()}
     _lay_out_outputs(found, place, layouts, given, values, ready)
-    _lay_out_between(found, place, layouts, given, values)
+    segmented = found.segmented
+    _lay_out_between(segmented, place, layouts, given, values)
+    _lay_out_bodies(segmented, place, layouts, values)
     return Facts(values, layouts, place.target, _between(found))
 
 
@@ -152,24 +154,55 @@ def _lay_out_outputs(
 
 
 def _lay_out_between(
-    found: Concretization,
+    segmented: Segmented,
     place: Place,
     layouts: dict[TensorView, Layout],
     given: Mapping[TensorView, tuple[int, ...]],
     values: Mapping[Scalar, int],
 ) -> None:
     """Choose the strides of what one kernel leaves for another."""
-    pieces = found.segmented.segments
+    pieces = segmented.segments
     tensors = [t for piece in pieces for t in piece.fusion.outputs if t not in layouts]
     if not tensors:
         return
-    fusion = found.rewritten.fusion
+    fusion = segmented.fusion
     shapes = _shapes(fusion, values)
     orders = strides_of_all(fusion, shapes, given)
     for tensor in tensors:
         shape = shapes[tensor]
         own = dense(shape, axis_order(tensor.ndim, [orders[tensor]]))
         layouts[tensor] = Layout(output_strides(place.library, shape, own), ALIGNMENT)
+
+
+def _lay_out_bodies(
+    segmented: Segmented,
+    place: Place,
+    layouts: dict[TensorView, Layout],
+    values: Mapping[Scalar, int],
+) -> None:
+    """Lay out what loops read, leave and have between the kernels of their bodies.
+
+    What is carried lies alike before and after each iteration, so that two buffers
+    take turns.
+    """
+    for piece in segmented.segments:
+        if piece.body is None:
+            continue
+        (loop,) = piece.fusion.loops
+        own = piece.body
+        for inner, operand in loop.given:
+            if operand in layouts:
+                layouts[inner] = layouts[operand]
+        for before, after, result in loop.pairs:
+            layouts[after] = layouts[result] = layouts[before]
+        for row, result in loop.added:
+            whole = layouts[result]
+            step = row.dtype.itemsize * (whole.strides[0] if whole.strides else 0)
+            alignment = min(step & -step or ALIGNMENT, whole.alignment)
+            layouts[row] = Layout(whole.strides[1:], alignment)
+        given = {t: layouts[t].strides for t in own.fusion.inputs if t in layouts}
+        _lay_out_between(own, place, layouts, given, values)
+        _lay_out_bodies(own, place, layouts, values)
 
 
 def _shapes(

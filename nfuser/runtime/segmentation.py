@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.segment as room
 from nfuser.ir.identity import structure
 from nfuser.runtime.disk.plans import find_plan, keep_plan
-from nfuser.schedule.registry import LIBRARY, SCHEDULERS, find_scheduler
+from nfuser.schedule.registry import LIBRARY, LOOPS, SCHEDULERS, find_scheduler
 from nfuser.segment.kept import from_numbers, to_numbers
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.segment import Scheduler, Segmented, ShouldMerge
 
-_BY_NAME: dict[str, Scheduler] = {s.name: s for s in (*SCHEDULERS, LIBRARY)}
+_BY_NAME: dict[str, Scheduler] = {s.name: s for s in (*SCHEDULERS, LIBRARY, LOOPS)}
 
 
 def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
@@ -23,6 +24,20 @@ def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
 
     What ``should_merge`` decides is decided in each process: nothing is known of it.
     """
+    found = _segmented(fusion, should_merge)
+    if not fusion.loops:
+        return found
+    pieces = (
+        replace(piece, body=segment(loop.body, should_merge))
+        for piece in found.segments
+        for loop in piece.fusion.loops
+    )
+    by_loop = {piece.fusion: piece for piece in pieces}
+    own = tuple(by_loop.get(piece.fusion, piece) for piece in found.segments)
+    return replace(found, segments=own)
+
+
+def _segmented(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
     if should_merge is not None:
         return room.segment(fusion, find_scheduler, should_merge)
     depends = ("segments", structure(fusion).digest)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.schedule.horizontal import Horizontal
 from nfuser.schedule.library import LibraryCalls
+from nfuser.schedule.loops import Loops
 from nfuser.schedule.pointwise.pointwise import Pointwise
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
 LIBRARY = LibraryCalls()
+LOOPS = Loops()
 
 
 def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     """Return the first scheduler that takes ``fusion``, or every reason against it.
 
     No kernel multiplies matrices, or sorts: a fusion that does is the array library's,
-    or no one's.
+    or no one's. A loop is the host program's.
     """
+    if fusion.loops:
+        rejection = LOOPS.can_schedule(fusion)
+        return LOOPS if rejection is None else (rejection,)
     if fusion.library_calls:
         rejection = LIBRARY.can_schedule(fusion)
         return LIBRARY if rejection is None else (rejection,)

@@ -21,6 +21,7 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Iota,
+    Loop,
     Permute,
     Pointwise,
     results,
@@ -366,7 +367,7 @@ class _Cutter:
         return found
 
     def _with_cheap_producers(self, exprs: list[Expr]) -> list[Expr]:
-        if self.should_merge is not None:
+        if self.should_merge is not None or any(isinstance(e, Loop) for e in exprs):
             return exprs
         own = dict.fromkeys(exprs)
         is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
@@ -449,7 +450,7 @@ def _keeps_matrices(expr: Permute) -> bool:
 def _is_dear(expr: Expr) -> bool:
     if isinstance(expr, Pointwise):
         return expr.op.is_costly
-    return isinstance(expr, FOLDING)
+    return isinstance(expr, (*FOLDING, Loop))
 
 
 def _is_free(expr: Expr) -> bool:

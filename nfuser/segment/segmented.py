@@ -52,12 +52,14 @@ ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 class Segment:
     """One piece: a fusion over the parent's tensors, and who schedules it.
 
-    ``inputs`` are the parent's tensors in the order of the fusion's arguments.
+    ``inputs`` are the parent's tensors in the order of the fusion's arguments. That of
+    a loop has the pieces of its ``body``.
     """
 
     fusion: Fusion
     inputs: tuple[TensorView, ...]
     scheduler: Scheduler
+    body: Segmented | None = None
 
     @property
     def is_library_call(self) -> bool:
@@ -85,16 +87,35 @@ class Segmented:
     cuts: tuple[Cut, ...]
     spread: Spread | None = None
 
+    @property
+    def pieces(self) -> tuple[Segment, ...]:
+        """The pieces, those of a loop's body in the loop's place."""
+        found: list[Segment] = []
+        for segment in self.segments:
+            found += (segment,) if segment.body is None else segment.body.pieces
+        return tuple(found)
+
+    @property
+    def kernels(self) -> tuple[Segment, ...]:
+        """The pieces that kernels run."""
+        return tuple(s for s in self.pieces if not s.is_library_call)
+
 
 def text(segmented: Segmented) -> str:
     """Render the pieces and the reasons for the cuts between them."""
     names = Names()
     fusion_lines(segmented.fusion, names)
+    return "\n".join(_lines(segmented, names)) + "\n"
+
+
+def _lines(segmented: Segmented, names: Names) -> list[str]:
     lines: list[str] = []
     for number, segment in enumerate(segmented.segments):
         lines.append(f"segment {number} by {segment.scheduler.name}:")
         lines += [f"  {line}" for line in fusion_lines(segment.fusion, names)]
+        if segment.body is not None:
+            lines += [f"    {line}" for line in _lines(segment.body, names)]
     for cut in segmented.cuts:
         reasons = "; ".join(dict.fromkeys(str(r) for r in cut.reasons))
         lines.append(f"cut at {names.tensor(cut.tensor)}: {reasons}")
-    return "\n".join(lines) + "\n"
+    return lines

@@ -194,6 +194,19 @@ def synchronize(stream: int) -> None:
     call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
 
+def read_byte(pointer: int, stream: int) -> int:
+    """Return the byte at ``pointer``, once all that ``stream`` was given is done."""
+    synchronize(stream)
+    found = ctypes.c_uint8()
+    call(
+        "cuMemcpyDtoH_v2",
+        ctypes.byref(found),
+        ctypes.c_uint64(pointer),
+        ctypes.c_size_t(1),
+    )
+    return found.value
+
+
 def memset(pointer: int, byte: int, size: int, stream: int) -> None:
     """Set bytes of device memory, in the order of a stream of the current context."""
     if size:

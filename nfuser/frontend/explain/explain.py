@@ -109,7 +109,7 @@ class _Explainer:
     def _pieces(self) -> tuple[Piece, ...]:
         made = zip(self.outline.sources, self.outline.heuristics, strict=True)
         pieces: list[Piece] = []
-        for segment in self.segmented.segments:
+        for segment in self.segmented.pieces:
             if segment.is_library_call:
                 (call,) = segment.fusion.library_calls
                 whose = caller(call.name, self.place.library, self.place.device)
@@ -137,9 +137,9 @@ class _Explainer:
     def _cut(self, cut: SegmentCut) -> Cut:
         definition = self.segmented.fusion.definition
         expr, tensor = definition[cut.tensor], cut.tensor
-        pieces = [s.fusion for s in self.segmented.segments]
-        stored_by = next((k for k, f in enumerate(pieces) if tensor in f.outputs), None)
-        users = [k for k, f in enumerate(pieces) if tensor in f.definition]
+        pieces = self._numbered()
+        stored_by = next((k for k, f in pieces if tensor in f.outputs), None)
+        users = [k for k, f in pieces if tensor in f.definition]
         telling = [r for r in cut.reasons if not r.is_other] or cut.reasons
         typed = f"{tensor.dtype}[{_sizes(map(self.facts.size, tensor.shape))}]"
         if isinstance(expr, Argument):
@@ -152,6 +152,15 @@ class _Explainer:
             traffic.size_of(tensor, self.facts),
             tuple(dict.fromkeys(self._reason(r) for r in telling)),
         )
+
+    def _numbered(self) -> list[tuple[int, Fusion]]:
+        """Return each piece with its number; a loop has that of its first one."""
+        found: list[tuple[int, Fusion]] = []
+        number = 0
+        for segment in self.segmented.segments:
+            found.append((number, segment.fusion))
+            number += 1 if segment.body is None else len(segment.body.pieces)
+        return found
 
     def _reason(self, rejection: Rejection) -> Reason:
         definition = self.segmented.fusion.definition
@@ -175,12 +184,13 @@ class _Explainer:
     def _apart(self) -> list[str]:
         """Say of which pieces there is nothing to be explained."""
         pieces = [
-            {t for t in s.fusion.definition if t.ndim} for s in self.segmented.segments
+            (k, {t for t in fusion.definition if t.ndim})
+            for k, fusion in self._numbered()
         ]
-        held = Counter(t for piece in pieces for t in piece)
+        held = Counter(t for _, piece in pieces for t in piece)
         return [
             f"piece {k} has nothing in common with the others"
-            for k, piece in enumerate(pieces)
+            for k, piece in pieces
             if len(pieces) > 1 and all(held[t] == 1 for t in piece)
         ]
 

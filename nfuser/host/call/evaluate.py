@@ -26,6 +26,8 @@ from nfuser.host.call.program import (
     HostScalar,
     Launch,
     Part,
+    Repeat,
+    Turn,
     line,
     slots_of,
 )
@@ -101,6 +103,9 @@ class Evaluator:
                 return _shown(stmt, _LAUNCHERS[backend](stmt).run)
             case Call():
                 return _shown(stmt, _called(stmt, library, self.device))
+            case Repeat():
+                steps = [self._step(s, library, backend) for s in stmt.body]
+                return _repeated(stmt, steps, self.device)
             case _:
                 raise AssertionError(stmt)
 
@@ -144,10 +149,39 @@ def _called(stmt: Call, library: Library, device: Device) -> Step:
     return run
 
 
+def _repeated(stmt: Repeat, steps: Sequence[Step], device: Device) -> Step:
+    flag, depth = stmt.flag, stmt.depth
+
+    def run(frame: Frame) -> None:
+        trips = None if stmt.trips is None else _values([stmt.trips], frame)[0]
+        turn = 0
+        while turn != trips and (flag is None or _is_set(frame, flag, device)):
+            frame.turns[depth] = turn
+            for step in steps:
+                step(frame)
+            for first, second in stmt.swaps:
+                frame.swap(first, second)
+            turn += 1
+
+    return run
+
+
+def _is_set(frame: Frame, flag: Slot, device: Device) -> bool:
+    address = frame.arrays[flag][1]
+    if device.kind == "cuda":
+        from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+        return bool(driver.read_byte(address, frame.stream))
+    return bool(ctypes.c_uint8.from_address(address).value)
+
+
 class Frame:
     """What one run of a program knows."""
 
-    __slots__ = ("arrays", "numbers", "scalars", "storage", "stream", "written")
+    __slots__ = (
+        *("arrays", "numbers", "scalars", "storage", "stream"),
+        *("turns", "written"),
+    )
 
     def __init__(
         self,
@@ -160,7 +194,18 @@ class Frame:
         self.scalars = scalars
         self.stream = 0
         self.storage: dict[Slot, Any] = {}  # the interpreter's
+        self.turns: dict[int, int] = {}  # of the loops around, by depth
         self.written = set(arrays)
+
+    def swap(self, first: Slot, second: Slot) -> None:
+        """Let two arrays change places; what is read next is what was written."""
+        arrays, storage = self.arrays, self.storage
+        arrays[first], arrays[second] = arrays[second], arrays[first]
+        kept = storage.pop(first, None), storage.pop(second, None)
+        storage.update(
+            (s, k) for s, k in zip((second, first), kept, strict=True) if k is not None
+        )
+        self.written.add(first)
 
     def clear(self) -> None:
         """Let go of everything."""
@@ -172,8 +217,11 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
     found: list[Any] = []
     for argument in arguments:
         match argument:
-            case Part(slot, offset):
-                found.append(frame.arrays[slot][1] + offset)
+            case Part(slot, offset, step, depth):
+                moved = step and step * frame.turns[depth]
+                found.append(frame.arrays[slot][1] + offset + moved)
+            case Turn(depth):
+                found.append(frame.turns[depth])
             case ByValue(slot, dtype, part):
                 number = frame.numbers[slot]
                 number = getattr(number, part) if part else number
@@ -198,7 +246,7 @@ def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
     addresses: list[tuple[int, Slot, int]] = []
     for number, argument in enumerate(arguments):
         match argument:
-            case Part(slot, offset):
+            case Part(slot, offset, 0):
                 addresses.append((number, slot, offset))
                 fixed.append(0)
             case HostScalar(_, value, is_dynamic) if not is_dynamic:
@@ -291,6 +339,7 @@ def _buffer(part: Part, frame: Frame) -> Any:
     slot = part.slot
     dtype = slot.dtype.real
     scale = slot.dtype.itemsize // dtype.itemsize
+    moved = part.step and part.step * frame.turns[part.depth]
     reach = [(n - 1) * s for n, s in zip(slot.shape, slot.strides, strict=True)]
     low = sum(r for r in reach if r < 0)
     base = frame.arrays[slot][1] + low * slot.dtype.itemsize
@@ -302,7 +351,7 @@ def _buffer(part: Part, frame: Frame) -> Any:
         frame.storage[slot] = np.frombuffer(raw, stored or dtype.numpy)
     return Buffer(
         frame.storage[slot],
-        -low * scale + part.offset // dtype.itemsize,
+        -low * scale + (part.offset + moved) // dtype.itemsize,
         base,
         initialized=slot in frame.written,
     )

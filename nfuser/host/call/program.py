@@ -14,6 +14,8 @@ from nfuser.dtypes import DType
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from nfuser.codegen.printers.source import Source
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
@@ -31,10 +33,16 @@ class Slot:
 
 @node
 class Part:
-    """The address of a slot's elements; the imaginary part lies one element on."""
+    """The address of a slot's elements; the imaginary part lies one element on.
+
+    In the body of a loop it moves by ``step`` bytes in each iteration, where that is
+    not 0; ``depth`` counts the loops around that one.
+    """
 
     slot: Slot
     offset: int = 0  # bytes
+    step: int = 0  # bytes
+    depth: int = 0
 
     def __str__(self) -> str:
         part = (".imag" if self.offset else ".real") * self.slot.dtype.is_complex
@@ -60,7 +68,14 @@ class HostScalar:
     dtype: DType = DType.I64
 
 
-Argument: TypeAlias = Part | ByValue | HostScalar
+@node
+class Turn:
+    """How many iterations of a loop came before; ``depth`` loops are around it."""
+
+    depth: int
+
+
+Argument: TypeAlias = Part | ByValue | HostScalar | Turn
 
 
 @node
@@ -147,12 +162,31 @@ class Free:
     slot: Slot
 
 
-HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free
+@node
+class Repeat:
+    """Run ``body`` again and again, ``trips`` times or as long as ``flag`` is true.
+
+    After each iteration the two arrays of each of ``swaps`` change places. ``depth``
+    loops are around this one. Nothing is allocated in between.
+    """
+
+    body: tuple[HostStmt, ...]
+    swaps: tuple[tuple[Slot, Slot], ...]
+    trips: HostScalar | None
+    flag: Slot | None
+    depth: int
+    line: SourceLine | None = None
+
+
+HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free | Repeat
 
 
 def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
     """Return the slots that ``stmt`` names."""
     match stmt:
+        case Repeat(body, swaps):
+            named = (*(s for pair in swaps for s in pair),)
+            return (*named, *(s for inner in body for s in slots_of(inner)))
         case Launch():
             return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
         case Call(_, operands, result):
@@ -175,20 +209,43 @@ class CallProgram:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The kernels that run."""
-        return tuple(s for s in self.body if isinstance(s, Launch) and not s.phase)
+        return tuple(_launches(self.body))
+
+
+def _launches(body: Sequence[HostStmt]) -> Iterator[Launch]:
+    for stmt in body:
+        if isinstance(stmt, Repeat):
+            yield from _launches(stmt.body)
+        elif isinstance(stmt, Launch) and not stmt.phase:
+            yield stmt
 
 
 def text(program: CallProgram) -> str:
     """Render ``program``."""
     lines = [f"program({', '.join(s.name for s in program.inputs)}):"]
-    lines += [f"  {line(stmt)}" for stmt in program.body]
+    lines += _lines(program.body, "  ")
     lines.append(f"  return {', '.join(s.name for s in program.outputs)}")
     return "\n".join(lines) + "\n"
 
 
+def _lines(body: Sequence[HostStmt], indent: str) -> list[str]:
+    found: list[str] = []
+    for stmt in body:
+        found.append(f"{indent}{line(stmt)}")
+        if isinstance(stmt, Repeat):
+            found += _lines(stmt.body, f"{indent}  ")
+    return found
+
+
 def line(stmt: HostStmt) -> str:
-    """Render a statement."""
+    """Render a statement; of a loop, what stands above its body."""
     match stmt:
+        case Repeat(_, swaps, trips, flag):
+            until = [] if trips is None else [f"{trips.value} times"]
+            until += [] if flag is None else [f"while {flag.name}"]
+            turns = ", ".join(f"{a.name} and {b.name}" for a, b in swaps)
+            swapped = f", swapping {turns}" if swaps else ""
+            return f"repeat {' and '.join(until)}{swapped}:"
         case Allocate(slot):
             return f"{slot.name} = allocate {slot.dtype}{list(slot.shape)}"
         case Clear(slot):

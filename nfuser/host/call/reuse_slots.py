@@ -15,6 +15,7 @@ from nfuser.host.call.program import (
     Launch,
     Operand,
     Part,
+    Repeat,
     Slot,
 )
 
@@ -85,6 +86,11 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
             same = own == operands and result not in new_of
             target = new_of.get(result, result)
             return stmt if same else replace(stmt, operands=own, result=target)
+        case Repeat(body, swaps):
+            pairs = tuple((new_of.get(a, a), new_of.get(b, b)) for a, b in swaps)
+            flag = stmt.flag and new_of.get(stmt.flag, stmt.flag)
+            own = tuple(_renamed(inner, new_of) for inner in body)
+            return replace(stmt, body=own, swaps=pairs, flag=flag)
         case _:
             known = new_of.get(stmt.slot)
             return stmt if known is None else replace(stmt, slot=known)

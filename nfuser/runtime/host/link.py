@@ -282,6 +282,8 @@ class _Inserted:
                         raise NotLinkedError
                     own = tuple(map(self._operand, operands))
                     found.append(replace(stmt, operands=own, result=target.slot))
+                case flat.Repeat():
+                    raise NotLinkedError
                 case _:
                     found.append(replace(stmt, slot=self.location(stmt.slot).slot))
         return found
