@@ -84,7 +84,7 @@ _ON_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "numpy", "random"):
+    if name in ("lax", "nn", "numpy", "random"):
         return import_module(f"nfuser.{name}")
     if name not in _ON_FIRST_USE:
         _refuse_of_nvfuser(name)

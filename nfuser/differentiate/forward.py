@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
 from nfuser.differentiate.flow import settled
-from nfuser.differentiate.pull import pull, push_point
+from nfuser.differentiate.pull import pull, push_point, refuse_loop
 from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
 from nfuser.ir.expr import (
@@ -80,6 +80,7 @@ class _Forward:
         ts = [self.tangents.get(t) for t in sources(expr)]
         if all(t is None for t in ts):
             return
+        refuse_loop(expr)
         if isinstance(expr, Pointwise):
             found = push_point(self._b, expr, ts)
             if found is not None:

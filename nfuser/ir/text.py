@@ -123,12 +123,9 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"{op.value}({names.tensor(source)}, axes={axes})"
         case Scan(op, source, _, axis):
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
-        case Sort(source, _, axis):
-            stable = ", stable" if expr.stable else ""
-            return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
         case SumTo(source):
             return f"sum_to({names.tensor(source)})"
-        case Pad() | Concatenate() | Take() | Matmul():
+        case Pad() | Concatenate() | Take() | Matmul() | Sort():
             return _joined_text(expr, names)
         case Loop():
             return _loop_text(expr, names)
@@ -136,8 +133,11 @@ def expr_text(expr: Expr, names: Names) -> str:
             return _view_text(expr, names)
 
 
-def _joined_text(expr: Pad | Concatenate | Take | Matmul, names: Names) -> str:
+def _joined_text(expr: Pad | Concatenate | Take | Matmul | Sort, names: Names) -> str:
     match expr:
+        case Sort(source, _, axis):
+            stable = ", stable" if expr.stable else ""
+            return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
         case Matmul(lhs, rhs):
             return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
         case Pad(source, fill):

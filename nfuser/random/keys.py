@@ -11,6 +11,7 @@ from nfuser.errors import ArgumentError
 from nfuser.random.draw import Source, draw
 from nfuser.random.generator import FOLD, SPLIT, key_of
 from nfuser.random.methods import Distributions
+from nfuser.trace.standins.array import TracedArray
 
 if TYPE_CHECKING:
     from nfuser.random.distributions.words import Array, Words
@@ -64,6 +65,8 @@ def _fold(words: Words) -> Array:
 
 
 def _as_word(name: str, x: Any) -> Any:
+    if isinstance(x, TracedArray) and isinstance(x, int):  # how often a loop has run
+        return x.astype(np.uint64)
     if not isinstance(x, int):
         return x
     if not 0 <= x < 1 << 64:

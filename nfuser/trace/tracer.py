@@ -82,6 +82,7 @@ class Tracer:
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []
+        self.ended: set[TensorView] = set()  # what bodies of loops computed
         self._has_ended = False
 
     @contextmanager
@@ -105,7 +106,14 @@ class Tracer:
             if not is_ours or self._has_ended:
                 message = "a traced array outlived its trace; return it instead"
                 raise TraceError(message)
-            return item._operand()  # pyright: ignore[reportPrivateUsage]
+            found = item._operand()  # pyright: ignore[reportPrivateUsage]
+            if self.ended and found in self.ended:
+                message = (
+                    "return it from the body of the loop: what a body computes is "
+                    "another array in each iteration, and cannot be read outside"
+                )
+                raise TraceError(message)
+            return found
         if isinstance(item, (bool, int, float, complex, np.generic)):
             self.meet_number(item)
             return item

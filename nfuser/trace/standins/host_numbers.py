@@ -69,12 +69,14 @@ def host_number(b: Builder, x: TensorView) -> HostNumber | None:
     if x.ndim:
         return None
     program = Fusion(b.name, b.exprs, [x])
+    if x not in program.definition:  # of the body of a loop, which has ended
+        return None
     steps = live_exprs([x], program.definition)
     slots: list[int] = []
     scalars: list[Scalar] = []
     for expr in steps:
         match expr:
-            case Argument(slot, _, by_value=True):
+            case Argument(slot, _, by_value=True) if slot >= 0:
                 slots.append(slot)
             case FromScalar(scalar):
                 scalars.append(scalar)

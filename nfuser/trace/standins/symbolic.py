@@ -66,9 +66,9 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _combine(self, other: Any, fold: Callable[..., Scalar], verb: Any) -> Any:
         if isinstance(other, SymbolicInt):
             return integer(self._tracer, fold(self._scalar, other._scalar))
-        if isinstance(other, int):
+        if isinstance(other, int) and not isinstance(other, Standin):
             return integer(self._tracer, fold(self._scalar, int(other)))
-        if isinstance(other, (float, complex)):
+        if isinstance(other, (int, float, complex)):
             return self._tracer.operate(verb, self, other)
         return NotImplemented
 
@@ -117,13 +117,13 @@ class SymbolicInt(NumpyProtocols, Standin):
         return not self._tracer.ask(sc.less(x, 0))
 
     def __rfloordiv__(self, other: Any) -> Any:
-        if isinstance(other, int):
+        if isinstance(other, int) and not isinstance(other, Standin):
             divide = self._divided(sc.floor_divide)
             return integer(self._tracer, divide(sc.const(int(other)), self._scalar))
         return self._tracer.operate(ops.floor_divide, other, self)
 
     def __rmod__(self, other: Any) -> Any:
-        if isinstance(other, int):
+        if isinstance(other, int) and not isinstance(other, Standin):
             divide = self._divided(sc.modulo)
             return integer(self._tracer, divide(sc.const(int(other)), self._scalar))
         return self._tracer.operate(ops.remainder, other, self)
@@ -220,7 +220,7 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _ask(self, other: Any, compare: Callable[[Any, Any], Scalar]) -> Any:
         if isinstance(other, SymbolicInt):
             other = other._scalar
-        elif not isinstance(other, int):
+        elif not isinstance(other, int) or isinstance(other, Standin):
             return None
         return bool(self._tracer.ask(compare(self._scalar, other)))
 

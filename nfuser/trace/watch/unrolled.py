@@ -60,8 +60,9 @@ def _warn(name: str, frame: FrameType) -> None:
     body = f"line {first}" if first == last else f"lines {first} to {last}"
     message = (
         f"fuse the body of this loop, {body}, as a function of its own, and call that "
-        f"from a plain loop: {name} unrolls the loop, has traced more than "
-        f"{MANY_TIMES} turns by now, and compiles each of them{line.note}"
+        f"from a plain loop, or write it with nfuser.lax.fori_loop: {name} unrolls the "
+        f"loop, has traced more than {MANY_TIMES} turns by now, and compiles each of "
+        f"them{line.note}"
     )
     warnings.warn_explicit(message, RuntimeWarning, line.file, line.line)
 

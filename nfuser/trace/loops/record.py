@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trace the body of a loop once, and write the loop down."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import nfuser.ops.folds.loops as verb
+from nfuser.errors import TraceError
+from nfuser.ir.base import node
+from nfuser.trace.loops.carried import (
+    Form,
+    Leaf,
+    leaves,
+    real_parts,
+    settled,
+    standins,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.trace.tracer import Tracer
+
+
+@node
+class Step:
+    """What one iteration gives: the carried values to come, and what it adds."""
+
+    carried: Sequence[Any]
+    added: Sequence[Any] = ()
+
+
+_MOST_FORMS = 5  # bool, int, float, complex, and the one that is kept
+
+
+def run_loop(
+    t: Tracer,
+    inits: Sequence[Any],
+    names: Sequence[str],
+    body: Callable[[list[Any], Any], Step],
+    trips: Scalar | None,
+    *,
+    flag: int | None = None,
+    backwards: bool = False,
+) -> tuple[list[Any], list[Any]]:
+    """Return the carried values after the loop, and what iterations added.
+
+    ``body`` takes the values and how many iterations came before; it may run more than
+    once, where numbers of Python's become arrays.
+    """
+    b = t.builder
+    b.source = t.turns.line()
+    first = leaves(t, inits, names)
+    for _ in range(_MOST_FORMS):
+        forms = [one.form for one in first]
+        begun = real_parts(t, first)
+        recording = _traced(t, begun, forms, body)
+        pairs = zip(forms, recording.carried, names, strict=True)
+        kept = [settled(*pair) for pair in pairs]
+        if kept == forms:
+            break
+        first = [_in_form(t, one, form) for one, form in zip(first, kept, strict=True)]
+    else:
+        message = "start with arrays: the numbers that the loop carries change again"
+        raise TraceError(message)
+    outputs = recording.outputs
+    place = None if flag is None else len(real_parts_before(forms, flag))
+    made = verb.loop(
+        b, begun, recording.body.close(outputs), trips, flag=place, backwards=backwards
+    )
+    count = len(begun)
+    after = standins(t, forms, made[:count])
+    rows = [one.form for one in recording.added]
+    return after, standins(t, [_row(form) for form in rows], made[count:])
+
+
+def real_parts_before(forms: Sequence[Form], number: int) -> list[int]:
+    """Return the places of real parts before those of value ``number``."""
+    widths = (1 + form.dtype.is_complex for form in forms[:number])
+    return list(range(sum(widths)))
+
+
+def _row(form: Form) -> Form:
+    """Return the form of many of such values, one after another."""
+    return Form(form.dtype, None, form.ndim + 1, is_array=True)
+
+
+def _in_form(t: Tracer, one: Leaf, form: Form) -> Leaf:
+    held = one.held
+    if held.dtype is not form.dtype:
+        held = t.builder.cast(held, form.dtype)
+    return Leaf(held, form)
+
+
+@node
+class _Recording:
+    body: verb.Body
+    outputs: Sequence[Any]
+    carried: Sequence[Leaf]
+    added: Sequence[Leaf]
+
+
+def _traced(
+    t: Tracer,
+    begun: Sequence[Any],
+    forms: Sequence[Form],
+    body: Callable[[list[Any], Any], Step],
+) -> _Recording:
+    b, known = t.builder, len(t.made)
+    with _without_draws(t), verb.recorded(b, begun) as recorded:
+        b.weak[recorded.turn] = int
+        given = standins(t, forms, recorded.parameters)
+        step = body(given, t.wrap(recorded.turn))
+        carried = leaves(t, step.carried, ["a value"] * len(step.carried))
+        added = leaves(t, step.added, ["a value"] * len(step.added))
+        kept = [
+            _as_carried(t, one, form) for one, form in zip(carried, forms, strict=True)
+        ]
+        outputs = [*real_parts(t, kept), *real_parts(t, added)]
+    _end(t, recorded, known)
+    return _Recording(recorded, outputs, carried, added)
+
+
+def _as_carried(t: Tracer, one: Leaf, form: Form) -> Leaf:
+    """Return a number of Python's in the dtype of the value that it replaces."""
+    is_number = one.form.weak is not None and form.weak is None
+    return _in_form(t, one, form) if is_number and not form.dtype.is_bool else one
+
+
+def _end(t: Tracer, recorded: verb.Body, known: int) -> None:
+    """Let nobody read what the body computed, unless it comes out of the loop."""
+    ended = set(recorded.tensors())
+    for reference in t.made[:known]:
+        standin: Any = reference()
+        if standin is not None and standin._held in ended:
+            _refuse_effect()
+    t.ended.update(ended)
+
+
+def _refuse_effect() -> NoReturn:
+    message = (
+        "carry the array, and return it from the body: the body of a loop is traced "
+        "once, and wrote into an array from outside of it, which would happen once "
+        "instead of in each iteration"
+    )
+    raise TraceError(message)
+
+
+@contextmanager
+def _without_draws(t: Tracer) -> Generator[None]:
+    def refuse(_: Any) -> NoReturn:
+        message = (
+            "draw before the loop, as rng.normal(size=(n, *shape)), and take row i in "
+            "the body: the body of a loop is traced once, and each iteration would "
+            "draw the same numbers; expected none, found a draw of nfuser.random"
+        )
+        raise TraceError(message)
+
+    before = t.draw
+    t.draw = refuse
+    try:
+        yield
+    finally:
+        t.draw = before
