@@ -84,7 +84,8 @@ class Evaluator:
         """Return the outputs, rounded to their dtypes."""
         with np.errstate(all="ignore"):
             for expr in fusion.exprs:
-                found = self._results(expr)
+                is_loop = isinstance(expr, Loop)
+                found = self._looped(expr) if is_loop else self._results(expr)
                 for tensor, array in zip(results(expr), found, strict=True):
                     self._keep(tensor, array)
         return [self._held[t].result() for t in fusion.outputs]
@@ -99,6 +100,7 @@ class Evaluator:
         self._held[tensor] = held
 
     def _results(self, expr: Expr) -> list[Any]:
+        assert not isinstance(expr, Loop)
         match expr:
             case Argument(slot, _, _, part):
                 return [_part(self._arguments[slot], part)]
@@ -124,8 +126,6 @@ class Evaluator:
                 return [_summed(self._held[source].data, shape)]
             case Matmul() | Sort():
                 return [self._called(expr)]
-            case Loop():
-                return self._looped(expr)
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
 
