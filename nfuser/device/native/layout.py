@@ -159,7 +159,17 @@ B_RECORD, B_GIVEN, B_HELD, B_ITEMS = 0, 8, 16, 24
     RECORD_BYTES,
 ) = range(0, 8 * 28, 8)
 MOST_OBJECTS = 48
-MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS
+MOST_MOVES = 16  # places that move with the iterations of loops
+MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS + MOST_MOVES
+# Behind the addresses by slot: the iterations of loops by depth, the state of this
+# thread while others may run Python (or 0), and when signals were looked for.
+MOST_DEPTH = 8
+TURNS = 8 * MOST_SLOTS
+RELEASED = TURNS + 8 * MOST_DEPTH
+LOOKED = RELEASED + 8
+SLOT_WORDS = MOST_SLOTS + MOST_DEPTH + 2
+LOOK_EVERY = 10_000_000  # nanoseconds
+MONOTONIC = 1  # POSIX's clock that nobody sets
 MOST_PARAMETERS = 128
 
 # What must be alike; each pattern begins with its tag and its size.
@@ -174,9 +184,20 @@ FROM_DICT, FROM_CELL, FROM_ARGUMENT = range(3)
 Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
 
 # Statements; each begins with its code and its size.
-END, NEW_NUMPY, NEW, CLEAR, RUN, POOL, LAUNCH, FREE, CALL, NEW_OPEN, RUN_OPEN = range(
-    11
-)
+(
+    END,
+    NEW_NUMPY,
+    NEW,
+    CLEAR,
+    RUN,
+    POOL,
+    LAUNCH,
+    FREE,
+    CALL,
+    NEW_OPEN,
+    RUN_OPEN,
+    REPEAT,
+) = range(12)
 A_OBJECT, A_SLOT, A_FIRST, A_SECOND, A_THIRD, A_FOURTH = range(16, 64, 8)
 C_SLOT, C_BYTES, C_FUNCTION, C_FOOTPRINT = range(16, 48, 8)
 V_FUNCTION, V_COUNT, V_OPERANDS = range(16, 40, 8)
@@ -187,8 +208,21 @@ K_CHUNKS, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
 K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 104, 8)
 K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
 
+# A loop: what its swaps and moves take, 4 words each, then its body.
+(
+    L_TRIPS,
+    L_COMPUTED,
+    L_FLAG,
+    L_DEPTH,
+    L_RELEASES,
+    L_SWAPS,
+    L_MOVES,
+    L_FIRST,
+) = range(16, 80, 8)
+L_ROW_BYTES = 32
+
 # Parameters: a kind and two numbers.
-ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE, COMPUTED = range(7)
+ADDRESS, CONSTANT, GIVEN, GIVEN_SINGLE, AS_DOUBLE, AS_SINGLE, COMPUTED, TURN = range(8)
 PARAMETER_BYTES = 24
 
 # Steps that work numbers out: a code, two places of earlier numbers, two constants.

@@ -85,10 +85,11 @@ def _compiled_source() -> MachineCode:
         perform,
         pool,
         read,
+        repeat,
     )
     from nfuser.device.native.translate import translate
 
-    parts = (entry, nests, numbers, perform, pool, read)
+    parts = (entry, nests, numbers, perform, pool, read, repeat)
     functions = [f for part in parts for f in part.FUNCTIONS]
     known = vars(c_functions).items()
     named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}

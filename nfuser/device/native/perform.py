@@ -75,10 +75,19 @@ from nfuser.device.native.layout import (
     K_SHARED,
     K_TOGETHER,
     K_TOTAL,
+    L_COMPUTED,
+    L_DEPTH,
+    L_FIRST,
+    L_FLAG,
+    L_MOVES,
+    L_RELEASES,
+    L_ROW_BYTES,
+    L_SWAPS,
+    L_TRIPS,
     LAUNCH,
+    LOOKED,
     MOST_OPERANDS,
     MOST_PARAMETERS,
-    MOST_SLOTS,
     NDARRAY,
     NEW,
     NEW_ARRAY,
@@ -98,17 +107,37 @@ from nfuser.device.native.layout import (
     R_TOTAL,
     READ_TENSOR,
     RECORDER,
+    RELEASED,
+    REPEAT,
     RUN,
     RUN_OPEN,
+    SLOT_WORDS,
     TENSOR,
     TORCH_STREAM,
+    TURN,
+    TURNS,
     V_COUNT,
     V_FUNCTION,
     V_OPERANDS,
 )
 from nfuser.device.native.pool import share
 from nfuser.device.native.read import read
-from nfuser.device.native.words import double, single, space, store, table, word
+from nfuser.device.native.repeat import (
+    begin_rows,
+    held,
+    released,
+    signalled,
+    turn_rows,
+)
+from nfuser.device.native.words import (
+    double,
+    single,
+    space,
+    store,
+    table,
+    word,
+    word32,
+)
 
 
 def perform(record: int, frame: int, objects: int) -> int:
@@ -116,7 +145,9 @@ def perform(record: int, frame: int, objects: int) -> int:
 
     ``objects`` gets what is allocated, also where a later statement fails.
     """
-    slots = space(MOST_SLOTS)
+    slots = space(SLOT_WORDS)
+    store(slots + RELEASED, 0)
+    store(slots + LOOKED, 0)
     count = word(record + R_TOTAL)
     k = 0
     while k < count:
@@ -173,11 +204,48 @@ def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> in
     if code == CLEAR:
         return _clear(at, slots, stream)
     if code == CALL:
-        return _call(at, frame, objects)
+        return _call(at, frame, objects, slots)
+    if code == REPEAT:
+        return _repeat(at, frame, objects, slots, stream)
     item = objects + 8 * word(at + A_OBJECT)  # FREE
     Py_DecRef(word(item))
     store(item, 0)
     return 0
+
+
+def _repeat(at: int, frame: int, objects: int, slots: int, stream: int) -> int:
+    """Perform a loop; its body is what it has behind its rows."""
+    turn = slots + TURNS + 8 * word(at + L_DEPTH)
+    rows = word(at + L_SWAPS) + word(at + L_MOVES)
+    trips = word(at + L_TRIPS)
+    if word(at + L_COMPUTED):
+        trips = word(frame + NUMBERS + 8 * trips)
+    is_outer = 0
+    if word(at + L_RELEASES) and word(slots + RELEASED) == 0:
+        is_outer = 1
+    released(slots, is_outer)
+    begin_rows(at, slots)
+    store(turn, 0)
+    status = 0
+    while status == 0 and word(turn) != trips and _goes_on(at, slots):
+        inner = at + L_FIRST + L_ROW_BYTES * rows
+        while status == 0 and word(inner) != END:
+            status = _statement(inner, frame, objects, slots, stream)
+            inner += word(inner + 8)
+        turn_rows(at, objects, slots)
+        store(turn, word(turn) + 1)
+        if status == 0:
+            status = signalled(slots)
+    if is_outer:
+        held(slots)
+    return status
+
+
+def _goes_on(at: int, slots: int) -> int:
+    flag = word(at + L_FLAG)
+    if flag < 0:
+        return 1
+    return word32(word(slots + 8 * flag)) & 255
 
 
 def _read_stream(record: int, stream: int) -> int:
@@ -252,7 +320,7 @@ def _clear(at: int, slots: int, stream: int) -> int:
     return status
 
 
-def _call(at: int, frame: int, objects: int) -> int:
+def _call(at: int, frame: int, objects: int, slots: int) -> int:
     """Call a Python function on arrays; those of the caller count from -1 down."""
     arguments = space(MOST_OPERANDS)
     count = word(at + V_COUNT)
@@ -265,11 +333,12 @@ def _call(at: int, frame: int, objects: int) -> int:
             item = word(objects + 8 * number)
         store(arguments + 8 * k, item)
         k += 1
+    was_released = held(slots)
     found = PyObject_Vectorcall(word(at + V_FUNCTION), arguments, count, 0)
-    if found == 0:
-        return -1
-    Py_DecRef(found)
-    return 0
+    if found:
+        Py_DecRef(found)
+    released(slots, was_released)
+    return 0 - (found == 0)
 
 
 # -- kernels -----------------------------------------------------------------
@@ -284,6 +353,8 @@ def _fill(at: int, frame: int, slots: int, values: int) -> int:
         given = word(parameter + 8)
         if kind == ADDRESS:
             value = word(slots + 8 * given) + word(parameter + 16)
+        elif kind == TURN:
+            value = word(slots + TURNS + 8 * given)
         elif kind == COMPUTED:
             value = word(frame + NUMBERS + 8 * given)
         else:
@@ -387,16 +458,21 @@ def _run_in_pool(at: int, frame: int, slots: int) -> int:
     job = space(JOB_WORDS)
     _fill(at, frame, slots, values)
     if word(table() + POOL_STATE + H_SIZE) < word(at + K_HELPERS):
+        was_released = held(slots)
         found = PyObject_Vectorcall(word(at + K_GROW), 0, 0, 0)
+        if found:
+            Py_DecRef(found)
+        released(slots, was_released)
         if found == 0:
             return -1
-        Py_DecRef(found)
     store(job + J_INVITED, word(at + K_HELPERS))
     store(job + J_CHUNKS, word(at + K_CHUNKS))
     store(job + J_CUTS, word(at + K_CUTS))
     store(job + J_CALLER, word(at + K_FUNCTION))
     store(job + J_KERNEL, word(at + K_KERNEL))
     store(job + J_VALUES, values)
+    if word(slots + RELEASED):
+        return share(job)
     thread = PyEval_SaveThread()
     status = share(job)
     PyEval_RestoreThread(thread)
@@ -407,6 +483,8 @@ FUNCTIONS = (
     perform,
     _raise,
     _statement,
+    _repeat,
+    _goes_on,
     _read_stream,
     _new_numpy,
     _new,

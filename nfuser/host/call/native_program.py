@@ -44,6 +44,8 @@ from nfuser.host.call.program import (
     HostScalar,
     Launch,
     Part,
+    Repeat,
+    Turn,
     slots_of,
 )
 from nfuser.ir.open_integer import OpenInteger
@@ -102,6 +104,8 @@ class NativeProgram:
         self._library = library
         self._device = device
         self._first = count
+        self._moves: list[list[Part]] = []  # of the loops around
+        self._place_of: dict[Part, int] = {}
         for stmt in program.body:
             self._add(stmt)
         self.words.append(at.END)
@@ -124,6 +128,8 @@ class NativeProgram:
                 (self._cuda if self._device.is_cuda else self._cpu)(stmt)
             case Call():
                 self._call(stmt)
+            case Repeat():
+                self._repeat(stmt)
             case _:
                 raise NotNativeError  # a statement that came later than this
 
@@ -175,6 +181,49 @@ class NativeProgram:
         operands = [self._object_of(slot) for slot in slots_of(stmt)]
         self._put(at.CALL, self.keep.object(function), len(operands), *operands)
 
+    def _repeat(self, stmt: Repeat) -> None:
+        """Let native code run the body; on the CPU other threads run Python then."""
+        is_cpu = not self._device.is_cuda
+        if stmt.depth >= at.MOST_DEPTH or (stmt.flag is not None and not is_cpu):
+            raise NotNativeError
+        trips, is_computed = self._trips(stmt)
+        flag = -1 if stmt.flag is None else self._slots[stmt.flag]
+        before, self.words = self.words, []
+        self._moves.append([])
+        for inner in stmt.body:
+            self._add(inner)
+        moves = self._moves.pop()
+        body, self.words = [*self.words, at.END], before
+        rows: list[int] = []
+        for pair in stmt.swaps:
+            if not all(slot in self.objects for slot in pair):
+                raise NotNativeError
+            rows += [self._slots[s] for s in pair] + [self.objects[s] for s in pair]
+        for part in moves:
+            base = self._slots[part.slot]
+            rows += [self._place_of[part], base, part.offset, part.step]
+        counts = (int(is_cpu), len(stmt.swaps), len(moves))
+        self._put(
+            at.REPEAT, trips, is_computed, flag, stmt.depth, *counts, *rows, *body
+        )
+
+    def _trips(self, stmt: Repeat) -> tuple[int, int]:
+        if stmt.trips is None:
+            return -1, 0
+        if not stmt.trips.is_dynamic:
+            return int(stmt.trips.value), 0
+        return self.steps.scalar(stmt.trips.scalar), 1
+
+    def _moving(self, part: Part) -> int:
+        """Return the slot of what moves with the iterations of a loop around."""
+        if part not in self._place_of:
+            if len(self._place_of) == at.MOST_MOVES:
+                raise NotNativeError
+            first = at.MOST_SLOTS - at.MOST_MOVES
+            self._place_of[part] = first + len(self._place_of)
+            self._moves[part.depth].append(part)
+        return self._place_of[part]
+
     def _object_of(self, slot: Slot) -> int:
         """Return the number of what was allocated, or below 0 that of an argument."""
         return self.objects[slot] if slot in self.objects else -1 - self._slots[slot]
@@ -186,7 +235,7 @@ class NativeProgram:
         self.keep.hold(kernel)
         if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
             caller = kernel_caller(kernel.kinds)
-            release = int(launch.cost > RELEASE_COST)
+            release = int(launch.cost > RELEASE_COST and not self._moves)
             code = at.RUN_OPEN if _is_open(total) else at.RUN
             given = 8 * self.steps.number(total) if _is_open(total) else total
             words = (count, caller, kernel.address, given, release)
@@ -231,8 +280,12 @@ class NativeProgram:
 
     def _parameter(self, argument: Argument, kind: str) -> tuple[int, int, int]:
         match argument:
-            case Part(slot, offset):
+            case Part(slot, offset, 0):
                 return at.ADDRESS, self._slots[slot], offset
+            case Part():
+                return at.ADDRESS, self._moving(argument), 0
+            case Turn(depth):
+                return at.TURN, depth, 0
             case ByValue(slot, dtype, ""):
                 return self._given(slot, dtype, kind)
             case HostScalar(ScalarInput(slot=slot), _, True, dtype):
