@@ -28,6 +28,7 @@ REWRITES = (
     "insert_axes_last",
     "merge_common_subexpressions",
     "copy_leaf_outputs",
+    "place_assignments",
 )
 STAGES = (
     "fusion",

@@ -21,6 +21,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -103,7 +104,9 @@ class _Rebuild:
                 made, replaced = summed(expr, self._extents.settled(expr.result.shape))
             case Loop():
                 made, replaced = self._loop(expr)
-            case Slice() | Pad() | Concatenate() | Remap() | Take():
+            case (
+                Slice() | Pad() | Concatenate() | Remap() | Take() | Assign() | Expand()
+            ):
                 made, replaced = without_trivial_resize(self._shaped(expr))
             case _:
                 made, replaced = _without_trivial_reduction(self._shaped(expr))
@@ -146,6 +149,8 @@ class _Rebuild:
                 return replace(expr, scalar=settled([scalar])[0], result=made[0])
             case Slice(_, _, starts, _):
                 return replace(expr, starts=tuple(settled(starts)), result=made[0])
+            case Assign(_, _, _, starts):
+                return replace(expr, starts=tuple(settled(starts)), result=made[0])
             case Pad(_, _, _, lefts):
                 return replace(expr, lefts=tuple(settled(lefts)), result=made[0])
             case Remap(_, result, index):
@@ -173,7 +178,7 @@ class _Rebuild:
                 return [x for k, x in enumerate(source.shape) if k not in axes]
             case Permute(source, _, order):
                 return [source.shape[k] for k in order]
-            case Scan(_, source) | Sort(source):
+            case Scan(_, source) | Sort(source) | Assign(source):
                 return list(source.shape)
             case Reduce(_, source, _, axes):
                 return [x for k, x in enumerate(source.shape) if k not in axes]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -144,6 +145,10 @@ def without_trivial_resize(expr: Expr) -> Made:
     if isinstance(expr, _MOVING) and zero in expr.result.shape:
         return _nothing(expr.result)
     match expr:
+        case Expand(source, result) if source.shape == result.shape:
+            return [], (source,)
+        case Assign(source, value) if zero in value.shape:
+            return [], (source,)
         case Slice(source, result, starts, steps):
             same = source.shape == result.shape and set(steps) <= {1}
             if same and all(s is zero for s in starts):

@@ -19,6 +19,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
     VIEWS,
+    Assign,
     Concatenate,
     Expr,
     Loop,
@@ -122,7 +123,13 @@ def pull(
 
 
 def refuse_loop(expr: Expr) -> None:
-    """Refuse a loop that stays one: its iterations keep nothing for a way back."""
+    """Refuse loops that stay loops, and assignments, which keep nothing for later."""
+    if isinstance(expr, Assign):
+        message = (
+            "write np.where(condition, new, x), or join parts by np.concatenate: what "
+            "is assigned to a part of an array has no derivative yet"
+        )
+        raise UnsupportedError(message)
     if isinstance(expr, Loop):
         message = (
             "write a loop of Python's, which is unrolled, or nfuser.stop_gradient(x) "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -152,7 +153,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Matmul() | Sort() | SumTo() | Loop():
+        case Matmul() | Sort() | SumTo() | Assign() | Loop():
             return []
         case _:
             assert_never(expr)

@@ -16,6 +16,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -97,7 +98,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | Matmul() | Sort() | SumTo() | Loop():
+        case Reduce() | Scan() | Matmul() | Sort() | SumTo() | Assign() | Loop():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

@@ -27,9 +27,12 @@ class Buffer:
         Of element 0 of the storage; only its alignment matters.
     initialized
         Whether reading an element is allowed before the kernel wrote it.
+    in_place
+        Whether the kernel overwrites what it reads, each thread its own element.
+        Threads past the end read the last one as well, and do nothing with it.
     """
 
-    __slots__ = ("address", "initialized", "memory", "offset", "storage")
+    __slots__ = ("address", "in_place", "initialized", "memory", "offset", "storage")
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Buffer:
         address: int = _ALIGNMENT,
         *,
         initialized: bool = True,
+        in_place: bool = False,
     ) -> None:
         if storage.ndim != 1 or not storage.flags.c_contiguous:
             raise ValueError("storage must be one-dimensional and contiguous")
@@ -46,6 +50,7 @@ class Buffer:
         self.offset = offset
         self.address = address
         self.initialized = initialized
+        self.in_place = in_place
 
 
 def _as_stored(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

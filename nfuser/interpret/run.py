@@ -151,7 +151,9 @@ def _regions(program: Program, pairs: list[Any]) -> dict[int, Region]:
         regions[id(buffer.storage)] = Region(
             buffer.memory,
             initialized=all(b.initialized for _, b in same),
-            written=any(n in program.written for n, _ in same),
+            # Of what is overwritten in place no order of accesses is required: threads
+            # past the end read what another one has written, and drop it.
+            written=any(n in program.written and not b.in_place for n, b in same),
             read=any(n in program.read for n, _ in same),
         )
     return regions

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 
 from nfuser.ir.base import node
+from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -200,6 +201,29 @@ class Take:
     inside: bool = False
 
 
+@node
+class Assign:
+    """The source with ``value`` in the place of a part of it.
+
+    Element i of ``value`` is element ``starts + steps * i`` of the result. The value is
+    written into the memory of the source, once all else has read that.
+    """
+
+    source: TensorView
+    value: TensorView
+    result: TensorView
+    starts: tuple[Scalar, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the value takes the place of every element."""
+        zeros = all(isinstance(s, Const) and s.value == 0 for s in self.starts)
+        return (
+            zeros and set(self.steps) <= {1} and self.value.shape == self.source.shape
+        )
+
+
 class ReduceOp(Enum):
     """What a reduction folds with; the value is the name printed for it."""
 
@@ -369,7 +393,7 @@ LIBRARY_CALLS = (Matmul, Sort)
 Fold: TypeAlias = Reduce | Scan | LibraryCall
 FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = (
-    Leaf | Pointwise | View | Pad | Concatenate | Take | Fold | SumTo | Loop
+    Leaf | Pointwise | View | Pad | Concatenate | Take | Assign | Fold | SumTo | Loop
 )
 
 
@@ -386,6 +410,8 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return parts
         case Take(source, index):
             return (source, index)
+        case Assign(source, value):
+            return (source, value)
         case Matmul(lhs, rhs):
             return (lhs, rhs)
         case Loop(operands):

@@ -12,6 +12,7 @@ from nfuser.ir.base import node, refuse_change
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
     Argument,
+    Assign,
     Concatenate,
     Expr,
     LibraryCall,
@@ -132,6 +133,11 @@ class Fusion:
         return tuple(e for e in self.exprs if isinstance(e, Scan))
 
     @cached_property
+    def assignments(self) -> tuple[Assign, ...]:
+        """The assignments, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, Assign))
+
+    @cached_property
     def library_calls(self) -> tuple[LibraryCall, ...]:
         """What the array library computes, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, LIBRARY_CALLS))
@@ -201,6 +207,8 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
             return replace(expr, lhs=new[0], rhs=new[1])
         case Loop():
             return replace(expr, operands=tuple(new))
+        case Assign():
+            return replace(expr, source=new[0], value=new[1])
         case _:
             return replace(expr, source=new[0])
 

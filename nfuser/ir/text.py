@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -125,7 +126,7 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
         case SumTo(source):
             return f"sum_to({names.tensor(source)})"
-        case Pad() | Concatenate() | Take() | Matmul() | Sort():
+        case Pad() | Concatenate() | Take() | Matmul() | Sort() | Assign():
             return _joined_text(expr, names)
         case Loop():
             return _loop_text(expr, names)
@@ -133,13 +134,19 @@ def expr_text(expr: Expr, names: Names) -> str:
             return _view_text(expr, names)
 
 
-def _joined_text(expr: Pad | Concatenate | Take | Matmul | Sort, names: Names) -> str:
+def _joined_text(
+    expr: Pad | Concatenate | Take | Matmul | Sort | Assign, names: Names
+) -> str:
     match expr:
         case Sort(source, _, axis):
             stable = ", stable" if expr.stable else ""
             return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
         case Matmul(lhs, rhs):
             return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
+        case Assign(source, value, _, starts, steps):
+            begin = ", ".join(names.scalar(s) for s in starts)
+            operands = f"{names.tensor(source)}, {names.tensor(value)}"
+            return f"assign({operands}, starts=({begin}), steps={steps})"
         case Pad(source, fill):
             operands = f"{names.tensor(source)}, {names.tensor(fill)}"
             return f"pad({operands}, {_expansions(expr, names)})"

@@ -9,6 +9,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
     SCANS,
+    Assign,
     Concatenate,
     Expand,
     ExpandDims,
@@ -94,6 +95,8 @@ def _problem(expr: Expr) -> str | None:
             return None if fits else "what is sorted is real, and keeps its shape"
         case Loop():
             return _loop_problem(expr)
+        case Assign():
+            return _assigned_problem(expr)
         case _:
             return _axes_problem(expr)
 
@@ -119,6 +122,14 @@ def _loop_problem(expr: Loop) -> str | None:
     flag = expr.operands[expr.flag] if expr.flag < expr.carried else None
     is_flag = flag is not None and flag.dtype.is_bool and not flag.ndim
     return None if is_flag else "a carried truth value says whether it goes on"
+
+
+def _assigned_problem(expr: Assign) -> str | None:
+    source, value, result = expr.source, expr.value, expr.result
+    ranks = {source.ndim, value.ndim, len(expr.starts), len(expr.steps)}
+    fits = len(ranks) == 1 and source.shape == result.shape
+    fits &= source.dtype is value.dtype is result.dtype
+    return None if fits else "a value has the rank and the dtype of the whole"
 
 
 def _axes_problem(expr: Expr) -> str | None:

@@ -15,6 +15,7 @@ from nfuser.dtypes import DType
 from nfuser.ir.expr import (
     VIEWS,
     Argument,
+    Assign,
     Constant,
     Expr,
     Loop,
@@ -87,6 +88,8 @@ def _is_widened(
         return True
     if isinstance(expr, Matmul):
         return not expr.result.dtype.is_half or expr.result in stored
+    if isinstance(expr, Assign):
+        return False
     if isinstance(expr, Pointwise) and expr.op is CAST:
         return True
     if isinstance(expr, VIEWS) and expr.result in multiplied:
@@ -105,7 +108,7 @@ class _Widener:
         self.exprs: list[Expr] = []
         self._wide: dict[TensorView, TensorView] = {}
         self._narrow: dict[TensorView, TensorView] = {}  # what has 16 bits already
-        self._products: set[TensorView] = set()
+        self._kept: set[TensorView] = set()  # in 16 bits, whoever asks
         self._multiplied = multiplied
         self._stored = stored
 
@@ -171,7 +174,10 @@ class _Widener:
         self._wide[tensor] = self._cast(narrow, DType.F32)
 
     def _keep_narrow(self, expr: Expr) -> bool:
-        """Append what reads 16 bits as they are, or a view for that; tell if it is."""
+        """Append what stays in 16 bits, if ``expr`` does; tell whether it does.
+
+        Products, loops, views for those, and arrays that are assigned to.
+        """
         if isinstance(expr, Loop):
             self._keep_loop(expr)
             return True
@@ -182,7 +188,10 @@ class _Widener:
                 self.exprs.append(Matmul(own[0], own[1], made))
                 self._wide[expr.result] = made
                 return True
-            self._products.add(expr.result)
+            self._kept.add(expr.result)
+        elif isinstance(expr, Assign):
+            own = [self._narrow.get(t) or self.narrow(t) for t in sources(expr)]
+            self._kept.add(expr.result)
         elif isinstance(expr, VIEWS) and expr.result in self._multiplied:
             if expr.source not in self._narrow:
                 return False
@@ -201,7 +210,7 @@ class _Widener:
         for tensor in expr.results:
             if tensor.dtype.is_half:
                 self._give(tensor, tensor)
-                self._products.add(tensor)
+                self._kept.add(tensor)
 
     def _as_narrow(self, tensor: TensorView) -> TensorView:
         return self._narrow.get(tensor) or self.narrow(tensor)
@@ -217,7 +226,7 @@ class _Widener:
 
     def narrow(self, output: TensorView) -> TensorView:
         """Return what stands for ``output``, rounded to its dtype."""
-        if not output.dtype.is_half or output in self._products:
+        if not output.dtype.is_half or output in self._kept:
             return output
         made = replace(output)
         self.exprs.append(Pointwise(CAST, (self._wide[output],), made))

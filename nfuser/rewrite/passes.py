@@ -18,6 +18,7 @@ from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
+from nfuser.rewrite.place_assignments import place_assignments
 from nfuser.rewrite.split_complex import split_complex
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ PASSES = (
     insert_axes_last,
     merge_common_subexpressions,
     drop_dead_code,
-    copy_leaf_outputs,  # last: it makes what the others take out
+    copy_leaf_outputs,  # late: it makes what the others take out
+    place_assignments,  # so does this, and the order that it leaves is to stay
 )
 
 

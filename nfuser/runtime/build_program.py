@@ -31,6 +31,7 @@ from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
+from nfuser.runtime.assigned import first_byte, owners
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.heuristics.cpu import phase_knob
 
@@ -69,7 +70,8 @@ def build_program(
     ``heuristics`` are the call's own: they equal the runtime's but for what is given
     at each launch. Integers in ``decided`` are the same whenever the program runs.
     """
-    unmade = tuple(slot for k, slot in enumerate(outputs) if k not in ready)
+    made = {*inputs, *(outputs[k] for k in ready)}
+    unmade = tuple(slot for slot in outputs if slot not in made)
     builder = _Program(runtime, facts, dict(places), decided, unmade)
     own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
     body = builder.pieces(runtime.segmented, own)
@@ -95,17 +97,21 @@ class _Program:
         self.places = places
         self.temporaries = 0
         self.loops: list[Loop] = []  # those around what is built
+        self.assigned: dict[TensorView, ex.Assign] = {}  # values, and where they go
         # What arguments of their bodies are outside, and at what depth they count.
         self._outside: dict[TensorView, TensorView | Turn] = {}
 
     def pieces(self, segmented: Segmented, own: Iterator[_Own]) -> list[HostStmt]:
         """Return the statements of all pieces; kernels run those in ``own``."""
+        self.assigned |= {a.value: a for a in segmented.fusion.assignments}
         body: list[HostStmt] = []
         for piece in segmented.segments:
             if piece.body is not None:
                 body.extend(self._loop(piece, piece.body, own))
             elif piece.is_library_call:
                 body.extend(self.call(piece))
+            elif not piece.is_kernel:
+                self.assign(piece)
             else:
                 compiled, heuristic = next(own)
                 body.extend(self.run(compiled, heuristic.knobs))
@@ -127,6 +133,10 @@ class _Program:
         body += self._allocated(piece)
         for row, result in loop.added:
             self.places[row] = self._row(loop, result, depth)
+        owner = owners(segmented.fusion)
+        for left in segmented.fusion.outputs:
+            if left in owner:
+                self.places[owner[left]] = self.places[left]
         for inner, operand in loop.given:
             self._outside[inner] = operand
             if operand in self.places:
@@ -164,7 +174,12 @@ class _Program:
         """Make what ``piece`` stores."""
         body: list[HostStmt] = []
         for tensor in piece.fusion.outputs:
-            if tensor not in self.places:
+            if tensor in self.assigned:
+                assign = self.assigned[tensor]
+                whole = self.places[assign.source]
+                offset = whole.offset + self._skipped(assign)
+                self.places[tensor] = Part(whole.slot, offset)
+            elif tensor not in self.places:
                 slot = self._slot(tensor)
                 self.places[tensor] = Part(slot)
                 body.append(Allocate(slot))
@@ -172,6 +187,16 @@ class _Program:
                 del self.unmade[slot]
                 body.append(Allocate(slot))
         return body
+
+    def assign(self, piece: Segment) -> None:
+        """Let what was assigned to stand for what it has become."""
+        (assign,) = piece.fusion.assignments
+        self.places[assign.result] = self.places[assign.source]
+
+    def _skipped(self, assign: ex.Assign) -> int:
+        """Return how many bytes lie before the first element that is assigned."""
+        steps = self.facts.layouts[assign.source].strides
+        return first_byte(assign, steps, self.facts.sizes)
 
     def call(self, piece: Segment) -> list[HostStmt]:
         """Return the statements of what the array library computes."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.domains.reshape import reshape_groups
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -147,7 +148,7 @@ def _strides_of_product(
 
 
 def _view_strides(
-    expr: View,
+    expr: View | Assign,
     shapes: Mapping[TensorView, tuple[int, ...]],
     found: Mapping[TensorView, Strides],
 ) -> Strides:
@@ -161,6 +162,8 @@ def _view_strides(
             return tuple(0 if k in axes else next(rest) for k in range(result.ndim))
         case Squeeze(_, _, axes):
             return tuple(s for k, s in enumerate(own) if k not in axes)
+        case Assign():
+            return own
         case Permute(_, _, order):
             return tuple(own[k] for k in order)
         case Slice(_, _, _, steps):

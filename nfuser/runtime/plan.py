@@ -17,6 +17,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
+from nfuser.runtime.assigned import lay_out_assigned, owners
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
 from nfuser.schedule.facts.facts import Facts, Layout
@@ -104,6 +105,7 @@ def facts_of(
     _lay_out_outputs(found, place, layouts, given, values, ready)
     segmented = found.segmented
     _lay_out_between(segmented, place, layouts, given, values)
+    lay_out_assigned(found.rewritten.fusion, layouts, values)
     _lay_out_bodies(segmented, place, layouts, values)
     return Facts(values, layouts, place.target, _between(found))
 
@@ -202,6 +204,7 @@ def _lay_out_bodies(
             layouts[row] = Layout(whole.strides[1:], alignment)
         given = {t: layouts[t].strides for t in own.fusion.inputs if t in layouts}
         _lay_out_between(own, place, layouts, given, values)
+        lay_out_assigned(own.fusion, layouts, values)
         _lay_out_bodies(own, place, layouts, values)
 
 
@@ -280,14 +283,22 @@ def _laid_out(
             places[argument.result] = Part(inputs[argument.slot], offset)
     outputs: list[Slot] = []
     rewritten = iter(found.rewritten.fusion.outputs)
+    owner = owners(found.rewritten.fusion)
     for number, tensor in enumerate(found.concrete.fusion.outputs):
+        first = next(rewritten)
+        parts = [first, next(rewritten)] if tensor.dtype.is_complex else [first]
+        written = places.get(owner.get(first, first))
+        if written is not None:  # what was passed is what comes back
+            outputs.append(written.slot)
+            places |= {t: places[owner.get(t, t)] for t in parts}
+            continue
         shape = tuple(facts.size(x) for x in tensor.shape)
         strides = facts.layouts[tensor].strides
         slot = Slot(f"out{number}", shape, strides, tensor.dtype)
         outputs.append(slot)
-        places[next(rewritten)] = Part(slot)
-        if tensor.dtype.is_complex:
-            places[next(rewritten)] = Part(slot, tensor.dtype.real.itemsize)
+        for k, part in enumerate(parts):
+            made = Part(slot, k * part.dtype.itemsize)
+            places[part] = places[owner.get(part, part)] = made
     return inputs, tuple(outputs), places
 
 

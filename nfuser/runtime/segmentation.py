@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 import nfuser.segment as room
 from nfuser.ir.identity import structure
 from nfuser.runtime.disk.plans import find_plan, keep_plan
-from nfuser.schedule.registry import LIBRARY, LOOPS, SCHEDULERS, find_scheduler
+from nfuser.schedule.registry import (
+    IN_PLACE,
+    LIBRARY,
+    LOOPS,
+    SCHEDULERS,
+    find_scheduler,
+)
 from nfuser.segment.kept import from_numbers, to_numbers
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.segment import Scheduler, Segmented, ShouldMerge
 
-_BY_NAME: dict[str, Scheduler] = {s.name: s for s in (*SCHEDULERS, LIBRARY, LOOPS)}
+_BY_NAME: dict[str, Scheduler] = {
+    s.name: s for s in (*SCHEDULERS, LIBRARY, LOOPS, IN_PLACE)
+}
 
 
 def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.horizontal import Horizontal
+from nfuser.schedule.in_place import InPlace
 from nfuser.schedule.library import LibraryCalls
 from nfuser.schedule.loops import Loops
 from nfuser.schedule.pointwise.pointwise import Pointwise
@@ -21,17 +22,22 @@ if TYPE_CHECKING:
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
 LIBRARY = LibraryCalls()
 LOOPS = Loops()
+IN_PLACE = InPlace()
 
 
 def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     """Return the first scheduler that takes ``fusion``, or every reason against it.
 
     No kernel multiplies matrices, or sorts: a fusion that does is the array library's,
-    or no one's. A loop is the host program's.
+    or no one's. A loop is the host program's. No kernel assigns: it stores a value
+    where it is told.
     """
     if fusion.loops:
         rejection = LOOPS.can_schedule(fusion)
         return LOOPS if rejection is None else (rejection,)
+    if fusion.assignments:
+        rejection = IN_PLACE.can_schedule(fusion)
+        return IN_PLACE if rejection is None else (rejection,)
     if fusion.library_calls:
         rejection = LIBRARY.can_schedule(fusion)
         return LIBRARY if rejection is None else (rejection,)

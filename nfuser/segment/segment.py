@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     LIBRARY_CALLS,
     VIEWS,
     Argument,
+    Assign,
     Constant,
     Expr,
     FromScalar,
@@ -29,6 +30,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.segment.asked_once import asked_once
+from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ class _Cutter:
         self._whole = {imag: real for real, imag in fusion.complex_arguments}
         self.group_of: dict[Expr, _Group] = {}
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
+        self.overwriting = Overwriting(fusion)
 
     def run(self) -> Segmented:
         for expr in self.fusion.exprs:
@@ -129,6 +132,7 @@ class _Cutter:
         return (
             isinstance(producer, Pointwise)
             and isinstance(user, Pointwise)
+            and user not in self.overwriting.copied
             and producer.result.shape == user.result.shape
             and self.fusion.users[producer.result] == (user,)
             and producer.result not in self.outputs
@@ -186,6 +190,9 @@ class _Cutter:
             self._refuse(first, second, tensor, _BETWEEN)
             return
         exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
+        if not self.overwriting.allows(exprs, self._stored(exprs)):
+            self._refuse(first, second, tensor, _OVERWRITTEN)
+            return
         found = self.find(self._fusion_of(exprs))
         if isinstance(found, tuple):
             self._refuse(first, second, tensor, *found)
@@ -245,6 +252,9 @@ class _Cutter:
         definition, group_of = self.fusion.definition, self.group_of
         inputs = (definition[t] for expr in group.exprs for t in sources(expr))
         found = dict.fromkeys(group_of[e] for e in inputs if e in group_of)
+        before = self.overwriting.before
+        for expr in group.exprs if before else ():
+            found.update((group_of[e], None) for e in before.get(expr, ()))
         found.pop(group, None)
         return list(found)
 
@@ -256,6 +266,9 @@ class _Cutter:
             for tensor in results(expr)
             for user in users[tensor]
         )
+        after = self.overwriting.after
+        for expr in group.exprs if after else ():
+            found.update((self.group_of[e], None) for e in after.get(expr, ()))
         found.pop(group, None)
         return list(found)
 
@@ -263,15 +276,8 @@ class _Cutter:
 
     def _fusion_of(self, exprs: list[Expr]) -> Fusion:
         """Return the fusion of a group: what it reads from others are arguments."""
-        own = set(exprs)
         defined = {t for e in exprs for t in results(e)}
-        outputs = [
-            tensor
-            for expr in exprs
-            for tensor in results(expr)
-            if tensor in self.outputs
-            or any(user not in own for user in self.fusion.users[tensor])
-        ]
+        outputs = self._stored(exprs)
         body: dict[Expr, None] = {}
         slots: dict[TensorView, int] = {}
         for expr in exprs:
@@ -290,6 +296,17 @@ class _Cutter:
                     body[Argument(slot, tensor)] = None
             body[expr] = None
         return Fusion(self.fusion.name, tuple(body), outputs)
+
+    def _stored(self, exprs: list[Expr]) -> list[TensorView]:
+        """Return what a group leaves for others, or returns."""
+        own = set(exprs)
+        return [
+            tensor
+            for expr in exprs
+            for tensor in results(expr)
+            if tensor in self.outputs
+            or any(user not in own for user in self.fusion.users[tensor])
+        ]
 
     def _finished(self) -> Segmented:
         groups = [g for g in dict.fromkeys(self.group_of.values()) if g.exprs]
@@ -367,7 +384,8 @@ class _Cutter:
         return found
 
     def _with_cheap_producers(self, exprs: list[Expr]) -> list[Expr]:
-        if self.should_merge is not None or any(isinstance(e, Loop) for e in exprs):
+        alone = any(isinstance(e, (Loop, Assign)) for e in exprs)
+        if self.should_merge is not None or alone:
             return exprs
         own = dict.fromkeys(exprs)
         is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
@@ -393,6 +411,8 @@ class _Cutter:
         found: list[Expr] = []
         expr = self.fusion.definition[tensor]
         while isinstance(expr, Permute) and _keeps_matrices(expr):
+            if expr.source in self.overwriting.arrays:
+                break
             found.append(expr)
             expr = self.fusion.definition[expr.source]
         return found
@@ -408,6 +428,8 @@ class _Cutter:
             if expr in closure:
                 continue
             if not isinstance(expr, Pointwise) or _is_dear(expr):
+                return []
+            if not self.overwriting.arrays.isdisjoint(expr.operands):
                 return []
             closure[expr] = None
             if len(closure) > CHEAP:
@@ -431,6 +453,8 @@ class _Cutter:
                 arrays += expr.result.ndim > 0
             if len(closure) > CHEAP or arrays > 1 or _is_dear(expr):
                 return []
+            if not self.overwriting.arrays.isdisjoint(sources(expr)):
+                return []
             stack.extend(self.fusion.definition[t] for t in sources(expr))
         return [e for e in closure if not _is_free(e)]
 
@@ -438,6 +462,9 @@ class _Cutter:
 _MOST_SIBLINGS = 64
 _ASKED = Rejection("should_merge", "the caller keeps them apart")
 _SPREAD = Rejection("sharding", "the pieces run on different parts of what ranks hold")
+_OVERWRITTEN = Rejection(
+    "order", "the one reads elements of an array that the other overwrites"
+)
 _BETWEEN = Rejection("order", "another piece reads the one and is read by the other")
 
 

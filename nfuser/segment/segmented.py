@@ -66,6 +66,11 @@ class Segment:
         """Whether the array library runs it, and no kernel."""
         return bool(self.fusion.library_calls)
 
+    @property
+    def is_kernel(self) -> bool:
+        """Whether a kernel runs it: not the library, and not nothing at all."""
+        return not self.is_library_call and not self.fusion.assignments
+
 
 @node
 class Cut:
@@ -98,7 +103,7 @@ class Segmented:
     @property
     def kernels(self) -> tuple[Segment, ...]:
         """The pieces that kernels run."""
-        return tuple(s for s in self.pieces if not s.is_library_call)
+        return tuple(s for s in self.pieces if s.is_kernel)
 
 
 def text(segmented: Segmented) -> str:

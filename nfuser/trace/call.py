@@ -96,12 +96,14 @@ class ValueGuard:
 class OutputLeaf:
     """One output: its place in ``fusion.outputs``, and the Python number it was.
 
-    Without axes it comes back as a number of NumPy's, unless it was an array.
+    Without axes it comes back as a number of NumPy's, unless it was an array. What is
+    the argument in ``slot``, which was assigned to, comes back as that very array.
     """
 
     position: int
     python: type | None = None
     is_array: bool = False
+    slot: int | None = None
 
 
 @node
@@ -111,7 +113,9 @@ class Trace:
     ``output_tree`` with ``output_leaves`` rebuilds what the function returned. The
     trace serves a call while all its guards hold; ``checks`` raise.
     ``captured`` holds inputs found in closures and globals (slots after the caller's)
-    and the constants it depends on; ``captured.read`` is asked at each call.
+    and the constants it depends on; ``captured.read`` is asked at each call. ``writes``
+    are the slots of arguments that were assigned to, each with its place among the
+    outputs: what it holds in the end.
     """
 
     fusion: Fusion
@@ -122,6 +126,7 @@ class Trace:
     outcome_guards: tuple[OutcomeGuard, ...] = ()
     checks: tuple[ScalarFits, ...] = ()
     captured: Captured = Captured()
+    writes: tuple[tuple[int, int], ...] = ()
 
 
 def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> TracedCall:

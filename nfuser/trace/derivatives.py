@@ -39,8 +39,9 @@ class Variable:
         self.held = tracer.builder.twin(held)
         self._is_array = getattr(item, "_is_array", is_array(item))
         kind = item._kind if isinstance(item, Standin) else None
-        self.standin = TracedArray(tracer, self.held, is_input=True, kind=kind)
+        self.standin = TracedArray(tracer, self.held, kind=kind)
         self.standin._is_array = self._is_array
+        self.standin._is_variable = True
 
     def wrap(self, tracer: Tracer, found: TensorView | None) -> Any:
         """Return the stand-in of a derivative, which is what the variable is."""

@@ -60,14 +60,26 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     tracer = _tracer(function, call)
     try:
         trace = _traced(tracer, function, call)
-    except ConversionError:
-        tracer = _tracer(function, call)
-        tracer.converts = True
-        with converting():
-            trace = _traced(tracer, function, call)
+    except ConversionError as error:
+        trace = _traced_anew(error, function, call)
     # All that the trace itself held is gone now.
     warn_of_kept(tracer.made, tracer.builder.name, line_of(None, function))
     return trace
+
+
+def _traced_anew(
+    asked: ConversionError, function: Callable[..., Any], call: TracedCall
+) -> Trace:
+    """Trace with NumPy's conversions, or with all its functions that make arrays."""
+    tracer = _tracer(function, call)
+    tracer.converts, tracer.makes = True, asked.is_assigned
+    try:
+        with converting():
+            return _traced(tracer, function, call)
+    except ConversionError as error:
+        if tracer.makes:
+            raise
+        return _traced_anew(error, function, call)
 
 
 def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
@@ -101,7 +113,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.note = snapshot.note
         with tracer.running():
             returned = snapshot.observe(lambda: _call(function, args, kwargs))
-            tensors, leaves, shape = _outputs(tracer, returned)
+            tensors, leaves, shape, writes = _outputs(tracer, returned)
         captured = snapshot.freeze()
     except NfuserError as error:
         _name_line(error, function)
@@ -120,6 +132,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         outcome_guards=tuple(tracer.outcome_guards.values()),
         checks=tuple(tracer.builder.questions.checks),
         captured=captured,
+        writes=writes,
     )
 
 
@@ -207,7 +220,9 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
     match leaf:
         case ArrayLeaf(slot, dtype, shape, array_class):
             held = b.argument(slot, len(shape), dtype)
-            return TracedArray(tracer, held, is_input=True, kind=array_class)
+            root = TracedArray(tracer, held, slot=slot, kind=array_class)
+            tracer.roots.append((root, held))
+            return root
         case ScalarLeaf(slot, kind):
             if kind is int:
                 return integer(tracer, sc.scalar_input(slot))
@@ -271,16 +286,31 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]
 
 def _outputs(
     tracer: Tracer, returned: Any
-) -> tuple[list[TensorView], tuple[OutputLeaf, ...], tree.Tree]:
+) -> tuple[
+    list[TensorView], tuple[OutputLeaf, ...], tree.Tree, tuple[tuple[int, int], ...]
+]:
     flat, shape = tree.flatten(returned)
     tensors: list[TensorView] = []
     leaves: list[OutputLeaf] = []
+    kept = [tracer.tensor(root) for _, root in tracer.written()]
+    places = {slot: -1 for slot, _ in tracer.written()}  # among the outputs
     for item in flat:
+        slot = item._slot if isinstance(item, TracedArray) else None  # pyright: ignore[reportPrivateUsage]
+        if slot in places:
+            if places[slot] < 0:
+                places[slot] = len(tensors)
+                tensors.append(tracer.tensor(item))
+            leaves.append(OutputLeaf(places[slot], None, True, slot))
+            continue
         found, python = _output(tracer, item)
         is_array = isinstance(item, np.ndarray) or getattr(item, "_is_array", False)
         leaves.append(OutputLeaf(len(tensors), python, is_array))
-        tensors.append(_own(tracer, found, tensors))
-    return tensors, tuple(leaves), shape
+        tensors.append(_own(tracer, found, [*tensors, *kept]))
+    for slot, root in tracer.written():
+        if places[slot] < 0:
+            places[slot] = len(tensors)
+            tensors.append(tracer.tensor(root))
+    return tensors, tuple(leaves), shape, tuple(places.items())
 
 
 def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:

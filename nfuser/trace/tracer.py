@@ -48,7 +48,8 @@ class Tracer:
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
     makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
     ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays;
-    ``converts`` says that NumPy's conversions take stand-ins. ``dialect`` is what
+    ``converts`` says that NumPy's conversions take stand-ins, ``makes`` that its
+    functions which make arrays give them. ``dialect`` is what
     stand-ins speak now, ``array_class`` what they say they are; ``note`` is told of
     what the trace depends on.
     """
@@ -73,7 +74,7 @@ class Tracer:
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
-        self.converts = False
+        self.converts = self.makes = False
         self.dialect = self.home = NUMPY
         self.array_class: type = np.ndarray
         self.device: Any = "cpu"
@@ -83,6 +84,7 @@ class Tracer:
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []
         self.ended: set[TensorView] = set()  # what bodies of loops computed
+        self.roots: list[tuple[Any, TensorView]] = []  # arguments, as they were passed
         self._has_ended = False
 
     @contextmanager
@@ -98,6 +100,7 @@ class Tracer:
             # They hold what the function held.
             self.capture, self.meet_number, self.draw = _ended, _ended, _ended
             self.note = lambda _, __: None
+            self.roots.clear()
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""
@@ -212,6 +215,14 @@ class Tracer:
         held = self.tensor(x)
         base = x if hasattr(x, "_remake") else self.wrap(held)
         return self._wrap(self, again(held), base=base, remake=again)
+
+    def written(self) -> list[tuple[int, Any]]:
+        """Return the slot and the stand-in of each argument that was assigned to."""
+        return [
+            (root._slot, root)
+            for root, passed in self.roots
+            if root._operand() is not passed
+        ]
 
     def consume(self, x: TensorView, what: str) -> Any:
         """Return today's value of a 0-d tensor made of scalars alone; guard it."""

@@ -10,6 +10,7 @@ import numpy as np
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Concatenate,
     Constant,
     Expand,
@@ -124,7 +125,7 @@ class Evaluator:
             case SumTo(source, result):
                 shape = evaluate_all(result.shape, self._sizes)
                 return [_summed(self._held[source].data, shape)]
-            case Matmul() | Sort():
+            case Matmul() | Sort() | Assign():
                 return [self._called(expr)]
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
@@ -144,8 +145,18 @@ class Evaluator:
         stacked = [np.stack(c) for c in columns] if rows else list(empty)
         return [*held[: expr.carried], *stacked]
 
-    def _called(self, expr: Matmul | Sort) -> Array:
+    def _assigned(self, expr: Assign) -> Emulated:
+        whole = self._held[expr.source]
+        data, value = whole.data.copy(), self._held[expr.value].data
+        starts = evaluate_all(expr.starts, self._sizes)
+        axes = zip(value.shape, starts, expr.steps, strict=True)
+        data[np.ix_(*(start + step * np.arange(n) for n, start, step in axes))] = value
+        return Emulated(data, whole.dtype)
+
+    def _called(self, expr: Matmul | Sort | Assign) -> Any:
         match expr:
+            case Assign():
+                return self._assigned(expr)
             case Matmul(lhs, rhs):
                 made = np.matmul(self._held[lhs].result(), self._held[rhs].result())
                 return made.astype(expr.result.dtype.numpy)  # rounded, as it is stored

@@ -15,7 +15,7 @@ import pytest
 
 import nfuser
 from nfuser import numpy as nnp
-from nfuser.errors import ArgumentError, MutationError
+from nfuser.errors import ArgumentError
 from nfuser.trace import call_of, current_tracer, trace_function
 from tests.trace.meaning import run
 
@@ -243,13 +243,3 @@ def test_lists_of_numbers_are_operands(function: Callable[..., Any]) -> None:
 def test_what_is_no_number_compares_with_no_array(other: Any) -> None:
     with pytest.raises(ArgumentError, match="expected an array or a number"):
         run(lambda x: x == other, X)
-
-
-def test_assignment_by_a_mask_says_what_to_write() -> None:
-    def masked(x: Any) -> Any:
-        y = x + 1
-        y[y > 0] = 0
-        return y
-
-    with pytest.raises(MutationError, match="where"):
-        run(masked, X)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import inspect
 import math
-import operator
 import pickle
 import random
 import secrets
@@ -50,55 +49,19 @@ def branch(x: Any) -> Any:
     return -x
 
 
-def assign(x: Any) -> Any:
-    x[0] = 1
+def by_indices(x: Any) -> Any:
+    x[[0, 2]] = 1
     return x
 
 
-def assign_whole(x: Any) -> Any:
-    x[:] = x * 2
+def by_mask(x: Any) -> Any:
+    x[x > 0] = np.exp(x[:, 0])
     return x
-
-
-def assign_to_zeros(x: Any) -> Any:
-    y = np.zeros((4, 8))
-    y[1:] = x[1:]
-    return y
-
-
-def assign_number(x: Any) -> Any:
-    y = np.zeros((4, 8))
-    y[0, 0] = np.sqrt(x.sum())
-    return y
 
 
 def add_to_table(x: Any) -> Any:
     y = np.arange(8) * 0.5
     y += x[0]
-    return y
-
-
-def update_part(x: Any) -> Any:
-    y = x * 2
-    y[0] += x[0]
-    return y
-
-
-def add_to_input(x: Any) -> Any:
-    x += 1
-    return x
-
-
-def add_to_view_of_input(x: Any) -> Any:
-    y = x.T
-    y += 1
-    return y
-
-
-def add_through_view(x: Any) -> Any:
-    y = x * 2
-    z = y[0]
-    z += 1
     return y
 
 
@@ -132,10 +95,9 @@ async def coroutine(x: Any) -> Any:
 OUTSIDE = np.arange(32.0).reshape(4, 8)
 
 
-def add_to_made(x: Any) -> Any:
-    y = np.zeros((4, 8), int)
-    y += x > 1
-    return y
+def assign_outside(x: Any) -> Any:
+    OUTSIDE[0] = x[0]
+    return x
 
 
 def add_to_captured(x: Any) -> Any:
@@ -271,19 +233,14 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x.astype(np.uint8) + 300, RangeError, "300"),
     (lambda x: x.astype(np.int32) ** -1, ShapeError, "negative integer powers"),
     (lambda x: 2 ** x.astype(np.int32), UnsupportedError, "float"),
-    (lambda x: np.exp(x, out=x), MutationError, "input"),
-    (lambda x: np.exp(x, out=np.ones((4, 8))), MutationError, "leave out= out"),
     (lambda x: np.exp(x, out=OUTSIDE), MutationError, "out= is from outside"),
-    (add_to_made, MutationError, "write y = y + x in place of y += x"),
     (add_to_captured, MutationError, "updates in place is from outside"),
     (lambda x: f"{x.sum():.2f}", TraceError, "format it after the call"),
     (lambda x: x.sum().is_integer(), TraceError, "value of an array"),
     (lambda x: x.view(np.uint32), UnsupportedError, "the same bytes"),
-    (assign, MutationError, "cannot assign into an input"),
-    (assign_whole, MutationError, "write x = ..., a new array, in place of x[:] = ..."),
-    (assign_to_zeros, TraceError, "build y at once in place of y[1:] = ..."),
-    (assign_number, TraceError, "build y at once in place of y[0, 0] = ..."),
-    (update_part, MutationError, "in place of y[0] += x[0]"),
+    (assign_outside, TraceError, "build OUTSIDE at once in place of OUTSIDE[0] = ..."),
+    (by_indices, UnsupportedError, "arrays of integers"),
+    (by_mask, UnsupportedError, "where(mask, f(x), x)"),
     (add_to_table, MutationError, "was made by plain NumPy while tracing"),
     (lambda x: np.frexp(x), UnsupportedError, "np.floor(np.log2(np.abs(x))) + 1"),
     (
@@ -298,13 +255,8 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: math.gamma(x[0, 0]), TraceError, "call math.gamma outside"),
     (lambda x: asarray(x), TraceError, "leave asarray out"),
     (lambda x: sorted(x[0, :2]), TraceError, "use where(condition, a, b)"),
-    (lambda x: operator.iadd(np.real(x), 1), MutationError, "view of an input"),
-    (lambda x: operator.iadd(x.astype("f4", copy=False), 1), MutationError, "input"),
     (lambda x: x.squeeze(dim=0), UnsupportedError, "axis="),
     (lambda x: nnp.swapaxes(x, 0), ArgumentError, "axis1, axis2"),
-    (add_to_input, MutationError, "x + 1"),
-    (add_to_view_of_input, MutationError, "view of an input"),
-    (add_through_view, MutationError, "through a view"),
     (truncate_in_place, DTypeError, "same_kind"),
     (widen_in_place, ShapeError, "non-broadcastable"),
     (lambda x: "text", TraceError, "found str"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.allocate import finish
@@ -15,6 +16,7 @@ from nfuser.device.describe.descriptor import (
 from nfuser.errors import BackendError
 from nfuser.frontend.call.arguments import host_number
 from nfuser.frontend.call.scalar_checks import check_scalars
+from nfuser.frontend.call.writes import check_writes, told_of_writes
 from nfuser.frontend.fuse.variants import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
     from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
+
+
+NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 @node
@@ -96,6 +101,9 @@ class Ready:
         trace = self.variant.trace
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
+        written = [slot for slot, _ in trace.writes]
+        if written:
+            check_writes(written, arguments, captured, trace.fusion.name)
         drawn = trace.captured.streams.drawn
         if drawn and self.place.device.is_cuda:
             _refuse_recorded_draws()
@@ -108,8 +116,12 @@ class Ready:
         )
         outputs, stream = plan.evaluator(inputs, numbers, scalars)
         library = self.place.library
+        passed = told_of_writes(written, arguments) if written else NOTHING
         results: list[Any] = []
         for leaf in trace.output_leaves:
+            if leaf.slot is not None:
+                results.append(passed[leaf.slot])
+                continue
             array, scalar = outputs[leaf.position], not leaf.is_array
             array = finish(library, array, stream=stream, scalar=scalar)
             results.append(array if leaf.python is None else leaf.python(array.item()))

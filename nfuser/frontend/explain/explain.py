@@ -110,6 +110,8 @@ class _Explainer:
         made = zip(self.outline.sources, self.outline.heuristics, strict=True)
         pieces: list[Piece] = []
         for segment in self.segmented.pieces:
+            if not (segment.is_kernel or segment.is_library_call):
+                continue  # what stored the value has put it where it belongs
             if segment.is_library_call:
                 (call,) = segment.fusion.library_calls
                 whose = caller(call.name, self.place.library, self.place.device)

@@ -118,7 +118,7 @@ class RecordMaker:
         self._ready = ready
         captured = ready.variant.trace.captured
         arrays = captured.read(*shape.bound(args))
-        if arrays is None or captured.streams.places:
+        if arrays is None or captured.streams.places or ready.variant.trace.writes:
             raise NotNativeError
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
         rows, self._starts = _rows(args)

@@ -40,6 +40,8 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         return f"arrays of {place.library.value} cannot be read natively"
     if described.lifted:
         return "numbers on the CPU beside CUDA arrays are copied first"
+    if trace.writes:
+        return "Python looks whether the arrays that it assigns to may be written"
     if trace.captured.streams.places:
         return "Python counts the draw calls of its generators"
     for captured in trace.captured.arrays:

@@ -303,6 +303,10 @@ class _CudaLaunch:
 class _InterpretedLaunch:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
+        pairs = zip(launch.source.form.buffers, launch.arguments, strict=False)
+        slots = [(buffer.role, a.slot) for buffer, a in pairs if isinstance(a, Part)]
+        read = {slot for role, slot in slots if role == "in"}
+        self._in_place = {slot for role, slot in slots if role != "in"} & read
 
     def run(self, frame: Frame) -> None:
         imported("nfuser.interpret.run")
@@ -311,7 +315,9 @@ class _InterpretedLaunch:
         launch = self.launch
         values = _values(launch.arguments, frame)
         given = [
-            _buffer(a, frame) if isinstance(a, Part) else value
+            _buffer(a, frame, a.slot in self._in_place)
+            if isinstance(a, Part)
+            else value
             for a, value in zip(launch.arguments, values, strict=True)
         ]
         report = run(
@@ -332,7 +338,7 @@ MOST_REPORTS = 4096
 REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it
 
 
-def _buffer(part: Part, frame: Frame) -> Any:
+def _buffer(part: Part, frame: Frame, in_place: bool) -> Any:
     """Return the memory that a slot's elements span, as the interpreter wants it."""
     from nfuser.interpret.buffer import Buffer  # noqa: PLC0415 (a tool)
 
@@ -354,6 +360,7 @@ def _buffer(part: Part, frame: Frame) -> Any:
         -low * scale + (part.offset + moved) // dtype.itemsize,
         base,
         initialized=slot in frame.written,
+        in_place=in_place,
     )
 
 

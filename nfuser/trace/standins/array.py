@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import weakref
-from functools import partial
+from functools import partial, reduce
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-import nfuser.ops as ops
+import nfuser.trace.numpy.movement.assignment as assignment
 import nfuser.trace.numpy.movement.indexing as indexing
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.dispatch.methods import Methods
@@ -38,11 +37,11 @@ class TracedArray(Methods, NumpyProtocols):
     """Stands for an array whose elements are not known while tracing.
 
     A view keeps its base and the verb that made it, so that it follows when the root
-    of all is updated in place: nothing is written through a view.
+    of all is assigned to, and so that what is assigned to it reaches that root.
     """
 
     __slots__ = (
-        *("_base", "_held", "_is_array", "_is_input"),
+        *("_base", "_held", "_is_array", "_is_own", "_is_variable", "_slot"),
         *("_remake", "_root", "_seen"),
     )
 
@@ -53,7 +52,7 @@ class TracedArray(Methods, NumpyProtocols):
         *,
         base: Any = None,
         remake: Callable[[TensorView], TensorView] | None = None,
-        is_input: bool = False,
+        slot: int | None = None,
         kind: type | None = None,
     ) -> None:
         kind = kind or tracer.builder.weak.get(held)
@@ -61,8 +60,10 @@ class TracedArray(Methods, NumpyProtocols):
         self._tracer = tracer
         tracer.made.append(weakref.ref(self))
         self._held = held
-        self._is_input = is_input
-        self._is_array = is_input  # also without axes
+        self._slot = slot  # of an argument
+        self._is_array = slot is not None  # also without axes
+        self._is_variable = False  # of a derivative
+        self._is_own = slot is not None  # whether what it holds lies in its memory
         self._base: TracedArray | None = base
         self._remake = remake
         self._root: TracedArray | None = None
@@ -94,40 +95,30 @@ class TracedArray(Methods, NumpyProtocols):
         """Apply ``x op= other``: a number is bound anew, an array is written."""
         if self._is_number:
             return self._tracer.operate(verb, self, other)
-        before = self._operand()
-        after = self._tracer.tensor(self._tracer.call_operator(verb, self, other))
-        self._assign(before, after)
+        found = self._tracer.call_operator(verb, self, other)
+        self._write(found)
         return self
 
-    def _assign(self, before: TensorView, after: TensorView) -> None:
-        self._refuse_assignment()
-        b = self._tracer.builder
-        safe_cast(after.dtype, before.dtype, "same_kind")
-        fits = after.ndim <= before.ndim
-        pairs = zip(reversed(after.shape), reversed(before.shape), strict=False)
-        for extent, wanted in pairs:
-            fits = fits and bool(b.ask(sc.equal(extent, wanted), usual=1))
-        if not fits:
-            was, is_now = (b.shape_text(x.shape) for x in (before, after))
-            raise refusals.does_not_fit(was, is_now)
-        cast = b.cast(after, before.dtype)
-        self._held = ops.broadcast_to(b, cast, before.shape)
+    def _write(self, value: Any) -> None:
+        """Let the elements be those of a result, cast as ``out=`` casts them."""
+        assignment.write(self._tracer, self, value, "same_kind")
 
-    def _refuse_assignment(self) -> None:
-        root = self
-        while root._base is not None:
-            root = root._base
-        if root._is_input or root is not self:
-            what = "into an input" if root is self else "into a view of an input"
-            raise refusals.assignment(what if root._is_input else "through a view")
+    def _chain(self) -> tuple[TracedArray, Callable[[TensorView], TensorView]]:
+        """Return the root of all, and what makes this view of what it holds."""
+        remakes: list[Callable[[TensorView], TensorView]] = []
+        found = self
+        while found._base is not None and found._remake is not None:
+            remakes.append(found._remake)
+            found = found._base
+        return found, lambda held: reduce(lambda x, f: f(x), reversed(remakes), held)
 
+    def _hold(self, held: TensorView) -> None:
+        """Let the root stand for what its memory holds from now on."""
+        self._held = held
+
+    @unwatched
     def __setitem__(self, key: Any, value: Any) -> None:
-        is_whole = isinstance(key, slice) and key == slice(None)
-        if key is not Ellipsis and not is_whole:
-            self._refuse_assignment()
-            raise refusals.assignment("into a part of an array")
-        before = self._operand()
-        self._assign(before, self._tracer.tensor(value))
+        assignment.set_item(self._tracer, self, key, value)
 
     @unwatched
     def __getitem__(self, key: Any) -> Any:

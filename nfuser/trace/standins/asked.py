@@ -10,6 +10,10 @@ import numpy as np
 from nfuser.errors import TraceError
 from nfuser.trace.source_line import is_users, library_function, running
 
+MAKERS = (
+    *("zeros", "ones", "empty", "full", "eye", "identity"),
+    *("zeros_like", "ones_like", "empty_like", "full_like"),
+)
 NAMES = ("asarray", "array", "asanyarray", "ascontiguousarray", "asfortranarray")
 _FUSED = ("softmax", "log_softmax", "logsumexp")
 _NUMPY_NAMES = {
@@ -24,7 +28,13 @@ _UNKNOWN = "the values of a traced array, which are not known while tracing"
 
 
 class ConversionError(TraceError):
-    """A stand-in met a conversion of NumPy's in a trace that does not take them."""
+    """A stand-in met a conversion of NumPy's in a trace that does not take them.
+
+    It ``is_assigned`` to a part of an array that plain NumPy made while tracing, or
+    that is from outside.
+    """
+
+    is_assigned = False
 
 
 def ask_to_convert() -> None:
@@ -41,7 +51,7 @@ def wanted(what: str | None = None) -> TraceError:
     """
     found = running()
     if found is not None and found.assigned is not None:
-        return TraceError(_assigned(found.assigned))
+        return to_be_assigned(_assigned(found.assigned))
     called = None if found is None else found.called
     library = library_function()
     name = (called or library or "").rpartition(".")[2]
@@ -52,6 +62,13 @@ def wanted(what: str | None = None) -> TraceError:
     if what is not None:
         return TraceError(_of_python(what))
     return TraceError(_of_numpy(called, name))
+
+
+def to_be_assigned(message: str = "") -> ConversionError:
+    """Ask for a trace in which arrays that are made inside may be assigned to."""
+    error = ConversionError(message)
+    error.is_assigned = True
+    return error
 
 
 def _assigned(part: str) -> str:

@@ -26,7 +26,7 @@ from nfuser.locks import ForkSafeLock
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.numpy.without_axes import is_number, mark
 from nfuser.trace.source_line import is_users
-from nfuser.trace.standins.asked import NAMES
+from nfuser.trace.standins.asked import MAKERS, NAMES
 from nfuser.trace.standins.literals import array_of, holds_standins
 from nfuser.trace.tracer import current_tracer
 
@@ -48,9 +48,9 @@ def converting() -> Generator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            for name in NAMES:
+            for name in (*NAMES, *MAKERS):
                 plain = getattr(np, name)
-                made = _either(name, plain)
+                made = _either(name, plain) if name in NAMES else _maker(name, plain)
                 _replaced[name] = plain, made
                 setattr(np, name, made)
     try:
@@ -69,13 +69,37 @@ def _either(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def convert(*args: Any, **options: Any) -> Any:
         tracer = current_tracer()
-        if tracer is None or not tracer.converts or not holds_standins(args):
+        if tracer is None or not tracer.converts:
             return plain(*args, **options)
         if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
+            return plain(*args, **options)
+        if not (holds_standins(args) or (tracer.makes and _is_of_floats(args))):
             return plain(*args, **options)
         return _converted(tracer, name, *args, **options)
 
     return convert
+
+
+def _is_of_floats(args: tuple[Any, ...]) -> bool:
+    """Tell whether a list is of numbers, and not of indices or truth values."""
+    listed = args[0] if args else None
+    is_list = isinstance(listed, (list, tuple))
+    return is_list and np.asarray(listed).dtype.kind in "fc"
+
+
+def _maker(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes an array that the function may assign to while it is traced."""
+
+    @functools.wraps(plain)
+    def make(*args: Any, **options: Any) -> Any:
+        tracer = current_tracer()
+        if tracer is None or not tracer.makes:
+            return plain(*args, **options)
+        if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
+            return plain(*args, **options)
+        return HANDLERS[name](tracer, *args, **options)
+
+    return make
 
 
 def _converted(

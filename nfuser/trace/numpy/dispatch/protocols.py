@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import TraceError
-from nfuser.trace.standins.asked import wanted
+from nfuser.trace.standins.asked import to_be_assigned, wanted
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unwatched import unwatched
 
@@ -160,7 +160,9 @@ def _written(
     for target, result in zip(outputs, results, strict=True):
         if target is None:
             continue
-        if not hasattr(target, "_assign"):
+        if not isinstance(target, Standin):
+            if _is_made(tracer, target) and not tracer.makes:
+                raise to_be_assigned()
             is_in_place = any(target is x for x in given)
             raise refusals.plain_output(
                 name, is_in_place=is_in_place, is_made=_is_made(tracer, target)
@@ -168,7 +170,7 @@ def _written(
         chosen: Any = result
         if where is not True:
             chosen = tracer.handlers["where"](tracer, where, result, target)
-        target._assign(tracer.tensor(target), tracer.tensor(chosen))
+        target._write(chosen)  # pyright: ignore[reportAttributeAccessIssue]
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -31,6 +31,14 @@ GATHERS = (
     "one by one, x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]: indexing "
     "by two or more arrays or lists at once is not supported"
 )
+SCATTER = (
+    "write where(condition, new, x), or assign to slices: assigning by arrays of "
+    "integers, or by a mask beside other indices, is not supported yet"
+)
+MASKED_VALUES = (
+    "assign one value, or x[mask] = f(x)[mask] as x[...] = where(mask, f(x), x): how "
+    "many elements a mask chooses is not known while tracing"
+)
 _NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
 _AFTERWARDS = "call x.{name} of the returned array"
 _NUMPY_METHODS = {
@@ -256,8 +264,13 @@ def _written() -> str:
     )
 
 
-def does_not_fit(before: str, after: str) -> ShapeError:
+def does_not_fit(before: str, after: str, *, is_item: bool = False) -> ShapeError:
     """Return the error for an array of shape ``after`` written into a smaller one."""
+    if is_item:
+        message = (
+            f"could not broadcast input array from shape {after} into shape {before}"
+        )
+        return ShapeError(message)
     message = (
         f"{_written()}: non-broadcastable output operand with shape {before} doesn't "
         f"match the broadcast shape {after}"

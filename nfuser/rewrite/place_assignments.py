@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Let assignments write into the memory of what they assign to.
+
+Afterwards each value is stored for its assignment alone, and is defined right before
+it; all that reads the old elements comes earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.domains.same_place import computed_in_place, reads_elsewhere
+from nfuser.ir.expr import (
+    Assign,
+    ExpandDims,
+    Permute,
+    Pointwise,
+    Reduce,
+    Scan,
+    Slice,
+    Squeeze,
+    results,
+    sources,
+)
+from nfuser.ir.fusion import Fusion, Replacement, rebuild, with_sources
+from nfuser.ir.point_op import COPY
+
+if TYPE_CHECKING:
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.tensor import TensorView
+
+# What a kernel writes where it is told; copies that others wait for stay apart.
+_STORED = (Pointwise, Reduce, Scan, ExpandDims, Squeeze, Permute, Slice)
+
+
+def place_assignments(fusion: Fusion) -> Fusion:
+    """Return ``fusion`` in an order in which every assignment can be done in place."""
+    if not fusion.assignments:
+        return fusion
+    for step in (
+        _without_identities,
+        _without_overwritten,
+        _with_one_assignment_each,
+        _with_own_values,
+        _with_buffers,
+        _with_values_last,
+        _with_old_elements_first,
+    ):
+        fusion = step(fusion)
+    return fusion
+
+
+def _without_identities(fusion: Fusion) -> Fusion:
+    """Leave out what assigns to an array what that holds already.
+
+    Of a complex array one part may be assigned to, and the other stay as it is.
+    """
+
+    def change(expr: Expr) -> TensorView | None:
+        if not isinstance(expr, Assign) or not expr.is_whole:
+            return None
+        made = assigned.get(expr.value)
+        if expr.value is expr.source or (made and made.source is expr.source):
+            return expr.value
+        return None
+
+    assigned: dict[TensorView, Assign] = {}
+    for assign in fusion.assignments:
+        if len(fusion.users[assign.result]) == 1:
+            assigned[assign.result] = assign
+    return rebuild(fusion, change)
+
+
+def _without_overwritten(fusion: Fusion) -> Fusion:
+    """Leave out assignments of which another one overwrites every element.
+
+    ``x += 1`` and then ``x *= 2`` is one assignment, of a value computed at once.
+    """
+    for later in fusion.assignments:
+        earlier = fusion.definition[later.source]
+        if isinstance(earlier, Assign) and _is_overwritten(fusion, earlier, later):
+            return _without_overwritten(_left_out(fusion, earlier, later))
+    return fusion
+
+
+def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
+    """Tell whether nothing but ``later`` sees what ``earlier`` assigned.
+
+    It may be the same element of its value that reads it.
+    """
+    if earlier.result in fusion.outputs or not _is_same_part(earlier, later):
+        return False
+    own = computed_in_place(fusion, later)
+    readers = (e for e in fusion.users[earlier.result] if e is not later)
+    return all(e in own and (later.is_whole or isinstance(e, Slice)) for e in readers)
+
+
+def _is_same_part(one: Assign | Slice, other: Assign) -> bool:
+    """Tell whether two expressions are about the same elements of a whole."""
+    part = one.result if isinstance(one, Slice) else one.value
+    same = one.starts == other.starts and one.steps == other.steps
+    return same and part.shape == other.value.shape
+
+
+def _left_out(fusion: Fusion, earlier: Assign, later: Assign) -> Fusion:
+    """Return ``fusion`` without ``earlier``: who read its part reads its value."""
+    instead: dict[TensorView, TensorView] = {}
+    exprs: list[Expr] = []
+    for expr in fusion.exprs:
+        if expr is earlier:
+            continue
+        if expr is later:
+            exprs.append(replace(later, source=earlier.source))
+            exprs[-1] = with_sources(
+                exprs[-1], [instead.get(t, t) for t in sources(exprs[-1])]
+            )
+        elif isinstance(expr, Slice) and expr.source is earlier.result:
+            instead[expr.result] = earlier.value
+        else:
+            whole = {earlier.result: earlier.value, **instead}
+            exprs.append(with_sources(expr, [whole.get(t, t) for t in sources(expr)]))
+    return Fusion(fusion.name, exprs, fusion.outputs)
+
+
+def _with_one_assignment_each(fusion: Fusion) -> Fusion:
+    """Copy an array for all assignments to its elements but the last."""
+    last = {assign.source: assign for assign in fusion.assignments}
+
+    def change(expr: Expr) -> Replacement | None:
+        if not isinstance(expr, Assign) or last.get(expr.source) in (expr, None):
+            return None
+        own = replace(expr.source)
+        copy = Pointwise(COPY, (expr.source,), own)
+        return Replacement((copy, replace(expr, source=own)), (expr.result,))
+
+    if len(last) == len(fusion.assignments):
+        return fusion
+    return rebuild(fusion, change)
+
+
+def _with_own_values(fusion: Fusion) -> Fusion:
+    """Give each assignment a value that a kernel stores, and for nothing else."""
+    shared = {
+        assign
+        for assign in fusion.assignments
+        if fusion.users[assign.value] != (assign,)
+        or assign.value is assign.source
+        or assign.value in fusion.outputs
+        or not isinstance(fusion.definition[assign.value], _STORED)
+        or len(results(fusion.definition[assign.value])) > 1
+    }
+    return _with_copied_values(fusion, shared)
+
+
+def _with_buffers(fusion: Fusion) -> Fusion:
+    """Copy the values that are computed of other elements that they overwrite."""
+    buffered: set[Assign] = set()
+    for assign in fusion.assignments:
+        made = fusion.definition[assign.value]
+        is_copy = isinstance(made, Pointwise) and made.op is COPY
+        if is_copy and assign.source not in sources(made):
+            continue  # of what another kernel leaves
+        if reads_elsewhere(fusion, assign, computed_in_place(fusion, assign)):
+            buffered.add(assign)
+    return _with_copied_values(fusion, buffered)
+
+
+def _with_copied_values(fusion: Fusion, assignments: set[Assign]) -> Fusion:
+    """Let each of ``assignments`` assign a copy of its value."""
+    if not assignments:
+        return fusion
+    exprs: list[Expr] = []
+    for expr in fusion.exprs:
+        if isinstance(expr, Assign) and expr in assignments:
+            own = replace(expr.value)
+            exprs.append(Pointwise(COPY, (expr.value,), own))
+            exprs.append(replace(expr, value=own))
+        else:
+            exprs.append(expr)
+    return Fusion(fusion.name, exprs, fusion.outputs)
+
+
+def _with_values_last(fusion: Fusion) -> Fusion:
+    """Compute values after all that reads what they overwrite."""
+    order = {e: k for k, e in enumerate(fusion.exprs)}
+    late: dict[Expr, Assign] = {}
+    for assign in fusion.assignments:
+        made = fusion.definition[assign.value]
+        readers = fusion.users[assign.source]
+        if any(order[made] < order[e] < order[assign] for e in readers):
+            late[made] = assign
+    if not late:
+        return fusion
+    before = {assign: made for made, assign in late.items()}
+    exprs: list[Expr] = []
+    for expr in fusion.exprs:
+        if isinstance(expr, Assign) and expr in before:
+            exprs.append(before[expr])
+        if expr not in late:
+            exprs.append(expr)
+    return Fusion(fusion.name, exprs, fusion.outputs)
+
+
+def _with_old_elements_first(fusion: Fusion) -> Fusion:
+    """Copy what is read of an array after it is assigned to, before that happens."""
+    order = {e: k for k, e in enumerate(fusion.exprs)}
+    late: dict[TensorView, set[Expr]] = {}
+    for assign in fusion.assignments:
+        users = fusion.users[assign.source]
+        at = order[assign]
+        after = {e for e in users if order[e] > at}
+        if after or assign.source in fusion.outputs:
+            late.setdefault(assign.source, after)
+    if not late:
+        return fusion
+    exprs: list[Expr] = []
+    old: dict[TensorView, TensorView] = {}
+    for expr in fusion.exprs:
+        own = [old[t] if t in old and expr in late[t] else t for t in sources(expr)]
+        exprs.append(with_sources(expr, own))
+        for tensor in results(expr):
+            if tensor in late:
+                old[tensor] = replace(tensor)
+                exprs.append(Pointwise(COPY, (tensor,), old[tensor]))
+    return Fusion(fusion.name, exprs, [old.get(t, t) for t in fusion.outputs])

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must run before an array is written into, and what may not share its kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.domains.same_place import computed_in_place, reads_elsewhere
+from nfuser.ir.expr import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+
+class Overwriting:
+    """The order that assignments add to that of data.
+
+    ``arrays`` are the tensors whose memory is written into. What stores a value runs
+    ``after`` all that reads the array as it was, and after what left it there;
+    ``before`` is the same, seen from the value. A value that is ``copied`` was computed
+    of other elements of that array: by another kernel.
+    """
+
+    def __init__(self, fusion: Fusion) -> None:
+        self._fusion = fusion
+        self.arrays = frozenset(a.source for a in fusion.assignments)
+        self.before: dict[Expr, list[Expr]] = {}
+        self.after: dict[Expr, list[Expr]] = {}
+        self._writes = {fusion.definition[a.value]: a for a in fusion.assignments}
+        self._own = {a: computed_in_place(fusion, a) for a in fusion.assignments}
+        pairs = self._writes.items()
+        self.copied = {
+            writer for writer, a in pairs if reads_elsewhere(fusion, a, self._own[a])
+        }
+        for writer, assign in pairs:
+            made = fusion.definition[assign.source]
+            readers = (e for e in fusion.users[assign.source] if e is not assign)
+            for expr in (made, *readers):
+                if expr is not writer and sources(expr):
+                    self.before.setdefault(writer, []).append(expr)
+                    self.after.setdefault(expr, []).append(writer)
+
+    def allows(self, exprs: Sequence[Expr], stored: Sequence[TensorView]) -> bool:
+        """Tell whether one kernel may run ``exprs``, and leave what is ``stored``.
+
+        It may read an array that it writes into element by element, each before it is
+        overwritten, if it leaves nothing else: loops for others would come later.
+        """
+        if not self._writes:
+            return True
+        own = set(exprs)
+        for writer in own & self._writes.keys():
+            assign = self._writes[writer]
+            if self._fusion.definition[assign.source] in own:
+                return False
+            readers = own.intersection(self._fusion.users[assign.source])
+            if readers - self._own[assign] - {assign}:
+                return False
+            if readers and tuple(stored) != (assign.value,):
+                return False
+        return True

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assignment to arrays and parts of them means what it means to NumPy."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import ArgumentError, MutationError, ShapeError
+from tests.fuzz import assign_programs
+
+
+def agree(function: Any, *arrays: Any, backend: str | None = None) -> Any:
+    """Hold a function against NumPy: what it returns, and what its arguments hold."""
+    fused = nfuser.fuse(function, backend=backend)
+    for _ in range(2):  # the second call takes another way
+        theirs, mine = [x.copy() for x in arrays], [x.copy() for x in arrays]
+        wanted, found = function(*theirs), fused(*mine)
+        for one, other in zip((wanted, *theirs), (found, *mine), strict=True):
+            if one is not None:
+                np.testing.assert_allclose(other, one, rtol=1e-12)
+                assert np.asarray(other).dtype == np.asarray(one).dtype
+    return fused
+
+
+X = np.arange(20.0).reshape(4, 5) + 1
+
+
+def test_parts_of_an_array_made_inside_are_assigned() -> None:
+    def borders(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[1:-1, 1:-1] = x[1:-1, 1:-1] * 2
+        y[0] = x[-1]
+        y[:, -1] = 7
+        return y + 1
+
+    agree(borders, X)
+
+
+def test_an_argument_is_written_and_comes_back_as_itself() -> None:
+    def step(a: Any, b: Any) -> Any:
+        a[1:] += b[1:]
+        return a
+
+    fused = agree(step, X, X + 3)
+    a = X.copy()
+    assert fused(a, X) is a
+
+
+def test_what_reads_other_elements_reads_them_before() -> None:
+    def relax(a: Any) -> None:
+        a[1:-1, 1:-1] = 0.25 * (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+
+    def shifted(a: Any) -> None:
+        a[1:] += a[:-1]
+
+    def turned(a: Any) -> None:
+        a[:, ::-1] = a
+
+    for function in (relax, shifted, turned):
+        agree(function, X)
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 255, 257, 1025, 4097])
+def test_sums_of_neighbours_are_right_across_the_borders_of_blocks(size: int) -> None:
+    def shifted(data: Any) -> None:
+        data[1:] += data[:-1]
+
+    agree(shifted, np.arange(float(size)))
+    if size < 1000:
+        agree(shifted, np.arange(float(size)), backend="interpret")
+
+
+def test_two_sweeps_write_where_they_belong_and_copy_nothing() -> None:
+    def jacobi(a: Any, b: Any) -> None:
+        for _ in range(3):
+            b[1:-1] = (a[:-2] + a[1:-1] + a[2:]) / 3
+            a[1:-1] = (b[:-2] + b[1:-1] + b[2:]) / 3
+
+    fused = agree(jacobi, X[0].copy(), X[1].copy())
+    assert len(fused.kernels(X[0].copy(), X[1].copy())) == 6
+    assert fused.cache_info().compiled <= 3
+
+
+def test_updates_one_after_another_are_one_kernel() -> None:
+    def update(a: Any, b: Any) -> None:
+        a += b
+        a *= 2
+        a[...] = a - b
+
+    fused = agree(update, X, X + 1)
+    assert len(fused.kernels(X.copy(), X)) == 1
+
+
+def test_what_is_assigned_to_a_view_is_assigned_to_the_array() -> None:
+    def through(a: Any) -> Any:
+        columns = a.T
+        columns[1] = 5
+        odd = a[1::2]
+        odd[:, ::2] *= -1
+        first = a[0]
+        first += columns[0][0]
+        return columns * 1
+
+    agree(through, X)
+
+
+def test_the_parts_of_complex_arrays_are_assigned() -> None:
+    def parts(z: Any) -> Any:
+        z.real[1:] = 3
+        z.imag[0] = z.real[-1]
+        z[:, 0] *= 1j
+        return z
+
+    agree(parts, X * (1 + 2j))
+
+
+def test_a_mask_chooses_what_is_assigned() -> None:
+    def masked(a: Any, b: Any) -> Any:
+        a[a > 5] = 0
+        a[b[:, 0] > 6] = b[0]
+        y = np.ones_like(a)
+        y[a == 0] = 2.5
+        return y
+
+    agree(masked, X, X)
+
+
+def test_values_are_cast_as_numpy_casts_them() -> None:
+    def cast(a: Any, b: Any) -> None:
+        a[0] = b[0] + 0.75
+        a[1] = True
+        a[2:] += 2
+
+    agree(cast, np.arange(20).reshape(4, 5), X)
+    with pytest.raises(TypeError, match="same_kind"):
+        agree(lambda a: a.__iadd__(0.5), np.arange(4))
+
+
+def test_axes_of_length_one_stretch_and_extra_ones_are_dropped() -> None:
+    def stretch(a: Any, b: Any) -> None:
+        a[1:] = b[:1]
+        a[0] = b[:1] * 2
+        a[:, 1:3] = b[:, :1]
+
+    agree(stretch, X, X + 1)
+    with pytest.raises(ShapeError, match=r"from shape \(3,\) into shape \(5,\)"):
+        nfuser.fuse(lambda a, b: a.__setitem__(0, b))(X.copy(), np.ones(3))
+
+
+def test_arrays_that_plain_numpy_makes_inside_are_assigned_to() -> None:
+    def inside(x: Any) -> Any:
+        n, m = x.shape
+        y = np.empty((n, m))
+        y[1:] = x[1:]
+        y[0] = 0
+        r = np.zeros((2, 2))
+        r[0, 0] = np.sqrt(np.dot(x[0], x[0]))
+        s = np.array([1.0, 2.0, 3.0])
+        s[1] = x.sum()
+        return y, r, s
+
+    fused = nfuser.fuse(inside)
+    for shape in ((4, 5), (3, 7)):
+        x = np.ones(shape)
+        for one, other in zip(inside(x), fused(x), strict=True):
+            np.testing.assert_allclose(other, one)
+    assert fused.cache_info().traces == 1
+
+
+def test_lengths_may_differ_from_call_to_call() -> None:
+    def step(a: Any) -> None:
+        a[1:-1] = a[2:] - a[:-2]
+
+    fused = nfuser.fuse(step)
+    for size in (5, 9, 3, 2, 1, 0, 1000):
+        mine, theirs = np.arange(float(size)) ** 2, np.arange(float(size)) ** 2
+        fused(mine)
+        step(theirs)
+        np.testing.assert_array_equal(mine, theirs)
+    assert fused.cache_info().traces <= 4
+
+
+def test_strides_of_an_argument_stay_what_they_were() -> None:
+    def update(a: Any) -> Any:
+        a[1:] *= 2
+        return a
+
+    for view in (np.s_[::2, ::-1], np.s_[:, 1:3], np.s_[::-1]):
+        mine, theirs = X.copy(), X.copy()
+        assert np.shares_memory(nfuser.fuse(update)(mine[view]), mine)
+        update(theirs[view])
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_no_kernel_can_write_is_copied_back() -> None:
+    swapped = np.arange(6).astype(">f8")
+    raw = np.frombuffer(bytearray(49), np.uint8)[1:].view(np.float64)
+    for array in (swapped, raw):
+        wanted = array.copy()
+        wanted[1:] += 2
+        fused = nfuser.fuse(lambda a: (a.__setitem__(np.s_[1:], a[1:] + 2), a)[1])
+        assert fused(array) is array
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_arrays_that_cannot_be_written_are_refused_before_anything_is() -> None:
+    def both(a: Any, b: Any) -> None:
+        a[0] = 1
+        b[0] = 1
+
+    fused = nfuser.fuse(both)
+    a, b = np.zeros(3), np.zeros(3)
+    b.flags.writeable = False
+    with pytest.raises(MutationError, match="read-only"):
+        fused(a, b)
+    with pytest.raises(ArgumentError, match="share memory"):
+        fused(a, a)
+    with pytest.raises(MutationError, match="place each"):
+        fused(a, np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)))
+    assert not a.any()
+
+
+def test_out_and_operators_write_arguments_and_arrays_made_inside() -> None:
+    def update(x: Any) -> Any:
+        y = np.zeros((4, 5))
+        y += x > 1
+        np.exp(x, out=x, where=x < 3)
+        np.add(y, x, out=y)
+        z = x.T
+        z += 1
+        return y
+
+    agree(update, X)
+
+
+def test_numbers_take_no_items() -> None:
+    with pytest.raises(MutationError, match="number"):
+        nfuser.fuse(lambda a: a.sum().__setitem__((), 1))(X)
+
+
+def test_views_without_memory_of_their_own_are_refused() -> None:
+    for view in (lambda a: np.broadcast_to(a, (3, 4, 5)), lambda a: a.reshape(-1)):
+
+        def assign(a: Any, view: Any = view) -> None:
+            view(a)[0] = 1
+
+        with pytest.raises(MutationError, match="array"):
+            nfuser.fuse(assign)(X.copy())
+
+
+@pytest.mark.parametrize("backend", [None, "interpret"])
+def test_random_programs_agree_with_numpy(backend: str | None) -> None:
+    for seed in range(12):
+        text, _ = assign_programs.generate(seed)
+        assign_programs.compare(text, seed, backend, shapes=3)
