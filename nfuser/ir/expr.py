@@ -352,6 +352,16 @@ class Loop:
         ]
 
     @property
+    def forwarded(self) -> tuple[int | None, ...]:
+        """For each carried value, which one it was before the iteration, or None.
+
+        None are computed; two that change places are not.
+        """
+        slots = {a.result: a.slot for a in self.body.arguments if not a.by_value}
+        found = (slots.get(t) for t in self.body.outputs[: self.carried])
+        return tuple(k if k is not None and k < self.carried else None for k in found)
+
+    @property
     def given(self) -> tuple[tuple[TensorView, TensorView], ...]:
         """Each argument of the body that is an operand, with that operand."""
         arguments = self.body.arguments

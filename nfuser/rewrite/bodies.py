@@ -22,12 +22,41 @@ def with_bodies(fusion: Fusion, change: Callable[[Fusion], Fusion]) -> Fusion:
     def changed(expr: Expr) -> Replacement | None:
         if not isinstance(expr, Loop):
             return None
-        body = _with_kernels_last(change(expr.body), expr.carried)
+        body = _rewritten(expr, change)
         if body is expr.body:
             return None
         return Replacement((replace(expr, body=body),), expr.results)
 
     return rebuild(fusion, changed)
+
+
+def _rewritten(loop: Loop, change: Callable[[Fusion], Fusion]) -> Fusion:
+    """Return the body changed; what it hands on as it was is computed by nobody."""
+    body, kept = loop.body, _handed_on(loop)
+    computed = [k for k in range(len(body.outputs)) if k not in kept]
+    before = body
+    if kept:
+        before = Fusion(body.name, body.exprs, [body.outputs[k] for k in computed])
+    after = _with_kernels_last(change(before), loop.carried - len(kept))
+    if after is before:
+        return body
+    made = dict(zip(computed, after.outputs, strict=True))
+    outputs = [made.get(k, old) for k, old in enumerate(body.outputs)]
+    return Fusion(after.name, after.exprs, outputs)
+
+
+def _handed_on(loop: Loop) -> set[int]:
+    """Return which carried values are others, or themselves, of before an iteration.
+
+    Memory has one owner, and one form: where two would be the same, one is a copy.
+    """
+    found: dict[int, int] = {}
+    for number, source in enumerate(loop.forwarded):
+        if source is None or source in found.values():
+            continue
+        if loop.operands[number].shape == loop.operands[source].shape:
+            found[number] = source
+    return set(found)
 
 
 def _with_kernels_last(body: Fusion, carried: int) -> Fusion:

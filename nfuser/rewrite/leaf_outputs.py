@@ -80,7 +80,7 @@ def _with_own_carried(fusion: Fusion) -> Fusion:
         read = list(expr.operands)
         copies: list[Expr] = []
         for k, tensor in enumerate(expr.operands):
-            definition = defined[tensor]
+            definition = defined.get(tensor, expr)  # else of a loop before
             is_stored = not isinstance(definition, (Constant, FromScalar, Iota, *VIEWS))
             if isinstance(definition, Argument):
                 is_stored = definition.by_value == (k in numbers)
@@ -89,14 +89,15 @@ def _with_own_carried(fusion: Fusion) -> Fusion:
                     definition, (Argument, Loop, *LIBRARY_CALLS)
                 )
                 is_stored &= tensor not in outputs and read.count(tensor) == 1
-                is_stored &= users[tensor] == 1
+                is_stored &= users.get(tensor) == 1
             if not is_stored:
                 read[k] = replace(tensor)
                 copies.append(Pointwise(COPY, (tensor,), read[k]))
-        if not copies:
-            return None
-        return Replacement((*copies, with_sources(expr, read)), expr.results)
+        # What lies in the memory of the loop is no output, however alike they look.
+        own = tuple(replace(t) for t in expr.results)
+        made = replace(expr, operands=tuple(read), results=own)
+        return Replacement((*copies, made), own)
 
-    defined = fusion.definition
+    defined = dict(fusion.definition)
     users = {t: len(found) for t, found in fusion.users.items()}
     return rebuild(fusion, change)

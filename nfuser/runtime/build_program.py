@@ -123,13 +123,15 @@ class _Program:
         """Return the statements of a loop: what it needs is allocated before it."""
         (loop,) = piece.fusion.loops
         depth = len(self.loops)
-        swaps: list[tuple[Slot, Slot]] = []
-        for before, after, result in loop.pairs:
-            first, second = self.places[before].slot, self._slot(after)
-            self.places[result] = Part(first)
-            self.places[after] = Part(second)
-            swaps.append((first, second))
-        body: list[HostStmt] = [Allocate(second) for _, second in swaps]
+        slots = [self.places[before].slot for before, _, _ in loop.pairs]
+        fresh: list[Slot] = []
+        for slot, source, pair in zip(slots, loop.forwarded, loop.pairs, strict=True):
+            _, after, result = pair
+            self.places[result] = Part(slot)
+            if source is None:
+                fresh.append(self._slot(after))
+                self.places[after] = Part(fresh[-1])
+        body: list[HostStmt] = [Allocate(slot) for slot in fresh]
         body += self._allocated(piece)
         for row, result in loop.added:
             self.places[row] = self._row(loop, result, depth)
@@ -151,9 +153,10 @@ class _Program:
         trips = (
             None if loop.trips is None else self._scalar(loop.trips, self.facts.sizes)
         )
-        flag = None if loop.flag is None else swaps[loop.flag][0]
+        flag = None if loop.flag is None else slots[loop.flag]
+        swaps = _swaps(slots, fresh, loop.forwarded)
         line = loop.result.source
-        return [*body, Repeat(runs, tuple(swaps), trips, flag, depth, line)]
+        return [*body, Repeat(runs, swaps, trips, flag, depth, line)]
 
     def _row(self, loop: Loop, result: TensorView, depth: int) -> Part:
         """Return where the iterations of ``loop`` leave their part of a result."""
@@ -341,6 +344,26 @@ class _Program:
                 total *= n
             cost = max(cost, total)
         return cost * (1 + 2 * compiled.source.form.costly)
+
+
+def _swaps(
+    slots: Sequence[Slot], fresh: Sequence[Slot], forwarded: Sequence[int | None]
+) -> tuple[tuple[Slot, Slot], ...]:
+    """Return which arrays change places, in order, after an iteration.
+
+    What was computed lies in ``fresh`` ones; the other values are some of before.
+    """
+    places = [*slots, *fresh]
+    new = iter(fresh)
+    wanted = [next(new) if k is None else slots[k] for k in forwarded]
+    held = {place: place for place in places}
+    swaps: list[tuple[Slot, Slot]] = []
+    for place, array in zip(slots, wanted, strict=True):
+        if held[place] is not array:
+            other = next(p for p in places if held[p] is array)
+            held[place], held[other] = held[other], held[place]
+            swaps.append((place, other))
+    return tuple(swaps)
 
 
 def with_frees(body: Sequence[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:

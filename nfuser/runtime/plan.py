@@ -23,7 +23,7 @@ from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
 from nfuser.schedule.facts.facts import Facts, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from nfuser.concretize import Concrete
@@ -192,6 +192,8 @@ def _lay_out_bodies(
             continue
         (loop,) = piece.fusion.loops
         own = piece.body
+        for number, first in enumerate(_alike(loop.forwarded)):
+            layouts[loop.operands[number]] = layouts[loop.operands[first]]
         for inner, operand in loop.given:
             if operand in layouts:
                 layouts[inner] = layouts[operand]
@@ -206,6 +208,21 @@ def _lay_out_bodies(
         _lay_out_between(own, place, layouts, given, values)
         lay_out_assigned(own.fusion, layouts, values)
         _lay_out_bodies(own, place, layouts, values)
+
+
+def _alike(forwarded: Sequence[int | None]) -> list[int]:
+    """Return, for each carried value, the first of those that its memory goes round.
+
+    >>> _alike([1, 2, None, 0, None])
+    [0, 0, 0, 0, 4]
+    """
+    first = list(range(len(forwarded)))
+    for _ in first:
+        for number, source in enumerate(forwarded):
+            if source is not None:
+                least = min(first[number], first[source])
+                first[number] = first[source] = least
+    return first
 
 
 def _shapes(

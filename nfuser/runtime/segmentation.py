@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.segment as room
+from nfuser.ir.fusion import Fusion
 from nfuser.ir.identity import structure
 from nfuser.runtime.disk.plans import find_plan, keep_plan
 from nfuser.schedule.registry import (
@@ -19,7 +20,7 @@ from nfuser.schedule.registry import (
 from nfuser.segment.kept import from_numbers, to_numbers
 
 if TYPE_CHECKING:
-    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.expr import Loop
     from nfuser.segment import Scheduler, Segmented, ShouldMerge
 
 _BY_NAME: dict[str, Scheduler] = {
@@ -36,13 +37,24 @@ def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
     if not fusion.loops:
         return found
     pieces = (
-        replace(piece, body=segment(loop.body, should_merge))
+        replace(piece, body=segment(_computed(loop), should_merge))
         for piece in found.segments
         for loop in piece.fusion.loops
     )
     by_loop = {piece.fusion: piece for piece in pieces}
     own = tuple(by_loop.get(piece.fusion, piece) for piece in found.segments)
     return replace(found, segments=own)
+
+
+def _computed(loop: Loop) -> Fusion:
+    """Return the body without what it hands on as it was."""
+    body, handed = loop.body, loop.forwarded
+    if all(source is None for source in handed):
+        return body
+    pairs = zip(body.outputs, handed, strict=False)
+    computed = [tensor for tensor, source in pairs if source is None]
+    outputs = (*computed, *body.outputs[loop.carried :])
+    return Fusion(body.name, body.exprs, outputs)
 
 
 def _segmented(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:

@@ -44,6 +44,42 @@ def test_a_loop_allocates_nothing_and_swaps_what_it_carries() -> None:
     assert "repeat 3 times, swapping t" in program_text(program)
 
 
+def wave(x: Any, y: Any, n: Any) -> Any:
+    def advance(_: Any, state: Any) -> Any:
+        now, before = state
+        return 1.5 * now - before + np.roll(now, 1, 0) * 0.25, now
+
+    return lax.fori_loop(0, n, advance, (x, y))
+
+
+def test_what_is_handed_on_as_it_was_is_not_copied() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    cache = FusionExecutorCache(traced(wave, x, x, 3))
+    program = cache.program_for([x, x, 3])
+    (loop,) = (s for s in program.body if isinstance(s, Repeat))
+    assert len(loop.body) == 1
+    assert len(loop.swaps) == 2
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_memory_goes_round_whatever_its_order_was(backend: str) -> None:
+    def turn(i: Any, s: Any) -> Any:
+        a, b, c, d, e = s
+        return b, c, a, d, e + a * i
+
+    def function(x: Any, y: Any, n: Any) -> Any:
+        return lax.fori_loop(0, n, turn, (x, y, x * 2, y + 1, x - y))
+
+    x = np.arange(12.0).reshape(3, 4)
+    y = np.asfortranarray(x * 10)
+    for waves in (function, wave):
+        fused = nfuser.fuse(waves, backend=backend)
+        for n in range(6):
+            found, wanted = fused(x, y, n), waves(x, y, n)
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(a, b)
+
+
 def test_ten_and_a_hundred_thousand_steps_compile_alike() -> None:
     fused = nfuser.fuse(steps)
     fused(X, 10)

@@ -7,6 +7,8 @@ to compiled extensions; ``checks`` looks whether this process keeps them.
 
 from __future__ import annotations
 
+import time
+
 # -- objects -----------------------------------------------------------------
 
 OBJECT_TYPE = 8
@@ -169,7 +171,7 @@ RELEASED = TURNS + 8 * MOST_DEPTH
 LOOKED = RELEASED + 8
 SLOT_WORDS = MOST_SLOTS + MOST_DEPTH + 2
 LOOK_EVERY = 10_000_000  # nanoseconds
-MONOTONIC = 1  # POSIX's clock that nobody sets
+MONOTONIC: int = getattr(time, "CLOCK_MONOTONIC", 1)  # what this system calls it
 MOST_PARAMETERS = 128
 
 # What must be alike; each pattern begins with its tag and its size.

@@ -202,10 +202,10 @@ class Frame:
         arrays, storage = self.arrays, self.storage
         arrays[first], arrays[second] = arrays[second], arrays[first]
         kept = storage.pop(first, None), storage.pop(second, None)
-        storage.update(
-            (s, k) for s, k in zip((second, first), kept, strict=True) if k is not None
-        )
-        self.written.add(first)
+        pairs = zip((second, first), kept, strict=True)
+        storage.update((s, k) for s, k in pairs if k is not None)
+        if (first in self.written) != (second in self.written):
+            self.written ^= {first, second}
 
     def clear(self) -> None:
         """Let go of everything."""
