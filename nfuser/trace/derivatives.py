@@ -58,7 +58,8 @@ class Variable:
 class Run:
     """One run of a function over variables that stand for some of its arguments.
 
-    ``value`` is what it gave, ``aux`` what it gave beside that with ``has_aux``.
+    ``value`` is what it gave, ``aux`` what it gave beside that with ``has_aux``. What
+    it captures is a variable, too, where it ``varies``.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Run:
         argnums: Sequence[int],
         *,
         has_aux: bool = False,
+        varies: Callable[[Any], bool] | None = None,
     ) -> None:
         tracer = current_tracer()
         if tracer is None:
@@ -81,6 +83,9 @@ class Run:
         given = list(args)
         for place in argnums:
             given[place] = self._varied(place, args[place])
+        self._captured: list[Variable] = []
+        if varies is not None:
+            tracer.vary = lambda item, held: self._vary(item, held, varies)
         value = function(*given, **kwargs)
         self.aux: Any = None
         if has_aux:
@@ -115,6 +120,15 @@ class Run:
             )
             raise DTypeError(message)
         return Variable(tracer, item, held)
+
+    def _vary(
+        self, item: Any, held: TensorView, varies: Callable[[Any], bool]
+    ) -> TensorView:
+        if not varies(item) or not (held.dtype.is_float or held.dtype.is_complex):
+            return held
+        made = Variable(self._tracer, item, held)
+        self._captured.append(made)
+        return made.held
 
     def _apart(self, value: Any) -> tuple[Any, Any]:
         if isinstance(value, tuple) and len(value) == 2:
@@ -185,6 +199,31 @@ class Run:
         """Return the cotangents of the arguments for one of the value."""
         flat = self._matching(cotangent, self.shape, self.outputs, "the value")
         return tuple(self.pull(flat))
+
+    def pulled_as_torch(
+        self, numbers: Sequence[int], cotangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Return cotangents of the arguments, and of what was captured.
+
+        ``numbers`` are those of the results that have a cotangent. That of a complex
+        number is the conjugate of what it is here, as torch has it.
+        """
+        b, tracer = self._tracer.builder, self._tracer
+        outputs = [self.outputs[k] for k in numbers]
+        taken = [
+            ops.conj(b, self._fitting(t, like))
+            if like.dtype.is_complex
+            else self._fitting(t, like)
+            for t, like in zip(cotangents, outputs, strict=True)
+        ]
+        variables = [*self.variables, *self._captured]
+        pairs = list(zip(outputs, taken, strict=True))
+        found = pullback(b, pairs, [variable.held for variable in variables])
+        made = [
+            v.wrap(tracer, t if t is None or not t.dtype.is_complex else ops.conj(b, t))
+            for v, t in zip(variables, found, strict=True)
+        ]
+        return made[: len(self.variables)], made[len(self.variables) :]
 
     def pushed(self, tangents: Sequence[Any]) -> Any:
         """Return the tangent of the value, for one of each argument."""

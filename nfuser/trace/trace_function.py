@@ -263,7 +263,7 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
             what = f"a part that plain NumPy takes of {whole}"
             warn_of_sizes(tracer, item.shape, what, f"parts of asarray({whole})")
         held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
-        tracer.captured[found.slot] = held
+        tracer.captured[found.slot] = tracer.vary(item, held)
         if is_table:
             tracer.tables.add(held)
     return tracer.captured[found.slot]

@@ -46,10 +46,10 @@ class Tracer:
     """One run of a user's function over stand-ins.
 
     ``handlers`` maps names of NumPy functions to what they do to stand-ins; ``wrap``
-    makes the stand-in of a tensor; ``capture`` makes an input of a foreign array, and
-    ``list_items`` an array of a list. ``made`` lists the stand-ins of arrays;
-    ``converts`` says that NumPy's conversions take stand-ins, ``makes`` that its
-    functions which make arrays give them. ``dialect`` is what
+    makes the stand-in of a tensor; ``capture`` makes an input of a foreign array,
+    ``vary`` a variable of that, and ``list_items`` an array of a list. ``made`` lists
+    the stand-ins of arrays; ``converts`` says that NumPy's conversions take them,
+    ``makes`` that its functions which make arrays give them. ``dialect`` is what
     stand-ins speak now, ``array_class`` what they say they are; ``note`` is told of
     what the trace depends on.
     """
@@ -70,6 +70,7 @@ class Tracer:
         self.meet_number: Callable[[Any], None] = lambda _: None
         self.draw: Callable[[Stream], tuple[Any, Any]] = _ended
         self.captured: dict[int, TensorView] = {}
+        self.vary: Callable[[Any, TensorView], TensorView] = lambda _, held: held
         self.tables: set[TensorView] = set()
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
@@ -101,6 +102,7 @@ class Tracer:
             self.capture, self.meet_number, self.draw = _ended, _ended, _ended
             self.note = lambda _, __: None
             self.roots.clear()
+            self.vary = lambda _, held: held
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""

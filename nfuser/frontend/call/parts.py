@@ -14,6 +14,7 @@ from nfuser.frontend.call.argument_names import unknown_keyword
 from nfuser.frontend.call.arguments import Arguments, Described
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
+from nfuser.frontend.call.recording import GradientAskedError, any_asks, recorded
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.explain.kernels import KernelView
@@ -35,10 +36,12 @@ __all__ = [
     "Asked",
     "Described",
     "Form",
+    "GradientAskedError",
     "KernelView",
     "Lowered",
     "PlanTable",
     "Variants",
+    "any_asks",
     "call_unfused",
     "check_backend",
     "check_dialect",
@@ -53,6 +56,7 @@ __all__ = [
     "is_integer",
     "make_ready",
     "no_device",
+    "recorded",
     "scalar_input",
     "shaping",
     "symbol_values",

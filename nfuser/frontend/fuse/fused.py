@@ -132,7 +132,12 @@ class Fused(Generic[P, R]):
             self._counters.counts["calls"] += 1
             ready, arrays, entry = self._plans.find(arguments, given, named)
             if ready is None:
-                ready, arrays = self._prepare(arguments, given, named)
+                if parts.any_asks(arguments.arrays.values()):
+                    return parts.recorded(self, given, named)
+                try:
+                    ready, arrays = self._prepare(arguments, given, named)
+                except parts.GradientAskedError:
+                    return parts.recorded(self, given, named)
                 self._widen(arguments, ready, args, kwargs)
             else:
                 self._counters.counts["hits"] += 1
@@ -327,6 +332,8 @@ class Fused(Generic[P, R]):
         descriptors = dict(described.arrays)
         named = described.named(descriptors)
         for captured, array in zip(trace.captured.arrays, arrays, strict=True):
+            if parts.any_asks((array,)):
+                raise parts.GradientAskedError
             name = f"captured {captured.origin}"
             d = parts.describe(array, f"{name} of {self._name}")
             named[name] = descriptors[captured.slot] = d

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
+from nfuser.frontend.gradients.again import plan_of, standing
 from nfuser.frontend.gradients.transform import check_function, fused_like, remembered
 from nfuser.trace import current_tracer
 from nfuser.trace.derivatives import Run, stopped
@@ -40,10 +41,14 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
         run = _run("vjp", function, primals, has_aux)
         return _with_aux(run, run.pulled) if has_aux else (run.value, run.pulled)
 
-    def pull(cotangent: Any) -> Any:
-        return _pulled(function, has_aux)(primals, cotangent)
+    before = standing(primals)
 
-    found = _valued(function)(*primals)
+    def pull(cotangent: Any) -> Any:
+        return _pulled(function, has_aux)(standing(before), cotangent)
+
+    forward = _valued(function)
+    plan_of(forward, primals, {})
+    found = forward(*primals)
     if not has_aux:
         return found, pull
     value, aux = found
