@@ -11,8 +11,10 @@ from nfuser.differentiate.flow import settled
 from nfuser.differentiate.pull import pull, push_point, refuse_loop
 from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
+from nfuser.differentiate.rules.views import assigned
 from nfuser.ir.expr import (
     VIEWS,
+    Assign,
     Concatenate,
     Expr,
     Matmul,
@@ -87,6 +89,8 @@ class _Forward:
                 self.tangents[made] = found
         elif _is_linear(expr):
             self.tangents[made] = self._again(expr, ts)
+        elif isinstance(expr, Assign):
+            self.tangents[made] = assigned(self._b, expr, *ts)
         elif isinstance(expr, Matmul):
             self.tangents[made] = self._of_product(expr, *ts)
         else:

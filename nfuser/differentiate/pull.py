@@ -111,6 +111,8 @@ def pull(
             return Flow(views.of_pad(b, expr, t, place))
         case Concatenate():
             return Flow(views.of_part(b, expr, t, place))
+        case Assign():
+            return views.of_assign(b, expr, t, place)
         case Matmul():
             return Flow(products.of_matmul(b, expr, t, place))
         case Take():
@@ -123,13 +125,7 @@ def pull(
 
 
 def refuse_loop(expr: Expr) -> None:
-    """Refuse loops that stay loops, and assignments, which keep nothing for later."""
-    if isinstance(expr, Assign):
-        message = (
-            "write np.where(condition, new, x), or join parts by np.concatenate: what "
-            "is assigned to a part of an array has no derivative yet"
-        )
-        raise UnsupportedError(message)
+    """Refuse a loop that stays one: its iterations keep nothing for a way back."""
     if isinstance(expr, Loop):
         message = (
             "write a loop of Python's, which is unrolled, or nfuser.stop_gradient(x) "

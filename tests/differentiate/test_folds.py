@@ -104,6 +104,29 @@ def test_gradients_of_moved_elements_are_those_of_differences(name: str) -> None
     agree(lambda x: _MOVES[name](x).sum(), X)
 
 
+def _assigned(x: Any) -> Any:
+    u, z = x[0].copy(), np.zeros_like(x)
+    u[1:-1] = u[:-2] * x[1, 1:-1] + u[2:]
+    u[::2] *= 2
+    u[-1] = x[2, 0] ** 2
+    z[::-1, ::2] = u[2:] * x[:, 2:]
+    return (z + u) ** 2
+
+
+def test_gradients_of_assignments_are_those_of_differences() -> None:
+    agree(lambda x: _assigned(x).sum(), X)
+    agree(lambda x: np.sin(nfuser.grad(lambda x: _assigned(x).sum())(x)).sum(), X)
+
+
+def _slope_of_assigned(x: Any) -> Any:
+    return nfuser.grad(lambda x: (_assigned(x) * np.arange(4.0)).sum())(x)
+
+
+def test_an_array_that_numpy_makes_beside_a_gradient_is_a_table() -> None:
+    found = nfuser.fuse(lambda x: _slope_of_assigned(x) + np.arange(4.0))(X)
+    np.testing.assert_allclose(found, _slope_of_assigned(X) + np.arange(4.0))
+
+
 _PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "stacks": (np.matmul, (numbers(2, 3, 4), numbers(4, 5))),
     "stacks that stretch": (np.matmul, (numbers(2, 1, 3, 4), numbers(5, 4, 2))),

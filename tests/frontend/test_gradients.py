@@ -118,6 +118,12 @@ def test_cotangents_are_pulled_back_inside_and_outside() -> None:
         np.testing.assert_array_equal(found[1][1], cotangent["product"] * X)
 
 
+def _assigned(x: Any, y: Any) -> Any:
+    made = y * y
+    made[1:] = x[:-1] * made[1:]
+    return made
+
+
 _FORWARD: dict[str, Callable[..., Any]] = {
     "elementwise": lambda x, y: np.sin(x) * y + np.maximum(x, y),
     "moved": lambda x, y: np.concatenate([np.pad(x, 1)[::-1], np.tile(y, 2)]) ** 2,
@@ -126,6 +132,7 @@ _FORWARD: dict[str, Callable[..., Any]] = {
     "products": lambda x, y: (x @ y, np.outer(x, y) @ np.outer(y, x)),
     "sorted": lambda x, y: np.sort(x * y * (-1) ** np.arange(3)) ** 2,
     "chosen": lambda x, y: np.where(x > 1, np.log(x - 1), y),
+    "assigned": lambda x, y: _assigned(x, y),
     "a constant": lambda x, y: np.floor(x) + 0 * y,
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
+from nfuser.differentiate.flow import Flow
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir import scalar as sc
@@ -24,7 +25,7 @@ from nfuser.ir.expr import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.expr import Concatenate
+    from nfuser.ir.expr import Assign, Concatenate
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
@@ -47,7 +48,7 @@ def of_view(b: Builder, expr: View | SumTo, t: TensorView) -> TensorView:
         case Permute(_, _, order):
             return ops.permute(b, t, [order.index(k) for k in range(t.ndim)])
         case Slice():
-            return _of_slice(b, expr, t)
+            return _placed(b, t, expr.starts, expr.steps, shape)
         case Reshape():
             return reshaped(b, t, shape)
         case _:
@@ -91,16 +92,50 @@ def flipped(b: Builder, t: TensorView, axis: int) -> TensorView:
     return ops.flip(b, t, axis)
 
 
-def _of_slice(b: Builder, expr: Slice, t: TensorView) -> TensorView:
-    """Return ``t`` with zeros for the elements that the slice left out."""
-    lefts = list(expr.starts)
-    for axis, step in enumerate(expr.steps):
+def of_assign(b: Builder, expr: Assign, t: TensorView, place: int) -> Flow:
+    """Return the cotangent of what was assigned to, or of what was assigned."""
+    if place == 1:
+        made = b.new(expr.value.shape, t.dtype)
+        b.emit(Slice(t, made, expr.starts, expr.steps))
+        return Flow(made)
+    return Flow(t, b.point("invert", part_of(b, expr)))
+
+
+def assigned(
+    b: Builder, expr: Assign, source: TensorView | None, value: TensorView | None
+) -> TensorView:
+    """Return the tangent of the result, of those of what it was made of."""
+    given = source or value
+    assert given is not None
+    zero = b.convert(0, given.dtype)
+    shape = expr.source.shape
+    new = zero if value is None else _placed(b, value, expr.starts, expr.steps, shape)
+    old = zero if source is None else source
+    return b.point("select", part_of(b, expr), new, old)
+
+
+def part_of(b: Builder, expr: Assign) -> TensorView:
+    """Return which elements of the result were assigned."""
+    inside = ops.full(b, expr.value.shape, True, DType.BOOL)
+    return _placed(b, inside, expr.starts, expr.steps, expr.source.shape)
+
+
+def _placed(
+    b: Builder,
+    t: TensorView,
+    starts: Sequence[Scalar],
+    steps: Sequence[int],
+    shape: Sequence[Scalar],
+) -> TensorView:
+    """Return ``t`` at these places of an array of ``shape``, with zeros elsewhere."""
+    lefts = list(starts)
+    for axis, step in enumerate(steps):
         if step < 0:
             t = flipped(b, t, axis)
             lefts[axis] = lefts[axis] + (t.shape[axis] - 1) * step
         if abs(step) > 1:
             t = _spread(b, t, axis, abs(step))
-    return padded(b, t, lefts, expr.source.shape)
+    return padded(b, t, lefts, shape)
 
 
 def _spread(b: Builder, t: TensorView, axis: int, step: int) -> TensorView:

@@ -68,8 +68,9 @@ class Sources:
 
 
 def _is_outside(module: str) -> bool:
-    top = module.partition(".")[0].removeprefix("_")
-    if top in sys.stdlib_module_names or module.partition(".")[0] == "builtins":
+    name = module.partition(".")[0]
+    top = name.removeprefix("_")  # the part that is written in C has the same answer
+    if {name, top} & sys.stdlib_module_names or name == "builtins":
         return top in _OUTSIDE
     return top not in _PURE or module.startswith(_READERS)
 
