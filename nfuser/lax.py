@@ -65,7 +65,7 @@ def fori_loop(
     tracer = current_tracer()
     if tracer is not None:
         return forms.fori_loop(tracer, lower, upper, body_fun, init_val)
-    value = init_val
+    value = _own(init_val)
     for i in range(lower, upper):
         value = body_fun(i, value)
     return value
@@ -99,7 +99,7 @@ def while_loop(
     tracer = current_tracer()
     if tracer is not None:
         return forms.while_loop(tracer, cond_fun, body_fun, init_val)
-    value = init_val
+    value = _own(init_val)
     while cond_fun(value):
         value = body_fun(value)
     return value
@@ -150,16 +150,17 @@ def scan(
     arrays, form = tree.flatten(xs)
     count = _length(arrays, length)
     made: list[list[Any]] = []
-    shape, carry = tree.NOTHING, init
+    shape, carry = tree.NOTHING, _own(init)
     for k in reversed(range(count)) if reverse else range(count):
-        carry, y = f(carry, tree.unflatten(form, [x[k] for x in arrays]))
-        leaves, shape = tree.flatten(y)
+        rows = _own([x[k] for x in arrays])
+        carry, y = f(carry, tree.unflatten(form, rows))
+        leaves, shape = tree.flatten(_own(y))
         made.append(leaves)
     if not made:  # what a step would give, of rows of zeros
         rows = [np.zeros(np.shape(x)[1:], np.asarray(x).dtype) for x in arrays]
         leaves, shape = tree.flatten(f(init, tree.unflatten(form, rows))[1])
         empty = [np.zeros((0, *np.shape(y)), np.asarray(y).dtype) for y in leaves]
-        return init, tree.unflatten(shape, empty)
+        return carry, tree.unflatten(shape, empty)
     columns = zip(*(reversed(made) if reverse else made), strict=True)
     return carry, tree.unflatten(shape, [np.stack(column) for column in columns])
 
@@ -217,6 +218,17 @@ def cond(
     if tracer is None or type(pred) in (bool, np.bool):
         return true_fun(*operands) if pred else false_fun(*operands)
     return forms.cond(tracer, pred, true_fun, false_fun, operands)
+
+
+def _own(nest: T) -> T:
+    """Return ``nest`` with arrays of its own, which a body may write into."""
+    leaves, shape = tree.flatten(nest)
+    return tree.unflatten(shape, [_copied(x) for x in leaves])
+
+
+def _copied(x: Any) -> Any:
+    copy = getattr(x, "clone" if hasattr(x, "clone") else "copy", None)
+    return x if copy is None else copy()
 
 
 def _length(arrays: list[Any], length: int | None) -> int:

@@ -24,7 +24,7 @@ from nfuser.trace.loops.carried import (
     names_of,
     require_structure,
 )
-from nfuser.trace.loops.record import Step, run_loop
+from nfuser.trace.loops.record import Effects, Step, run_loop
 from nfuser.trace.standins.sizes import passed_integer, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
@@ -210,16 +210,21 @@ def cond(
     return tree.unflatten(sides[0].shape, found)
 
 
+_BOTH = "both functions of cond are traced, and both would write"
+
+
 class _Side:
     """One function of a choice: what it gives, and whether it is dear to compute."""
 
     def __init__(self, t: Tracer, function: Callable[..., Any], operands: Any) -> None:
         self._t = t
         self._call = lambda: function(*operands)
+        effects = Effects(t)
         with verb.recorded(t.builder, ()) as body:
             items, self.shape = tree.flatten(self._call())
             self.names = names_of(self.shape, "what cond returns")
             found = leaves(t, items, self.names)
+        effects.refuse(_BOTH)
         t.ended.update(body.tensors())
         self.leaves = found
         self.is_dear = any(isinstance(e, (*FOLDING, Loop)) for e in body.exprs)

@@ -37,6 +37,10 @@ class Step:
     added: Sequence[Any] = ()
 
 
+_ONCE = (
+    "the body of a loop is traced once, and it would be written once instead of in "
+    "each iteration"
+)
 _MOST_FORMS = 5  # bool, int, float, complex, and the one that is kept
 
 
@@ -113,7 +117,7 @@ def _traced(
     forms: Sequence[Form],
     body: Callable[[list[Any], Any], Step],
 ) -> _Recording:
-    b, known = t.builder, len(t.made)
+    b, effects = t.builder, Effects(t)
     with _without_draws(t), verb.recorded(b, begun) as recorded:
         b.weak[recorded.turn] = int
         given = standins(t, forms, recorded.parameters)
@@ -124,7 +128,8 @@ def _traced(
             _as_carried(t, one, form) for one, form in zip(carried, forms, strict=True)
         ]
         outputs = [*real_parts(t, kept), *real_parts(t, added)]
-    _end(t, recorded, known)
+    effects.refuse(_ONCE)
+    t.ended.update(recorded.tensors())
     return _Recording(recorded, outputs, carried, added)
 
 
@@ -134,23 +139,23 @@ def _as_carried(t: Tracer, one: Leaf, form: Form) -> Leaf:
     return _in_form(t, one, form) if is_number and not form.dtype.is_bool else one
 
 
-def _end(t: Tracer, recorded: verb.Body, known: int) -> None:
-    """Let nobody read what the body computed, unless it comes out of the loop."""
-    ended = set(recorded.tensors())
-    for reference in t.made[:known]:
-        standin: Any = reference()
-        if standin is not None and standin._held in ended:
-            _refuse_effect()
-    t.ended.update(ended)
+class Effects:
+    """What arrays hold before a body is traced; none of them may be written in it."""
 
+    def __init__(self, t: Tracer) -> None:
+        found: list[Any] = [x for x in (ref() for ref in t.made) if x is not None]
+        # Views follow the arrays that they are views of once somebody reads them.
+        self._held = [(x, x._operand()) for x in found]
 
-def _refuse_effect() -> NoReturn:
-    message = (
-        "carry the array, and return it from the body: the body of a loop is traced "
-        "once, and wrote into an array from outside of it, which would happen once "
-        "instead of in each iteration"
-    )
-    raise TraceError(message)
+    def refuse(self, why: str) -> None:
+        """Refuse what was written meanwhile into an array that was there before."""
+        if all(x._held is before for x, before in self._held):
+            return
+        message = (
+            f"return the array, and do not write into it: {why}; expected an array "
+            "that was made inside, found one from outside"
+        )
+        raise TraceError(message)
 
 
 @contextmanager

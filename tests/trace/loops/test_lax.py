@@ -28,6 +28,21 @@ Z = U + 1j * U[::-1]
 N = np.arange(5)
 
 
+def written(u: Any) -> Any:
+    view = u[1:]  # of an array that is written before the loop
+    u = u + view[0]
+    view = u[1:]
+    u[0] = 2
+
+    def step(i: Any, state: Any) -> Any:
+        s, total = state
+        s[1:-1] += 0.25 * (s[2:] - s[:-2])
+        s *= 0.5
+        return s, total + s[i] + view[0]
+
+    return lax.fori_loop(0, 4, step, (u, u[0]))
+
+
 def nested(u: Any) -> Any:
     def row(i: Any, s: Any) -> Any:
         return lax.fori_loop(0, 4, lambda j, q: q * 0.5 + j * i + u[i], s)
@@ -207,6 +222,11 @@ CASES: dict[str, tuple[Function, tuple[Any, ...]]] = {
         (U,),
     ),
     "nested": (nested, (U,)),
+    "carried arrays that are written": (written, (U,)),
+    "rows that are written": (
+        lambda u: lax.scan(lambda c, x: (c + x[0], x.__imul__(2)), 0.0, u),
+        (U,),
+    ),
     "counted by the outer loop": (counted_by_the_outer, (U,)),
     "scan in scan": (scan_in_scan, (U,)),
     "nothing carried": (

@@ -102,7 +102,22 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         TraceError,
         "draw before the loop",
     ),
-    "an effect": (written_from_outside, TraceError, "would happen once"),
+    "an effect": (written_from_outside, TraceError, "would be written once"),
+    "an effect on an argument": (
+        lambda x: lax.fori_loop(0, 3, lambda _, s: x.__setitem__(0, s) or s, x[0]),
+        TraceError,
+        "would be written once",
+    ),
+    "an effect on a view": (
+        lambda x: lax.fori_loop(0, 3, lambda _, s: (x[1:].__imul__(0), s)[1], x[0]),
+        TraceError,
+        "would be written once",
+    ),
+    "an effect of a choice": (
+        lambda x: lax.cond(x.sum() > 0, lambda: x.__setitem__(0, 1) or x, lambda: x),
+        TraceError,
+        "both would write",
+    ),
     "an array of the body's": (read_afterwards, TraceError, "return it from the body"),
     "an array for a condition": (
         lambda x: lax.while_loop(lambda s: s > 0, lambda s: s - 1, x),
