@@ -10,6 +10,7 @@ import numpy as np
 from nfuser.interpret.formats import widen
 from nfuser.interpret.races import Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
+from nfuser.ops.elementwise.random_words import philox
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 
@@ -45,6 +46,22 @@ class LocalArray:
             value = self.dtype.type(value)
         self.rows[k] = wave.merge(mask, value, self.rows[k])
         self.valid[k] = wave.both(self.valid[k], mask)
+
+    def draw_packet(
+        self,
+        wave: Wave,
+        k: Any,
+        drawn: tuple[Any, Any, Any],
+        mask: Mask,
+        line: int,
+        length: int,
+    ) -> None:
+        """Assign the random words of ``length`` places, from the first of ``drawn``."""
+        place, key, call = drawn
+        word = philox(32 if self.dtype.itemsize == 4 else 64)
+        for n in range(length):
+            found = word(place + np.uint64(n), key, call).astype(self.dtype)
+            self.write(wave, k + n, found[()], mask, line)
 
     def _checked(self, wave: Wave, k: int, line: int) -> int:
         if k < 0:

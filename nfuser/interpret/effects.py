@@ -23,6 +23,7 @@ from nfuser.interpret.expressions import (
 
 _PACKET = re.compile(r"(load|store)_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
 _COPY = re.compile(r"copy_packet_(2|4|8|16)")
+_DRAW = re.compile(r"draw_packet_(2|4|8|16)")
 _TAKE = re.compile(r"take_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
 
 
@@ -77,6 +78,8 @@ def effect(call: ast.Call, names: Names) -> str:
                 return _copy(call, int(copy[1]), arguments, place, names)
             if take := _TAKE.fullmatch(name):
                 return _take(call, take, arguments, place, names)
+            if draw := _DRAW.fullmatch(name):
+                return _draw(call, int(draw[1]), arguments, place, names)
             if name == "await_copies" and not arguments:
                 return f"w.await_copies({place})"
             if name == "post" and len(arguments) == 3:
@@ -140,6 +143,22 @@ def _take(
     target = _array(array, stored_kind(suffix, element, call, names), names)
     order = f"{target}, {integer(k, names)}, {integer(i, names)}, {place}"
     return f"{stored}.take_packet(w, {order}, {length}, {suffix!r})"
+
+
+def _draw(
+    call: ast.Call, length: int, arguments: list[ast.expr], place: str, names: Names
+) -> str:
+    array, k, *drawn = arguments
+    kind = names.kinds.get(array.id) if isinstance(array, ast.Name) else None
+    element = kind.element if isinstance(kind, ArrayKind) else ""
+    if element not in ("uint32", "uint64"):
+        raise names.refusal(call, f"{ast.unparse(array)} is not an array of words")
+    terms = [expression(x, names) for x in drawn]
+    if [x.kind for x in terms] != ["uint64"] * 3:
+        raise names.refusal(call, "a place, a key and a draw call are words")
+    given = ", ".join(x.code for x in terms)
+    where = f"{_array(array, element, names)}.draw_packet(w, {integer(k, names)}"
+    return f"{where}, ({given}), {place}, {length})"
 
 
 def _post(call: ast.Call, arguments: list[ast.expr], place: str, names: Names) -> str:

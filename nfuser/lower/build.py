@@ -18,9 +18,11 @@ from nfuser.lower.cpu.lane_loops import in_streams
 from nfuser.lower.cpu.lanes import interleave
 from nfuser.lower.cpu.phases import in_phase, next_phase
 from nfuser.lower.cpu.staged_columns import stage_columns
+from nfuser.lower.cpu.tiled_draws import tile_draws
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, joined, side_by_side
+from nfuser.lower.cuda.packet_draws import packet_draws
 from nfuser.lower.cuda.stage import Stager
 from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
@@ -156,7 +158,8 @@ class _Builder:
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
         is_cuda = self.scheduled.target.kind == "cuda"
-        body = pruned(body) if is_cuda else interleave(self._interleaved(pruned(body)))
+        body = pruned(body)
+        body = packet_draws(body, self.values) if is_cuda else self._on_cpu(body)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -165,7 +168,6 @@ class _Builder:
             for leaf in self.nest.leaves
             if leaf.binding.is_bound and leaf.extent is not sc.const(1)
         )
-        launch = self._launch()
         return Kernel(
             kernel_name(self.fusion.name),
             self.scheduled,
@@ -178,15 +180,16 @@ class _Builder:
             bound,
             body,
             tuple(scratch),
-            launch,
+            self._launch(),
             self.scheduled.is_wide,
         )
 
-    def _interleaved(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _on_cpu(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let what lies between each other's elements be accessed from one address."""
         buffers = {**self.values.buffers, **self.outputs}
         pairs = interleaved(self.fusion, self.scheduled.heuristic.patterns)
-        return from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
+        body = from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
+        return interleave(tile_draws(body, self.values))
 
     def _in_bounds(
         self, body: tuple[Stmt, ...], items: Leaf | None, *, inside: bool

@@ -90,6 +90,7 @@ CASTS = [
     "to_f64",
 ]
 RANDOM_WORDS = ["philox32", "philox64"]
+DRAWN_PACKETS = (2, 4, 8, 16)
 ROUNDINGS = ["round_f16", "round_bf16"]
 SHUFFLES = ["shuffle", "shuffle_down", "shuffle_xor"]
 
@@ -396,6 +397,22 @@ def test_random_words_take_two_products_of_halves_a_round(name: str) -> None:
     assert 20 <= ptx.count("mul.") <= 21  # one more for the address
 
 
+@pytest.mark.parametrize(("kind", "count"), [("uint32", 4), ("uint64", 2)])
+@pytest.mark.parametrize("width", DRAWN_PACKETS)
+def test_a_packet_of_words_that_begins_a_block_makes_each_block_once(
+    kind: str, count: int, width: int
+) -> None:
+    lines = [f"words = cuda.local.array({width}, {kind})"]
+    given = f"to_u64(int64(i) * {width * count}), load(b, 0), load(b, 1)"
+    lines.append(f"draw_packet_{width}(words, 0, {given})")
+    lines += [f"store(a, int32(i + {k}), words[{k}])" for k in range(width)]
+    found = build(lines, pointer(kind), pointer("uint64"))
+    assert found.spills == 0
+    blocks = -(-width // count)
+    rest = width + 4  # products of indices, and words of 64 bits put together
+    assert 20 * blocks - 3 <= found.ptx.count("mul.") < 20 * blocks + rest
+
+
 def test_every_public_primitive_is_named_in_a_test() -> None:
     dtypes = {*NUMBERS, "boolean"}
     grouped = {
@@ -433,5 +450,6 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "receive",
         "await_copies",
         *RANDOM_WORDS,
+        *(f"draw_packet_{width}" for width in DRAWN_PACKETS),
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single

@@ -210,7 +210,7 @@ def test_every_device_primitive_has_a_meaning_here() -> None:
     memory = {
         name
         for name in device.__all__
-        if name.partition("_")[0] in ("load", "store", "copy", "take")
+        if name.partition("_")[0] in ("load", "store", "copy", "take", "draw")
         and name != "load_volatile"
     }
     assert set(device.__all__) == set(ELEMENTWISE) | handled | dtypes | memory

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfuser.random import of
 from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction, Geometry
 from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
@@ -64,11 +65,14 @@ POINTWISE: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "sliced": (lambda x: x[1:, ::2] * x[:-1, 1::2], ("matrix",)),
     "rotated": (_rotated, ("matrix", "row")),
     "rotated oddly": (_rotated, ("odd", "odd")),
+    "noisy": (lambda x: x + of(7).random(x.shape, np.float32), ("odd",)),
+    "noisy and turned": (lambda x: x.T * of(7).random(x.shape[::-1]), ("matrix",)),
     "rolled": (lambda x: np.concatenate([x[5:], x[:5]]) - x, ("matrix",)),
 }
 REDUCING: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "softmax": (_softmax, ("matrix",)),
     "softmax of odd rows": (_softmax, ("odd",)),
+    "noise": (lambda x: (x + of(7).random(x.shape)).max(1), ("matrix",)),
     "norm": (_normalised, ("matrix", "row")),
     "columns": (lambda x: (x.sum(0), x.max(0)), ("matrix",)),
     "columns of tall": (lambda x: x / x.sum(0), ("tall",)),

@@ -14,6 +14,7 @@ from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
     Allocate,
     Array,
+    DrawPacket,
     FindLine,
     For,
     Kernel,
@@ -146,6 +147,10 @@ class _CpuPrinter(Printer):
                 kind = "u8" if array.dtype.is_bool else str(array.dtype)
                 stack = self.primitive(f"stack_{kind}")
                 return [f"{self.array(array)} = {stack}({array.size})"]
+            case DrawPacket(array, at, place, key, call):
+                verb = self.primitive(f"draw_block_{array.dtype.bits}")
+                given = ", ".join(map(self.value, (place, key, call)))
+                return [f"{verb}({self.array(array)}, {self.plain(at)}, {given})"]
             case FindLine(var, buffer, index, most):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 place += f", {self.plain(most)}"

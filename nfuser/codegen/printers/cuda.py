@@ -28,6 +28,7 @@ from nfuser.lower.kernel.kernel_ir import (
     AwaitCopies,
     Barrier,
     CopyPacket,
+    DrawPacket,
     FindLine,
     For,
     Kernel,
@@ -193,31 +194,14 @@ class _CudaPrinter(Printer):
 
     def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:
-            case LoadPacket(array, at, buffer, index, width):
-                verb = self._packet("load_packet", buffer.dtype, width)
-                target = f"{self.array(array)}, {self.plain(at)}"
-                return [
-                    f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"
-                ]
-            case CopyPacket(array, at, buffer, index, width):
-                verb = self.primitive(f"copy_packet_{width}")
-                target = f"{self.array(array)}, {self.plain(at)}"
-                return [
-                    f"{verb}({target}, {self.buffer(buffer)}, {self.scalar(index)})"
-                ]
+            case LoadPacket() | CopyPacket() | TakePacket() | StorePacket():
+                return [self._moved(stmt)]
+            case DrawPacket(array, at, place, key, call, width):
+                verb = self.primitive(f"draw_packet_{width}")
+                given = ", ".join(map(self.value, (place, key, call)))
+                return [f"{verb}({self.array(array)}, {self.plain(at)}, {given})"]
             case AwaitCopies():
                 return [f"{self.primitive('await_copies')}()"]
-            case TakePacket(array, at, source, index, width):
-                verb = self._packet("take_packet", source.dtype, width)
-                target = f"{self.array(array)}, {self.plain(at)}"
-                place = f"{self.array(source)}, {self.plain(index)}"
-                return [f"{verb}({target}, {place})"]
-            case StorePacket(buffer, index, array, at, width):
-                verb = self._packet("store_packet", buffer.dtype, width)
-                source = f"{self.array(array)}, {self.plain(at)}"
-                return [
-                    f"{verb}({self.buffer(buffer)}, {self.scalar(index)}, {source})"
-                ]
             case Allocate(array) if array.memory is Memory.LANDING:
                 kind = self.primitive(storage_name(array.dtype))
                 return [f"{self.array(array)} = cuda.shared.array(0, {kind})"]
@@ -241,6 +225,23 @@ class _CudaPrinter(Printer):
                 raise VerifyError(message)
             case _:
                 assert_never(stmt)
+
+    def _moved(self, stmt: LoadPacket | CopyPacket | TakePacket | StorePacket) -> str:
+        """Render what goes between an array and memory in one access."""
+        local = f"{self.array(stmt.array)}, {self.plain(stmt.at)}"
+        match stmt:
+            case LoadPacket(_, _, buffer, index, width):
+                verb = self._packet("load_packet", buffer.dtype, width)
+                return f"{verb}({local}, {self.buffer(buffer)}, {self.scalar(index)})"
+            case CopyPacket(_, _, buffer, index, width):
+                verb = self.primitive(f"copy_packet_{width}")
+                return f"{verb}({local}, {self.buffer(buffer)}, {self.scalar(index)})"
+            case TakePacket(_, _, source, index, width):
+                verb = self._packet("take_packet", source.dtype, width)
+                return f"{verb}({local}, {self.array(source)}, {self.plain(index)})"
+            case StorePacket(buffer, index, _, _, width):
+                verb = self._packet("store_packet", buffer.dtype, width)
+                return f"{verb}({self.buffer(buffer)}, {self.scalar(index)}, {local})"
 
     def _packet(self, verb: str, dtype: DType, width: int) -> str:
         return self.primitive(self.access(f"{verb}_{width}", dtype))

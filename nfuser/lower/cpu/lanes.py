@@ -46,6 +46,7 @@ def has_narrow_work(loop: For) -> bool:
         return False
     sums = (x for x in inside if isinstance(x, Let) and x.var.dtype is DType.F64)
     dear = [x.dtype for x in inside if isinstance(x, Call) and _is_dear(x.op)]
+    dear = [dtype for dtype in dear if dtype.is_float]
     folds = any(let.var in set(every([let.value])) for let in sums)
     return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
 

@@ -205,6 +205,21 @@ class StorePacket:
 
 
 @node
+class DrawPacket:
+    """``array[at:]`` = the random words of ``width`` places from ``place`` on.
+
+    A CPU's packets are whole blocks of words: ``place`` begins one.
+    """
+
+    array: Array
+    at: Scalar
+    place: Value
+    key: Value
+    call: Value
+    width: int
+
+
+@node
 class FindLine:
     """``var`` = how many elements from ``buffer[index]`` on end a line, or ``most``."""
 
@@ -288,6 +303,7 @@ OwnStmt: TypeAlias = (
     | AwaitCopies
     | TakePacket
     | StorePacket
+    | DrawPacket
     | FindLine
     | StoreLine
     | Allocate

@@ -16,6 +16,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     Call,
     CopyPacket,
+    DrawPacket,
     Element,
     FindLine,
     For,
@@ -150,6 +151,9 @@ class _Printer:
             ):
                 source = self.place(of, index)
                 return f"{self.place(to, at)} = packet({source}, {width})"
+            case DrawPacket(array, at, place, key, call, width):
+                given = ", ".join(map(self.value, (place, key, call)))
+                return f"{self.place(array, at)} = words({given}, {width})"
             case FindLine(var, buffer, index, most):
                 way = f"{self.place(buffer, index)}, {self.scalar(most)}"
                 return f"{self.var(var)} = up to a line({way})"

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
+from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Datum, LoopIndex
 from nfuser.lower.kernel.kernel_ir import (
@@ -15,6 +16,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     Buffer,
     Call,
+    DrawPacket,
     Element,
     FindLine,
     For,
@@ -96,6 +98,8 @@ class _Verifier:
         if isinstance(stmt, SetElement):
             same = stmt.value.dtype is stmt.array.dtype
             self._require(same, "an element of another dtype than its array")
+        if self.is_cpu and isinstance(stmt, DrawPacket):
+            self._require(_is_block(stmt), "a packet of words that is no block")
         if defined is not None:
             self.known.add(defined)
 
@@ -114,6 +118,13 @@ class _Verifier:
                     self._require(x in self.known, f"loop {x.number} is not open")
                 elif isinstance(x, Datum):
                     self._require(x.tensor in self.known, "an index before it is set")
+
+
+def _is_block(draw: DrawPacket) -> bool:
+    """Tell whether what a CPU draws are the words of one block."""
+    begin = next(scalars_in([draw.place]))
+    begins = sc.modulo(begin, draw.width) is sc.const(0)
+    return begins and draw.width * draw.array.dtype.bits == 128
 
 
 def _parts(item: object) -> Iterator[Value | Array | Buffer]:

@@ -93,6 +93,7 @@ from nfuser.codegen.primitives.cpu.memory import (
     take_ticket,
     up_to_line,
 )
+from nfuser.codegen.primitives.cpu.random_words import draw_block_32, draw_block_64
 from nfuser.codegen.primitives.cpu.target import (
     functions_apart,
     interleave,
@@ -249,6 +250,8 @@ __all__ = [
     "cosh",
     "divide",
     "divide_near",
+    "draw_block_32",
+    "draw_block_64",
     "erf",
     "erfc",
     "erfcinv",

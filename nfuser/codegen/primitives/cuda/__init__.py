@@ -188,6 +188,12 @@ from nfuser.codegen.primitives.cuda.packets import (
     take_packet_16,
     take_packet_16_bool,
 )
+from nfuser.codegen.primitives.cuda.random_words import (
+    draw_packet_2,
+    draw_packet_4,
+    draw_packet_8,
+    draw_packet_16,
+)
 
 __all__ = [
     "absolute",
@@ -215,6 +221,10 @@ __all__ = [
     "cosh",
     "divide",
     "divide_near",
+    "draw_packet_2",
+    "draw_packet_4",
+    "draw_packet_8",
+    "draw_packet_16",
     "erf",
     "erfc",
     "erfcinv",

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random words of a CPU's loops, made a tile at a time.
+
+A vector makes as many blocks of Philox as it has lanes, and stores their words in
+their order to a tile on the stack, which the first cache holds. The loop that draws
+then reads them as it reads an array: one block for four words, where each turn would
+make its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.base import node
+from nfuser.lower.cpu.interleaved_loops import changed
+from nfuser.lower.draws import Draw, draws_in, has_draws, runs_along, with_words
+from nfuser.lower.kernel.kernel_ir import Array, Element, For, If, Stmt
+from nfuser.lower.kernel.walk import every
+
+if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
+    from nfuser.lower.kernel.kernel_ir import Let
+    from nfuser.lower.values import Values
+
+_TILE_BYTES = 1 << 14  # of all tiles of a loop: half of a small first cache
+_MOST, _LEAST = 1024, 128  # elements of a tile
+_GRAIN = 16  # blocks, so that a vector loop leaves none
+_BLOCK_BITS = 128
+_TILE, _TURN, _FILL = 3120, 3121, 3122  # numbers of loops made here
+
+
+@node
+class _Nest:
+    """A loop, maybe of loops, whose turns draw neighbours one after the other."""
+
+    loop: For
+    unit: int  # elements that a turn of the loop takes
+    draws: tuple[tuple[For, Draw], ...]  # each with the loop that draws it
+
+
+def tile_draws(body: tuple[Stmt, ...], values: Values) -> tuple[Stmt, ...]:
+    """Return ``body`` with the words that its loops draw made a tile at a time."""
+    if not has_draws(values):
+        return body
+    loops = (x for x in every(body) if isinstance(x, For))
+    widths = [_word_bytes(nest) for loop in loops if (nest := _nest(loop))]
+    return _rewritten(body, _Tiles(values, max(widths))) if widths else body
+
+
+def _word_bytes(nest: _Nest) -> int:
+    return sum(draw.dtype.itemsize for _, draw in nest.draws)
+
+
+class _Tiles:
+    """The tiles of a kernel: each of its loops begins with the same ones."""
+
+    def __init__(self, values: Values, word_bytes: int) -> None:
+        self.values = values
+        most = _TILE_BYTES // word_bytes // _LEAST * _LEAST
+        self.size = max(_LEAST, min(_MOST, most))
+        self.made: dict[DType, list[Array]] = {}
+
+    def tile(self, dtype: DType, number: int) -> Array:
+        """Return the tile of this number for words of ``dtype``."""
+        made = self.made.setdefault(dtype, [])
+        while len(made) <= number:
+            room = self.size + (_GRAIN + 1) * _BLOCK_BITS // dtype.bits
+            made.append(self.values.array(dtype, room))
+        return made[number]
+
+
+def _rewritten(body: tuple[Stmt, ...], tiles: _Tiles) -> tuple[Stmt, ...]:
+    made: list[Stmt] = []
+    for stmt in body:
+        nest = _nest(stmt) if isinstance(stmt, For) else None
+        if nest is not None:
+            made += _tiled(nest, tiles)
+        elif isinstance(stmt, For | If):
+            made.append(replace(stmt, body=_rewritten(stmt.body, tiles)))
+        else:
+            made.append(stmt)
+    return tuple(made)
+
+
+def _nest(loop: For) -> _Nest | None:
+    """Return ``loop`` as a nest, if what is drawn in each turn follows the last's."""
+    inner = [s for s in loop.body if isinstance(s, For)]
+    if not inner:
+        draws = tuple((loop, draw) for draw in draws_in(loop))
+        return _Nest(loop, 1, draws) if draws else None
+    draws = tuple((each, draw) for each in inner for draw in draws_in(each))
+    units = {each.stop for each, _ in draws}
+    if len(units) != 1:
+        return None
+    (unit,) = units
+    if not isinstance(unit, sc.Const) or unit.value >= 2 * _LEAST:
+        return None
+    follows = all(runs_along(draw.index, loop, unit.value) for _, draw in draws)
+    return _Nest(loop, unit.value, draws) if follows else None
+
+
+def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
+    """Return the loop over tiles: what fills them, and what ``nest`` makes of each."""
+    loop, unit = nest.loop, nest.unit
+    most = max(1, tiles.size // unit)
+    is_one = sc.lies_below(loop.stop, sc.const(most + 1))
+    tile = sc.loop_index(_TILE, (loop.stop + (most - 1)) // most)
+    start: Scalar = sc.const(0) if is_one else tile * most
+    turns = loop.stop if is_one else sc.minimum(most, loop.stop - start)
+    turn = sc.loop_index(_TURN, turns)
+    made: list[Stmt] = []
+    words: dict[Let, Element] = {}
+    numbers = dict.fromkeys(DType, 0)
+    for each, draw in nest.draws:
+        array = tiles.tile(draw.dtype, numbers[draw.dtype])
+        numbers[draw.dtype] += 1
+        at: dict[Scalar, Scalar] = {loop.index: start}
+        if each is not loop:
+            at[each.index] = sc.const(0)
+        (first,) = scalar_walk.substitute([draw.index], at)
+        filled, left = _fill(draw, array, first, turns * unit)
+        made.append(filled)
+        within = turn if each is loop else turn * unit + each.index
+        words[draw.let] = Element(array, left + within)
+    body = changed(_drawn(loop, words).body, {loop.index: start + turn})
+    made.append(replace(loop, index=turn, stop=turns, body=body))
+    return tuple(made) if is_one else (For(tile, tile.extent, tuple(made)),)
+
+
+def _fill(draw: Draw, array: Array, first: Scalar, count: Scalar) -> tuple[For, Scalar]:
+    """Return what draws ``count`` words from ``first`` on, and where that one lies."""
+    width = _BLOCK_BITS // draw.bits
+    left = first % width
+    grains = (count + (_GRAIN * width + width - 2)) // (_GRAIN * width)
+    block = sc.loop_index(_FILL, grains * _GRAIN)
+    begin = first // width * width + block * width
+    packet = draw.packet(array, block * width, begin, width)
+    return For(block, block.extent, (packet,)), left
+
+
+def _drawn(loop: For, words: dict[Let, Element]) -> For:
+    body = (_drawn(s, words) if isinstance(s, For) else s for s in loop.body)
+    return with_words(replace(loop, body=tuple(body)), words)
