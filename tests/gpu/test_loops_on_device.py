@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of launches on a real device, where conditions are waited for."""
+
+# Carried values have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.trace import tree
+from tests.trace.loops.test_lax import CASES
+
+# The other libraries may warn as they like.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loop_on_the_device_gives_what_python_gives(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    function, args = CASES[name]
+    given: list[Any] = [
+        torch.from_numpy(np.copy(x)).cuda() if isinstance(x, np.ndarray) else x
+        for x in args
+    ]
+    fused = nfuser.fuse(function, dialect="numpy")
+    wanted, shape = tree.flatten(function(*args))
+    for _ in range(4):  # native from the third on
+        found, form = tree.flatten(fused(*given))
+        assert form == shape
+        for a, b in zip(found, wanted, strict=True):
+            on_host = a.cpu().numpy() if isinstance(a, torch.Tensor) else a
+            np.testing.assert_allclose(on_host, b, rtol=1e-5)
