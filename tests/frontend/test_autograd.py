@@ -172,3 +172,12 @@ def test_what_writes_into_its_arguments_is_refused_before_it_writes() -> None:
     with torch.no_grad():
         fused(x, y)
     assert (y == 2).all()
+
+
+@pytest.mark.parametrize("name", ["grad", "vmap", "jacrev"])
+def test_transforms_of_functions_are_refused_by_name(name: str) -> None:
+    fused = nfuser.fuse(lambda x, y: np.sin(x) * y)
+    y = torch.ones(3)
+    transformed = getattr(torch.func, name)(lambda x: fused(x, y).sum())
+    with pytest.raises(nfuser.NfuserError, match=r"tracer of torch\.func"):
+        transformed(torch.rand(2, 3))

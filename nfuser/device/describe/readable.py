@@ -58,7 +58,11 @@ def _torch(tensor: Any) -> Any:
     layout = getattr(tensor, "layout", None)  # none, if it only has the name of one
     if layout.__repr__() != "torch.strided":
         return tensor
-    return tensor.clone() if tensor.data_ptr() % tensor.element_size() else tensor
+    try:
+        is_aligned = not tensor.data_ptr() % tensor.element_size()
+    except RuntimeError:
+        return tensor  # a tracer, which has no memory, and is refused by name
+    return tensor if is_aligned else tensor.clone()
 
 
 _READ: dict[Library, Callable[[Any], Any]] = {
