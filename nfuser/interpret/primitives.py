@@ -72,6 +72,10 @@ def ldexp(x: Any, n: Any) -> Any:
     return np.ldexp(x, np.clip(n, -4096, 4096).astype(np.int32))
 
 
+def _multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return x * y + z
+
+
 def _rsqrt(x: Any) -> Any:
     return np.reciprocal(np.sqrt(x))
 
@@ -218,6 +222,7 @@ def _table() -> dict[str, Elementwise]:
         "to_f32_odd": Elementwise(_to_f32_odd, 1, frozenset({"float64"}), "float32"),
         "round_f16": Elementwise(_round_f16, 1, FLOAT, "float32"),
         "round_bf16": Elementwise(_round_bf16, 1, FLOAT, "float32"),
+        "multiply_add": Elementwise(_multiply_add, 3, FLOAT),
         "udiv": Elementwise(np.floor_divide, 2, INDEX),
         "urem": Elementwise(np.remainder, 2, INDEX),
         "fast_divide": Elementwise(_fast_divide, 3, WORD, "int32"),

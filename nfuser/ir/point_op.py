@@ -95,6 +95,8 @@ _ROWS = (
     PointOp("copysign", 2, "float"),
     # The exponent is a whole number, as a float.
     PointOp("ldexp", 2, "float"),
+    # a * b + c, rounded once where the target does it in one.
+    PointOp("multiply_add", 3, "float"),
     PointOp("gcd", 2, "integer", is_costly=True),
     PointOp("left_shift", 2, "integer"),
     PointOp("right_shift", 2, "integer"),

@@ -397,6 +397,15 @@ def test_random_words_take_two_products_of_halves_a_round(name: str) -> None:
     assert 20 <= ptx.count("mul.") <= 21  # one more for the address
 
 
+@pytest.mark.parametrize(("kind", "suffix"), [("float32", "f32"), ("float64", "f64")])
+def test_a_product_and_a_sum_are_one_instruction(kind: str, suffix: str) -> None:
+    p = pointer(kind)
+    ptx = build(stored(kind, ["multiply_add(x, y, x)"]), p, p, p).ptx
+    assert ptx.count(f"fma.rn.{suffix}") == 1
+    assert f"add.{suffix}" not in ptx
+    assert f"add.rn.{suffix}" not in ptx
+
+
 @pytest.mark.parametrize(("kind", "count"), [("uint32", 4), ("uint64", 2)])
 @pytest.mark.parametrize("width", DRAWN_PACKETS)
 def test_a_packet_of_words_that_begins_a_block_makes_each_block_once(
@@ -449,6 +458,7 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "post",
         "receive",
         "await_copies",
+        "multiply_add",
         *RANDOM_WORDS,
         *(f"draw_packet_{width}" for width in DRAWN_PACKETS),
     }

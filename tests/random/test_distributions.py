@@ -305,3 +305,16 @@ def test_exponential_numbers_are_within_three_ulp_near_zero_and_far(
     expected = np.array(exact, np.longdouble)
     error = np.abs(found - expected) / np.spacing(expected.astype(dtype))
     assert error.max() < 3
+
+
+@pytest.mark.parametrize(("dtype", "count"), [(np.float32, 11), (np.float64, 30)])
+def test_a_coefficient_of_a_normal_number_is_one_operation(
+    dtype: Any, count: int
+) -> None:
+    @nfuser.fuse
+    def drawn(x: Any, rng: Any) -> Any:
+        return x + rng.standard_normal(x.shape, dtype)
+
+    (kernel,) = drawn.kernels(np.zeros(4096), nfuser.random.default_rng(7))
+    (loop,) = kernel.source.split("interleave(")[-1:]
+    assert loop.count("multiply_add(") == count

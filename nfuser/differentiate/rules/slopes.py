@@ -210,6 +210,11 @@ SLOPES: dict[str, tuple[Slope, ...]] = {
     "hypot": (_over_hypot(0), _over_hypot(1)),
     "logaddexp": (_share(0), _share(1)),
     "copysign": (_signed, _flat),
+    "multiply_add": (
+        lambda n, t, given, r: n.multiply(t, given[1]),
+        lambda n, t, given, r: n.multiply(t, given[0]),
+        _same,
+    ),
     "ldexp": (lambda n, t, given, r: n.ldexp(t, given[1]), _flat),
     # What verbs write in other words.
     "sigmoid": (_of(_logistic),),

@@ -83,6 +83,12 @@ logaddexp = _binary("logaddexp")
 copysign = _binary("copysign")
 
 
+def multiply_add(b: Builder, x: Operand, y: Operand, z: Operand) -> TensorView:
+    """Return ``x * y + z`` of one float dtype, rounded once where a target does."""
+    kind = b.promote(x, y, z)
+    return b.point("multiply_add", *(b.convert(part, kind) for part in (x, y, z)))
+
+
 def ldexp(b: Builder, x: Operand, n: Operand) -> TensorView:
     """Return ``x * 2**n``, rounded once; ``n`` is an integer."""
     dtype, kind = rules.float_type(b, "ldexp", x), b.promote(n)

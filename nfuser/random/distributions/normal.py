@@ -25,6 +25,7 @@ from nfuser.random.distributions.words import (
     computed_in,
     float_dtype,
     is_number,
+    multiply_add,
 )
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def quantile(at: Signed, computed: np.dtype[Any]) -> Array:
 
 
 def _polynomial(w: Array, kind: Any, coefficients: Sequence[float]) -> Array:
-    result = w * kind(coefficients[-1]) + kind(coefficients[-2])
+    result = multiply_add(w, kind(coefficients[-1]), kind(coefficients[-2]))
     for coefficient in reversed(coefficients[:-2]):
-        result = result * w + kind(coefficient)
+        result = multiply_add(result, w, kind(coefficient))
     return result
 
 

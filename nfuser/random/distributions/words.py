@@ -9,7 +9,9 @@ from typing import Any, Literal, Protocol
 import ml_dtypes
 import numpy as np
 
+import nfuser.ops.elementwise.float_functions as float_functions
 from nfuser.errors import DTypeError, OptionError
+from nfuser.trace import current_tracer
 
 Array = Any
 """An array of NumPy's, or the stand-in of one."""
@@ -27,6 +29,14 @@ class Words(Protocol):
         0, 1, 2 and so on, 256 at most.
         """
         ...
+
+
+def multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """Return ``x * y + z``, rounded once where the target does it in one."""
+    tracer = current_tracer()
+    if tracer is None:
+        return x * y + z
+    return tracer.apply(float_functions.multiply_add, *map(tracer.operand, (x, y, z)))
 
 
 def from_slot(words: Words, first: int) -> Words:

@@ -109,6 +109,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "erfinv": lambda x: erfinv(float(x)),
     "erfcinv": lambda x: erfcinv(float(x)),
     "ldexp": lambda x, n: np.ldexp(x, int(min(max(n, -4096), 4096))),
+    "multiply_add": lambda x, y, z: x * y + z,
     "philox32": philox(32),
     "philox64": philox(64),
     "real": np.real,

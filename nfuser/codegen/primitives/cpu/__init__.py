@@ -207,6 +207,7 @@ floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
 remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
 fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
 gcd = define("gcd", 2, INTEGER, arithmetic.gcd)
+multiply_add = define("multiply_add", 3, FLOAT, arithmetic.multiply_add)
 philox32 = define("philox32", 3, WORD, arithmetic.philox32)
 philox64 = define("philox64", 3, WORD, arithmetic.philox64)
 udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
@@ -295,6 +296,7 @@ __all__ = [
     "maximum",
     "minimum",
     "multiply",
+    "multiply_add",
     "negative",
     "nextafter",
     "philox32",

@@ -75,6 +75,11 @@ def multiply(_kind: Any, a: Value, b: Value) -> Value:
     return a * b
 
 
+def multiply_add(_kind: Any, a: Value, b: Value, c: Value) -> Value:
+    """Return a * b + c, in one instruction where there is one."""
+    return v.fma(a, b, c)
+
+
 def divide(_kind: Any, a: Value, b: Value) -> Value:
     """Return a / b for floats."""
     return a / b

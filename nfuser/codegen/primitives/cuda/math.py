@@ -99,6 +99,10 @@ def magnitude(site: Site, x: Value) -> Value:
     return site.external(name, x.type, [x])
 
 
+def _multiply_add(site: Site, x: Value, y: Value, z: Value) -> Value:
+    return site.external(suffixed("fma", site.result), x.type, [x, y, z])
+
+
 def _divide(site: Site, x: Value, y: Value) -> Value:
     return site.builder.fdiv(x, y)
 
@@ -187,6 +191,7 @@ def _select_rule(condition: Any, x: Any, y: Any) -> Any:
     return x(condition, x, y)
 
 
+multiply_add = primitive("multiply_add", same(FLOAT), _multiply_add)
 divide = primitive("divide", same(FLOAT), _divide)
 reciprocal = primitive("reciprocal", same(FLOAT), _reciprocal)
 _SINGLE = frozenset({types.float32})
