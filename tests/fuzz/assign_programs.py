@@ -306,7 +306,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--backend", default=None)
+    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
     given = parser.parse_args()
     agreed = refused = wrong = 0
     features: Counter[str] = Counter()
