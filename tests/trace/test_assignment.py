@@ -242,6 +242,29 @@ def test_out_and_operators_write_arguments_and_arrays_made_inside() -> None:
     agree(update, X)
 
 
+def test_calls_that_write_are_served_natively_and_still_refused_where_arrays_meet() -> (
+    None
+):
+    def scale(a: Any, b: Any) -> Any:
+        a[1:] = b[1:] * 2
+        return a
+
+    fused = nfuser.fuse(scale)
+    for k in range(6):
+        a, b = np.zeros(9), np.arange(9.0) + k
+        assert fused(a, b) is a
+        np.testing.assert_array_equal(a, scale(np.zeros(9), b))
+    assert fused.native_calls >= 3
+    memory = np.zeros(16)
+    with pytest.raises(ArgumentError, match="share memory"):
+        fused(memory[:9], memory[2:11])
+    b.flags.writeable = False
+    fused(a, b)
+    a.flags.writeable = False
+    with pytest.raises(MutationError, match="read-only"):
+        fused(a, b)
+
+
 def test_numbers_take_no_items() -> None:
     with pytest.raises(MutationError, match="number"):
         nfuser.fuse(lambda a: a.sum().__setitem__((), 1))(X)

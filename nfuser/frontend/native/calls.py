@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.debug import dump
+from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.libraries import Library, library_of
+from nfuser.device.describe.numpy import numpy_pointer
 from nfuser.device.native import layout as at
 from nfuser.device.native.shared import shared
 from nfuser.device.native.state import Record
@@ -118,13 +120,15 @@ class RecordMaker:
         self._ready = ready
         captured = ready.variant.trace.captured
         arrays = captured.read(*shape.bound(args))
-        if arrays is None or captured.streams.places or ready.variant.trace.writes:
+        if arrays is None or captured.streams.places:
             raise NotNativeError
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
         rows, self._starts = _rows(args)
         self._args = (*rows, *outputs)
         self._items = (*self._args, *arrays)
         self._count = len(rows)
+        if ready.variant.trace.writes and not self._may_write(ready, arrays, outputs):
+            raise NotNativeError
         place = ready.place
         self._writer = RecordWriter(shared, place.library, place.device)
         self._keep = self._writer.keep
@@ -135,6 +139,18 @@ class RecordMaker:
         self._slots: dict[int, int] = {}
         self._name_slots()
         self._sizes = self._fixed_sizes()
+
+    def _may_write(
+        self, ready: Ready, captured: Sequence[Any], outputs: Sequence[Any]
+    ) -> bool:
+        """Tell whether native code may write into the arguments of such calls.
+
+        That they may be written is part of their patterns; that they lie apart is what
+        ``_guard`` asks.
+        """
+        is_plain = ready.place.library is Library.NUMPY and not self.is_open
+        has_nests = any(type(x) in _NESTS for x in self._args)
+        return is_plain and not captured and not outputs and not has_nests
 
     def _laid_out(self) -> tuple[CallProgram, Mapping[int, Slot]]:
         """Return the program of such calls, and its inputs by slot."""
@@ -312,16 +328,47 @@ class RecordMaker:
     def _guard(self) -> int:
         """Return a function that tells whether all that was captured is unchanged."""
         captured = self._ready.variant.trace.captured
-        if not captured.constants and not captured.aliases:
-            return 0
-
+        is_free = not captured.constants and not captured.aliases
+        are_apart = self._apartness()
+        if is_free:
+            return 0 if are_apart is None else self._keep.object(are_apart)
         bound = self._shape.bound
 
         @graph_break
         def is_unchanged(*args: Any) -> bool:
+            if are_apart is not None and not are_apart(*args):
+                return False
             return captured.read(*bound(args)) is not None
 
         return self._keep.object(is_unchanged)
+
+    def _apartness(self) -> Callable[..., bool] | None:
+        """Return what tells whether no array shares memory with one that is written."""
+        written = [slot for slot, _ in self._ready.variant.trace.writes]
+        places = {s: self._positions[x] for s, x in self._inputs.items()}
+        if not written or len(places) < 2:
+            return None
+        spans: dict[int, tuple[int, int]] = {}
+        for place in places.values():
+            d = describe(self._args[place], "an argument")
+            low, high = d.span
+            spans[place] = low - d.pointer, high - d.pointer
+        pairs = [
+            (places[a], b, *spans[places[a]], *spans[b])
+            for a in written
+            for b in spans
+            if b != places[a]
+        ]
+
+        @graph_break
+        def are_apart(*args: Any) -> bool:
+            at = {place: numpy_pointer(args[place]) for place in spans}
+            return all(
+                at[a] + end <= at[b] + begin or at[b] + stop <= at[a] + low
+                for a, b, low, end, begin, stop in pairs
+            )
+
+        return are_apart
 
     def _captures(self) -> list[int]:
         words: list[int] = []
@@ -340,6 +387,8 @@ class RecordMaker:
 
     def _quick_guard(self) -> int:
         captured = self._ready.variant.trace.captured
+        if self._apartness() is not None:
+            return 0  # Python looks where the arrays lie
         words = quick_guard(captured, self._shape, self._args, self._keep)
         return self._keep.words(words) if words else 0
 

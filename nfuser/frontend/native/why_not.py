@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import nfuser.system as system
+from nfuser.device.describe.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.shared import is_as_expected
 from nfuser.host.call.native_record import READ
@@ -40,7 +41,7 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         return f"arrays of {place.library.value} cannot be read natively"
     if described.lifted:
         return "numbers on the CPU beside CUDA arrays are copied first"
-    if trace.writes:
+    if trace.writes and place.library is not Library.NUMPY:
         return "Python looks whether the arrays that it assigns to may be written"
     if trace.captured.streams.places:
         return "Python counts the draw calls of its generators"
