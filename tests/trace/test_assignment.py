@@ -250,8 +250,9 @@ def test_calls_that_write_are_served_natively_and_still_refused_where_arrays_mee
         return a
 
     fused = nfuser.fuse(scale)
-    for k in range(6):
-        a, b = np.zeros(9), np.arange(9.0) + k
+    a, b = np.zeros(9), np.arange(9.0)
+    for _ in range(6):
+        b += 1
         assert fused(a, b) is a
         np.testing.assert_array_equal(a, scale(np.zeros(9), b))
     assert fused.native_calls >= 3
