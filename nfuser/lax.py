@@ -206,7 +206,7 @@ def cond(
         One truth value.
     true_fun, false_fun
         Return nests of arrays of the same structure, shapes and dtypes.
-    *operands
+    operands
         What both take.
 
     Examples
