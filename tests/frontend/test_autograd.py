@@ -89,6 +89,27 @@ def test_parameters_that_are_captured_get_their_gradients(leaf: bool) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_methods_and_modules_that_are_fused_as_objects_train() -> None:
+    class Scale(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.rand(6, 3))
+
+        def forward(self, x: Any) -> Any:
+            return x @ self.w
+
+    x, module = torch.rand(4, 6), Scale()
+    for fused in (nfuser.fuse(module), nfuser.fuse(module.forward)):
+        for _ in range(3):
+            module.w.grad = None
+            fused(x).sum().backward()
+            found, module.w.grad = module.w.grad, None
+            module.forward(x).sum().backward()
+            torch.testing.assert_close(found, module.w.grad)
+            with torch.no_grad():
+                module.w += 0.1
+
+
 def test_a_training_loop_goes_as_the_plain_one() -> None:
     losses: list[list[float]] = []
     for call in (_Norm.forward, _Norm.plain):

@@ -14,6 +14,7 @@ a call of a fused function, so that torch can record it as well.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.frontend.fuse.fused import Fused
     from nfuser.trace.tree import Tree
@@ -58,7 +59,9 @@ class _Call:
         kwargs: Mapping[str, Any],
     ) -> None:
         self._fused = fused
-        leaves, self._shape = trees.flatten(standing((args, dict(kwargs))))
+        _, owner = _unbound(fused)
+        given = ((*owner, *args), dict(kwargs))
+        leaves, self._shape = trees.flatten(standing(given))
         self._places = [k for k, x in enumerate(leaves) if _is_tensor(x)]
         self._rest = [None if _is_tensor(x) else x for x in leaves]
         self.results: list[Any] = []
@@ -110,9 +113,11 @@ def _pulled(
     wanted: tuple[int, ...],
     given: tuple[int, ...],
 ) -> Fused[..., Any]:
+    function, _ = _unbound(fused)
+
     def flat(*leaves: Any) -> Any:
         args, kwargs = trees.unflatten(shape, leaves)
-        return tuple(trees.flatten(fused(*args, **kwargs))[0])
+        return tuple(trees.flatten(function(*args, **kwargs))[0])
 
     def derived(leaves: Any, cotangents: Any) -> Any:
         run = Run("vjp", flat, leaves, {}, wanted, varies=_is_tensor)
@@ -120,6 +125,19 @@ def _pulled(
 
     again = _pulled, (fused, shape, wanted, given)
     return fused_like("backward", fused, derived, again=again, takes_the_same=False)
+
+
+def _unbound(fused: Fused[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return a function that is no method, and the object that it takes first, if any.
+
+    What an object holds is followed where the object is an argument.
+    """
+    function = fused._function
+    if inspect.ismethod(function):
+        return function.__func__, (function.__self__,)
+    if isinstance(function, sys.modules["torch"].nn.Module):
+        return type(function).__call__, (function,)
+    return fused, ()
 
 
 def _captured(

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import nfuser.ops.folds.loops as verb
+from nfuser.dtypes import check_fits
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
+from nfuser.ir.expr import Constant
 from nfuser.trace.loops.carried import (
     Form,
     Leaf,
@@ -25,7 +27,9 @@ from nfuser.trace.loops.carried import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 
 
@@ -99,8 +103,18 @@ def _row(form: Form) -> Form:
 def _in_form(t: Tracer, one: Leaf, form: Form) -> Leaf:
     held = one.held
     if held.dtype is not form.dtype:
+        _check_number(t, held, form.dtype)
         held = t.builder.cast(held, form.dtype)
     return Leaf(held, form)
+
+
+def _check_number(t: Tracer, held: TensorView, dtype: DType) -> None:
+    """Refuse a constant of the program that the carried value cannot hold."""
+    for expr in t.builder.exprs:
+        if isinstance(expr, Constant) and expr.result is held:
+            if isinstance(expr.value, int) and dtype.is_integer:
+                check_fits(int(expr.value), dtype, "a number that the loop carries")
+            return
 
 
 @node

@@ -7,7 +7,7 @@ One row is a name and what stands for it, on traced arrays of any library. ``xp`
 
 from __future__ import annotations
 
-_NO_GRADIENTS = "nothing: a fused function has no gradients"
+_NO_GRADIENTS = "loss.backward() outside, after the call, or nfuser.grad inside"
 _STAYS = "nothing: results stay where the inputs are"
 _NEW = "the new array, y = x + 1, and return it"
 _CONVERTED = "x.astype(dtype)"
@@ -80,7 +80,7 @@ _ROWS = {
     "cfloat": "x.astype(np.complex64)",
     "cdouble": "x.astype(np.complex128)",
     "clone": "np.copy(x)",
-    "detach": _NO_GRADIENTS,
+    "detach": "nfuser.stop_gradient(x)",
     "requires_grad": _NO_GRADIENTS,
     "requires_grad_": _NO_GRADIENTS,
     "grad": _NO_GRADIENTS,

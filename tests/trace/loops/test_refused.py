@@ -18,6 +18,7 @@ from nfuser import lax
 from nfuser.errors import (
     ArgumentError,
     DTypeError,
+    RangeError,
     ShapeError,
     TraceError,
     UnsupportedError,
@@ -152,6 +153,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ),
         UnsupportedError,
         "have no derivative yet",
+    ),
+    "a number that does not fit": (
+        lambda x: lax.fori_loop(0, 2, lambda _, s: 300, np.uint8(3)) + x,
+        RangeError,
+        "300",
     ),
     "choices of other dtypes": (
         lambda x: lax.cond(x.sum() > 0, lambda: x, lambda: x.astype(np.float64)),
