@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "have no derivative yet",
     ),
     "a number that does not fit": (
-        lambda x: lax.fori_loop(0, 2, lambda _, s: 300, np.uint8(3)) + x,
+        lambda x: lax.fori_loop(0, 2, lambda _, s: cast("Any", 300), np.uint8(3)) + x,
         RangeError,
         "300",
     ),
