@@ -57,7 +57,7 @@ def generate(seed: int) -> tuple[str, Counter[str]]:
     x = np.arange(42.0).reshape(6, 7) % 5
     made.arrays = {"a": x.copy(), "b": x[::-1] * 2}
     for _ in range(rng.randint(2, 7)):
-        step = rng.choices((_local, _view, _assign, _mask, _fold), (2, 2, 7, 1, 1))[0]
+        step = rng.choices(_STEPS, (2, 2, 7, 1, 1, 1))[0]
         lines, feature = step(made)
         for line in lines:
             trial = dict(made.arrays)
@@ -189,6 +189,17 @@ def _mask(made: Program) -> tuple[list[str], str]:
 def _fold(made: Program) -> tuple[list[str], str]:
     x = made.rng.choice(list(made.arrays))
     return [f"{_new_name(made, 's')} = {x}.sum()"], "fold"
+
+
+def _element(made: Program) -> tuple[list[str], str]:
+    """Read a number, which later assignments leave as it is."""
+    arrays = [n for n, v in made.arrays.items() if v.ndim]
+    x = made.rng.choice(arrays or ["a"])
+    places = (made.rng.choice(("0", "-1")) for _ in range(made.arrays[x].ndim))
+    return [f"{_new_name(made, 'e')} = {x}[{', '.join(places)}]"], "element"
+
+
+_STEPS = (_local, _view, _assign, _mask, _fold, _element)
 
 
 def _arrays(rng: random.Random, shape: tuple[int, int]) -> list[Any]:

@@ -123,6 +123,27 @@ def test_the_parts_of_complex_arrays_are_assigned() -> None:
     agree(parts, X * (1 + 2j))
 
 
+def test_an_element_that_was_read_stays_what_it_was() -> None:
+    def swap(a: Any) -> Any:
+        a[0], a[-1] = a[-1], a[0]
+        first, last = a[1], a.T[2]
+        a -= first
+        kept = [x for x in a[:2]]  # noqa: C416 (it goes over the array)
+        a[...] = 0
+        return a * last + kept[1]
+
+    def reverse(a: Any) -> Any:
+        for k in range(len(a) // 2):
+            a[k], a[-1 - k] = a[-1 - k], a[k]
+        seen, there = a[0], a[..., 0]
+        a[0] = 7
+        return seen + there * 100
+
+    for function in (swap, reverse):
+        for dtype in (float, np.float32, np.int64, complex):
+            agree(function, np.arange(1, 7).astype(dtype))
+
+
 def test_a_mask_chooses_what_is_assigned() -> None:
     def masked(a: Any, b: Any) -> Any:
         a[a > 5] = 0

@@ -76,8 +76,12 @@ def _check_writable(array: Any, d: Descriptor) -> None:
 
 def _is_watched(tensor: Any) -> bool:
     """Tell whether autograd wants a tensor to stay as it is."""
+    torch = sys.modules["torch"]
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        message = "Inplace update to inference tensor outside InferenceMode"
+        raise MutationError(message)
     is_leaf = tensor.requires_grad and tensor.is_leaf
-    return is_leaf and sys.modules["torch"].is_grad_enabled()
+    return is_leaf and torch.is_grad_enabled()
 
 
 def told_of_writes(written: Sequence[int], arguments: Arguments) -> Mapping[int, Any]:

@@ -15,6 +15,7 @@ import nfuser.trace.numpy.movement.indexing as indexing
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
+from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
@@ -125,7 +126,15 @@ class TracedArray(Methods, NumpyProtocols):
         found = indexing.get_item(self._tracer, self, key)
         listed = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
         is_array = any(k is Ellipsis for k in listed)  # without axes, too
-        return mark(found, (self,), is_array=is_array)
+        mark(found, (self,), is_array=is_array)
+        if found._is_number and self._tracer.dialect is NUMPY:
+            found._detach()
+        return found
+
+    def _detach(self) -> None:
+        """Be a number, which stays what it is when the array is assigned to."""
+        self._held = self._operand()
+        self._base = self._root = self._remake = None
 
     def __len__(self) -> int:
         shape = self._operand().shape
