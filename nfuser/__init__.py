@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.host.host_ir_evaluator import HostIrEvaluator
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+    from nfuser.trace.loops.unroll import unroll
 
 __all__ = [
     "Compiled",
@@ -53,6 +54,7 @@ __all__ = [
     "grad",
     "jvp",
     "stop_gradient",
+    "unroll",
     "value_and_grad",
     "version",
     "vjp",
@@ -74,6 +76,7 @@ _ON_FIRST_USE = {
     "grad": "nfuser.frontend.gradients.gradient",
     "jvp": "nfuser.frontend.gradients.linear",
     "stop_gradient": "nfuser.frontend.gradients.linear",
+    "unroll": "nfuser.trace.loops.unroll",
     "value_and_grad": "nfuser.frontend.gradients.gradient",
     "vjp": "nfuser.frontend.gradients.linear",
     "capture": "nfuser.frontend.fuse.graph",

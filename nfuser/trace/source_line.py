@@ -17,9 +17,10 @@ import numpy as np
 
 from nfuser.ir.base import value
 from nfuser.ir.tensor import SourceLine
+from nfuser.trace.loops.originals import originals
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import CodeType, FrameType, TracebackType
 
 _DEMO = str(Path(__file__).parents[1] / "demo.py")  # a user like any other
 _LIBRARIES = ("scipy", "torch", "array_api_compat")
@@ -73,7 +74,7 @@ def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None
     code = getattr(function, "__code__", None)
     begun = getattr(inspect.unwrap(function), "__code__", None)
     found = None if begun is None else _line(begun.co_filename, begun.co_firstlineno)
-    while traceback is not None and traceback.tb_frame.f_code is not code:
+    while traceback is not None and _written(traceback.tb_frame.f_code) is not code:
         traceback = traceback.tb_next
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
@@ -81,6 +82,10 @@ def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None
             found = _line(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found
+
+
+def _written(code: CodeType) -> CodeType | None:
+    return originals.get(code, code)
 
 
 @value

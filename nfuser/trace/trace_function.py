@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dis
 import inspect
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, NfuserError
 from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
 from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
@@ -36,11 +39,12 @@ from nfuser.trace.call import (
 from nfuser.trace.captures.captured import Snapshot
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.dialect import is_of_torch
+from nfuser.trace.loops.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
-from nfuser.trace.standins.asked import ConversionError
+from nfuser.trace.standins.asked import ConversionError, ask_to_rewrite
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
 from nfuser.trace.torch.tensors import TORCH
@@ -57,29 +61,43 @@ if TYPE_CHECKING:
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
-    tracer = _tracer(function, call)
-    try:
-        trace = _traced(tracer, function, call)
-    except ConversionError as error:
-        trace = _traced_anew(error, function, call)
+    mode = _Mode()
+    while True:
+        tracer = _tracer(function, call)
+        tracer.converts, tracer.makes = mode.converts, mode.makes
+        tracer.turns.ask = None if mode.rewrites else ask_to_rewrite
+        tracer.plain = Plain(tracer) if mode.rewrites else None
+        try:
+            with converting() if mode.converts else nullcontext():
+                trace = _traced(tracer, function, call)
+            break
+        except ConversionError as error:
+            more = mode.after(error)
+            if more == mode:
+                raise
+            mode = more
     # All that the trace itself held is gone now.
     warn_of_kept(tracer.made, tracer.builder.name, line_of(None, function))
     return trace
 
 
-def _traced_anew(
-    asked: ConversionError, function: Callable[..., Any], call: TracedCall
-) -> Trace:
-    """Trace with NumPy's conversions, or with all its functions that make arrays."""
-    tracer = _tracer(function, call)
-    tracer.converts, tracer.makes = True, asked.is_assigned
-    try:
-        with converting():
-            return _traced(tracer, function, call)
-    except ConversionError as error:
-        if tracer.makes:
-            raise
-        return _traced_anew(error, function, call)
+@value
+class _Mode:
+    """What a trace takes beside operations, once one before it met that.
+
+    It is NumPy's conversions, all its functions that make arrays, and loops and
+    branches of Python's.
+    """
+
+    converts: bool = False
+    makes: bool = False
+    rewrites: bool = False
+
+    def after(self, asked: ConversionError) -> _Mode:
+        """Return how to trace anew."""
+        if asked.is_of_loop:
+            return replace(self, rewrites=True)
+        return replace(self, converts=True, makes=self.makes or asked.is_assigned)
 
 
 def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
@@ -112,7 +130,11 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.meet_number = snapshot.elements.meet
         tracer.note = snapshot.note
         with tracer.running():
-            returned = snapshot.observe(lambda: _call(function, args, kwargs))
+            plain = tracer.plain
+            called = function if plain is None else plain.call(function)
+            returned = snapshot.observe(
+                lambda: _call(called, args, kwargs), lambda: tracer.is_looping
+            )
             tensors, leaves, shape, writes = _outputs(tracer, returned)
         captured = snapshot.freeze()
     except NfuserError as error:

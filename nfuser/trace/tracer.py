@@ -76,6 +76,7 @@ class Tracer:
         self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
         self.converts = self.makes = False
+        self.plain: Any = None  # what functions call that were written anew
         self.dialect = self.home = NUMPY
         self.array_class: type = np.ndarray
         self.device: Any = "cpu"
@@ -103,6 +104,11 @@ class Tracer:
             self.note = lambda _, __: None
             self.roots.clear()
             self.vary = lambda _, held: held
+
+    @property
+    def is_looping(self) -> bool:
+        """Whether this is within the body of a plain loop, or in a branch."""
+        return self.plain is not None and self.plain.is_once
 
     def operand(self, item: Any) -> Any:
         """Return what verbs take for ``item``."""

@@ -193,9 +193,11 @@ class Snapshot:
         for key, part in parts:
             self._add_held(origin.then(Step(key, False)), part, named)
 
-    def observe(self, step: Callable[[], Any]) -> Any:
+    def observe(
+        self, step: Callable[[], Any], is_once: Callable[[], bool] = lambda: False
+    ) -> Any:
         """Run ``step`` of the trace; what it does adds to what is watched."""
-        return self._observer.run(step)
+        return self._observer.run(step, is_once)
 
     def note(self, origin: Origin, found: Any) -> None:
         """Add what the trace depends on, and would read at ``origin``."""

@@ -206,7 +206,7 @@ def cond(
         return _run_one(t, chosen, sides)
     made = [side.inline() for side in sides]
     pairs = zip(*made, sides[0].names, strict=True)
-    found = [_chosen(t, chosen, *pair) for pair in pairs]
+    found = [between(t, chosen, *pair) for pair in pairs]
     return tree.unflatten(sides[0].shape, found)
 
 
@@ -234,7 +234,8 @@ class _Side:
         return tree.flatten(self._call())[0]
 
 
-def _chosen(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
+def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
+    """Return one of two values, which are alike."""
     _require_alike(leaf(t, yes, name).form, leaf(t, no, name).form, name)
     return t.call(ops.where, pred, yes, no)
 

@@ -132,7 +132,7 @@ def _traced(
     body: Callable[[list[Any], Any], Step],
 ) -> _Recording:
     b, effects = t.builder, Effects(t)
-    with _without_draws(t), verb.recorded(b, begun) as recorded:
+    with without_draws(t), verb.recorded(b, begun) as recorded:
         b.weak[recorded.turn] = int
         given = standins(t, forms, recorded.parameters)
         step = body(given, t.wrap(recorded.turn))
@@ -173,7 +173,9 @@ class Effects:
 
 
 @contextmanager
-def _without_draws(t: Tracer) -> Generator[None]:
+def without_draws(t: Tracer) -> Generator[None]:
+    """Refuse draws from generators meanwhile."""
+
     def refuse(_: Any) -> NoReturn:
         message = (
             "draw before the loop, as rng.normal(size=(n, *shape)), and take row i in "

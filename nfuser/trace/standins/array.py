@@ -19,7 +19,8 @@ from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
-from nfuser.trace.standins.asked import ask_to_convert
+from nfuser.trace.standins.asked import ask_to_convert, ask_to_rewrite
+from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
 
@@ -42,8 +43,8 @@ class TracedArray(Methods, NumpyProtocols):
     """
 
     __slots__ = (
-        *("_base", "_held", "_is_array", "_is_own", "_is_variable", "_slot"),
-        *("_remake", "_root", "_seen"),
+        *("_base", "_held", "_is_array", "_is_own", "_is_shared"),
+        *("_is_variable", "_remake", "_root", "_seen", "_slot"),
     )
 
     def __init__(
@@ -64,6 +65,7 @@ class TracedArray(Methods, NumpyProtocols):
         self._slot = slot  # of an argument
         self._is_array = slot is not None  # also without axes
         self._is_variable = False  # of a derivative
+        self._is_shared = False  # perhaps another name's array, too
         self._is_own = slot is not None  # whether what it holds lies in its memory
         self._base: TracedArray | None = base
         self._remake = remake
@@ -160,7 +162,14 @@ class TracedArray(Methods, NumpyProtocols):
         return bool((self == item).any())
 
     def __bool__(self) -> bool:
+        if self._tracer.plain is None and self._is_open_truth():
+            ask_to_rewrite()
         return bool(self._tracer.consume(self._operand(), "bool(x), or `if x`,"))
+
+    def _is_open_truth(self) -> bool:
+        held = self._operand()
+        found = None if held.ndim else host_number(self._tracer.builder, held)
+        return not held.ndim and found is None
 
     def __float__(self) -> float:
         return float(self._tracer.consume(self._operand(), "float(x)"))

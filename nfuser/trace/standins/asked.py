@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nfuser.errors import TraceError
 from nfuser.trace.source_line import is_users, library_function, running
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 MAKERS = (
     *("zeros", "ones", "empty", "full", "eye", "identity"),
@@ -35,6 +39,7 @@ class ConversionError(TraceError):
     """
 
     is_assigned = False
+    is_of_loop = False  # or of a branch: the function is to be written anew
 
 
 def ask_to_convert() -> None:
@@ -42,6 +47,23 @@ def ask_to_convert() -> None:
     code = sys._getframe(2).f_code  # pyright: ignore[reportPrivateUsage]
     if is_users(code.co_filename) and any(n in NAMES for n in code.co_names):
         raise ConversionError(str(wanted()))
+
+
+def ask_to_rewrite() -> None:
+    """Ask for a trace in which loops and branches are expressions."""
+    error = ConversionError(str(wanted("bool(x), or `if x`,")))
+    error.is_of_loop = True
+    raise error
+
+
+def ask_of_range(frame: FrameType) -> None:
+    """Ask for such a trace, if ``frame`` calls ``range``."""
+    code = frame.f_code
+    if "range" not in code.co_names or not is_users(code.co_filename):
+        return
+    found = running()
+    if found is not None and found.called == "range":
+        ask_to_rewrite()
 
 
 def wanted(what: str | None = None) -> TraceError:

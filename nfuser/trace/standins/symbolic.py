@@ -19,7 +19,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
-from nfuser.trace.standins.asked import ask_to_convert
+from nfuser.trace.standins.asked import ask_of_range, ask_to_convert
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
@@ -259,7 +259,11 @@ class SymbolicInt(NumpyProtocols, Standin):
     def __int__(self) -> int:
         return self._tracer.consume_scalar(self._scalar)
 
-    __index__ = __int__
+    def __index__(self) -> int:
+        if self._tracer.plain is None:
+            ask_of_range(sys._getframe(1))
+        return int(self)
+
     __trunc__ = __int__
     __floor__ = __int__
     __ceil__ = __int__

@@ -30,6 +30,7 @@ from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.origins import Finder, Origin, Root, imported
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import Sources
+from nfuser.trace.loops.originals import originals
 from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
 
 if TYPE_CHECKING:
@@ -87,12 +88,17 @@ class Observer:
         self.sources = Sources()
         self._draws = draws
         self._settled: set[Any] = set()
+        self._is_once: Callable[[], bool] = lambda: False
         self._error: NfuserError | None = None
         self._aside: FrameType | None = None  # an interruption, until it ends
         self._in_torch: set[FrameType] = set()
 
-    def run(self, step: Callable[[], Any]) -> Any:
-        """Return what ``step`` returns; refuse what it did that cannot be watched."""
+    def run(self, step: Callable[[], Any], is_once: Callable[[], bool]) -> Any:
+        """Return what ``step`` returns; refuse what it did that cannot be watched.
+
+        ``is_once`` tells whether what runs stands for any number of runs.
+        """
+        self._is_once = is_once
         before = sys.getprofile()
         interruptions.watch()
         token = standstill.watched()
@@ -163,6 +169,10 @@ class Observer:
             clocks.refuse(getattr(function, "__name__", ""), function)
 
     def _enter(self, frame: FrameType, code: CodeType) -> None:
+        original = originals.get(code, code)
+        if original is None:  # a part of a function
+            return
+        code = original
         is_users = _is_users(frame)
         if not is_users and code.co_filename.startswith(_OURS):
             self._settled.add(code)
@@ -205,6 +215,8 @@ class Observer:
         self._finder.values.setdefault(Origin(Root(place, name), name), place[name])
 
     def _enter_users(self, frame: FrameType, code: CodeType) -> None:
+        if self._is_once():
+            _refuse_unread(frame)
         self._watch_class(frame, code)
         if code.co_name == "<module>" or self._finder.is_inside(code):
             return
@@ -233,6 +245,23 @@ class Observer:
             if isinstance(found, MethodType):
                 found, steps = found.__func__, (*steps, Step("__func__", True))
             self._finder.values.setdefault(Origin(root, root.key, steps), found)
+
+
+def _refuse_unread(frame: FrameType) -> None:
+    """Refuse a function that Python calls by itself in a body that runs once for all.
+
+    A property, or an operator of a class: what it does has not been looked at.
+    """
+    if frame.f_code in originals or frame.f_code.co_name == "<module>":
+        return
+    if frame.f_back is None or not _is_users(frame.f_back):
+        return
+    message = (
+        f"call {frame.f_code.co_qualname} before the loop: Python calls it by itself, "
+        "in a loop or a branch that is traced once, and it may do what must not happen "
+        "once for all"
+    )
+    raise TraceError(message)
 
 
 def _names_of(kind: type, code: CodeType) -> list[str]:

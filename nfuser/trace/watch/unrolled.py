@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from nfuser.trace.source_line import line_at, users_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
     from nfuser.ir.tensor import SourceLine
 
 MANY_TIMES = 300
+MOST_UNROLLED = 64  # turns of a constant range that are written down one by one
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _warned: set[SourceLine] = set()
 
@@ -29,6 +31,7 @@ class Turns:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.ask: Callable[[], None] | None = None  # for a trace of loops
         self.are_counted = True  # not within what a library makes of one instruction
         self._counts: dict[tuple[CodeType, int], int] = {}
 
@@ -41,6 +44,8 @@ class Turns:
             return line_at(frame)
         key = frame.f_code, frame.f_lasti
         count = self._counts[key] = self._counts.get(key, 0) + 1
+        if count > MOST_UNROLLED and self.ask is not None:
+            self.ask()
         if count == MANY_TIMES:
             _warn(self._name, frame)
         return line_at(frame)

@@ -88,8 +88,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ArgumentError,
         r"leave init\[1\] out .*found str",
     ),
-    "a choice of Python's": (
-        lambda x: lax.fori_loop(0, 3, lambda i, s: s if i > 1 else s + 1, x),
+    "a number of Python's": (
+        lambda x: lax.fori_loop(0, 3, lambda i, s: s + float(s.sum() > i), x),
         TraceError,
         "use where",
     ),

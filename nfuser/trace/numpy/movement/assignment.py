@@ -144,6 +144,17 @@ def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
             "assign to its arguments"
         )
         raise MutationError(message)
+    part = x
+    while part is not None and part is not root:
+        if part._is_shared:  # at a place that differs from turn to turn
+            raise UnsupportedError(refusals.SCATTER)
+        part = part._base
+    if root._is_shared:
+        message = (
+            "assign to x.copy(): an array that a loop bound anew may be another "
+            "name's array, too, or that of before the loop"
+        )
+        raise MutationError(message)
     held = root._operand()
     target = Target(b, held, views)
     new = _fitted(t, value, target, casting)

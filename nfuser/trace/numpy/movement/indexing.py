@@ -53,7 +53,12 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     for array, place in reversed(list(zip(arrays, places, strict=True))):
         extent = tracer.tensor(x).shape[place]
         check_range(tracer, array.given, extent, array.axis, "indexing")
-        x = tracer.call_on_tensor(ops.index_by, x, array.tensor, place)
+        if wide or not tracer.is_looping:
+            x = tracer.call_on_tensor(ops.index_by, x, array.tensor, place)
+            continue
+        # NumPy gives a view, which shows what is assigned to the array later.
+        x = tracer.view(ops.index_by, x, array.tensor, place)
+        x._is_shared = True
     if not wide or not _is_apart(spelled):
         return x
     at = arrays.index(wide[0])

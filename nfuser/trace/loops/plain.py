@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops and branches of plain Python, as a function that was written anew has them.
+
+Python runs them where it can. A loop of many turns, or of a number of turns that is not
+known while tracing, is tried as one expression: its body runs once, and must do nothing
+but compute and assign to arrays. A branch that hangs on an array is run on both sides.
+"""
+
+# What a traced function holds has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import operator
+from contextlib import contextmanager
+from functools import partial
+from types import CellType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.ops as ops
+import nfuser.ops.folds.loops as verb
+import nfuser.trace.loops.forms as forms
+import nfuser.trace.standins.host_numbers as known
+import nfuser.trace.tree as tree
+from nfuser.errors import NfuserError, TraceError
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import FOLDING, Loop
+from nfuser.trace.captures.parts import is_users_file
+from nfuser.trace.loops.harmless import is_harmless
+from nfuser.trace.loops.jumps import PREFIX
+from nfuser.trace.loops.originals import originals
+from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
+from nfuser.trace.loops.record import without_draws
+from nfuser.trace.loops.rewritten import RUNTIME, rewritten
+from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
+from nfuser.trace.loops.turns import Turning, run_one
+from nfuser.trace.source_line import current_line
+from nfuser.trace.standins.asked import ConversionError, to_be_assigned
+from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.watch.unrolled import MOST_UNROLLED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from nfuser.trace.tracer import Tracer
+
+_MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": lambda x, y: x in y,
+    "NotIn": lambda x, y: x not in y,
+}
+
+
+class LastingError(TraceError):
+    """The body of a loop, or a branch, does what must not happen once for all."""
+
+
+class Plain:
+    """What the functions of one trace that were written anew call."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._t = tracer
+        self._depth = 0  # of bodies and branches that run in place of others
+        self._refused: LastingError | None = None
+        self._cell = CellType(self)
+
+    def call(self, function: Any) -> Any:
+        """Return what is called in place of ``function``."""
+        kind: type = type(function)
+        if kind is FunctionType:
+            return self._function(function)
+        if kind is MethodType and type(function.__func__) is FunctionType:
+            return MethodType(self._function(function.__func__), function.__self__)
+        if issubclass(kind, Standin):
+            return function
+        if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
+            return self.call(inner)
+        if kind is partial and not is_harmless(function.func):
+            return partial(
+                self.call(function.func), *function.args, **function.keywords
+            )
+        method = None
+        if not isinstance(function, type) and callable(function):
+            method = getattr(kind, "__call__", None)  # noqa: B004 (its function)
+        if type(method) is FunctionType and is_users_file(method.__code__.co_filename):
+            return MethodType(self._function(method), function)
+        if self._depth and not is_harmless(function):
+            raise self._lasting(f"it calls {_name_of(function)}")
+        return function
+
+    def _function(self, function: FunctionType) -> Any:
+        inner = getattr(function, "__nfuser_wrapped__", None)
+        if inner is not None:
+            return self.call(inner)
+        code = function.__code__
+        if code in originals:
+            return function
+        if not is_users_file(code.co_filename):
+            if self._depth and not is_harmless(function):
+                raise self._lasting(f"it calls {_name_of(function)}")
+            return function
+        made = rewritten(code)
+        if made is None:
+            if self._depth:
+                what = f"it calls {_name_of(function)}, whose source is not known"
+                raise self._lasting(what)
+            return function
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        cells[RUNTIME] = self._cell
+        closure = tuple(cells[name] for name in made.co_freevars)
+        found = FunctionType(
+            made, function.__globals__, function.__name__, None, closure
+        )
+        found.__defaults__ = function.__defaults__
+        found.__kwdefaults__ = function.__kwdefaults__
+        return found
+
+    def effect(self, text: str) -> None:
+        """Refuse a statement with a lasting effect where it must have none."""
+        if self._depth:
+            raise self._lasting(f"it does `{text}`")
+
+    def written(self, x: Any) -> Any:
+        """Return what is assigned to a part of."""
+        if not self._depth or isinstance(x, Standin):
+            return x
+        if is_ndarray(x) and not self._t.makes:
+            raise to_be_assigned()
+        raise self._lasting(f"it writes into a {type(x).__name__}")
+
+    def inplace(self, x: Any) -> None:
+        """Look at what ``x op= y`` is done to."""
+        if isinstance(x, (np.ndarray, list, set, dict, bytearray)):
+            self.written(x)
+
+    @property
+    def is_once(self) -> bool:
+        """Whether what runs now runs once in place of any number of times."""
+        return self._depth > 0
+
+    def _lasting(self, what: str) -> LastingError:
+        line = current_line()
+        self._refused = LastingError(
+            "take it out of the loop, or write nfuser.unroll(range(n)) for a short "
+            "one: what runs in a loop or in a branch that is traced once may compute, "
+            f"and assign to arrays; found that {what}{line.note if line else ''}"
+        )
+        return self._refused
+
+    def ranging(self, function: Any) -> Any:
+        """Return what makes a range whose bounds may be open."""
+        if function is range:
+            return partial(open_range, self._t)
+        return reverse if function is reversed else self.call(function)
+
+    def is_unknown(self, x: Any) -> bool:
+        """Tell whether ``x`` is one truth value that a call computes."""
+        if not isinstance(x, Standin) or not hasattr(type(x), "_remake"):
+            return False
+        held = self._t.operand(x)
+        return not held.ndim and known.host_number(self._t.builder, held) is None
+
+    def truth(self, x: Any) -> Any:
+        """Return ``x`` as a truth value of the trace."""
+        t = self._t
+        return t.wrap(ops.truth(t.builder, t.tensor(x)))
+
+    def not_(self, x: Any) -> Any:
+        """Return ``not x``."""
+        if not self.is_unknown(x):
+            return not x
+        return self._t.call(ops.logical_not, self.truth(x))
+
+    def both(self, x: Any, later: Callable[[], Any]) -> Any:
+        """Return ``x and later()``."""
+        if not self.is_unknown(x):
+            return x and later()
+        return self._of_two(x, later, ops.logical_and, wanted=True)
+
+    def either(self, x: Any, later: Callable[[], Any]) -> Any:
+        """Return ``x or later()``."""
+        if not self.is_unknown(x):
+            return x or later()
+        return self._of_two(x, later, ops.logical_or, wanted=False)
+
+    def chain(self, names: tuple[str, ...], x: Any, *later: Callable[[], Any]) -> Any:
+        """Return a chain of comparisons, as ``0 < x < n``."""
+        found: Any = True
+        for name, right in zip(names, later, strict=True):
+            y = right()
+            one = _COMPARISONS[name](x, y)
+            found = one if found is True else self.both(found, lambda one=one: one)
+            if not self.is_unknown(found) and not found:
+                return found
+            x = y
+        return found
+
+    def _of_two(
+        self, x: Any, later: Callable[[], Any], combine: Any, *, wanted: bool
+    ) -> Any:
+        with self.once():
+            y = later()
+        if not isinstance(y, Standin):
+            return self.truth(x) if bool(y) is wanted else bool(y)
+        return self._t.call(combine, self.truth(x), self.truth(y))
+
+    def pick(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """Return ``then() if test else other()``."""
+        if not self.is_unknown(test):
+            return then() if test else other()
+        return self._sides(test, (then, other), ())
+
+    def tail(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """Return what one of two ends of a function returns."""
+        return self.pick(test, then, other)
+
+    def choose(
+        self,
+        test: Any,
+        then: Callable[[], Any],
+        other: Callable[[], Any],
+        names: tuple[str, ...],
+    ) -> None:
+        """Run one of two branches; ``names`` are the variables that are read later."""
+        if not self.is_unknown(test):
+            _ = then() if test else other()
+            return
+        self._sides(test, (then, other), names)
+
+    @contextmanager
+    def once(self) -> Generator[None]:
+        """Let what runs meanwhile have no lasting effect."""
+        self._depth += 1
+        self._refused = None
+        try:
+            with without_draws(self._t):
+                yield
+            if self._refused is not None:  # the user's function caught it
+                raise self._refused
+        finally:
+            self._depth -= 1
+            self._refused = None  # its frames hold what the function held
+
+    def _sides(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
+        """Run both sides of a choice, and choose between what they leave."""
+        t, pred = self._t, self.truth(test)
+        variables = Variables(*sides)
+        before = State(t, variables)
+        if any(self._is_dear(side, before) for side in sides):
+            return run_one(self, variables, names, pred, sides)
+        ends: list[tuple[Any, dict[str, Any], dict[int, tuple[Any, Any]]]] = []
+        for side in sides:
+            try:
+                with self.once():
+                    value = side()
+                held = {id(x): (x, x._held) for x in before.written()}
+                ends.append((value, {n: variables[n] for n in names}, held))
+            finally:
+                before.restore()
+        (one, ours, mine), (two, theirs, others) = ends
+        for name in names:
+            found = self._merged(pred, ours[name], theirs[name], name)
+            variables[name] = _shared(found, before, ours[name], theirs[name])
+        for key, (x, _) in (mine | others).items():
+            held = [side.get(key, (x, x._held))[1] for side in (mine, others)]
+            found = ops.where(t.builder, t.tensor(pred), *held)
+            self.assign(x, t.wrap(found))
+        found = self._merged(pred, one, two, "what is returned")
+        return _shared(found, before, one, two)
+
+    def assign(self, x: Any, found: Any) -> None:
+        """Let an array that was there have other elements."""
+        import nfuser.trace.numpy.movement.assignment as assignment  # noqa: PLC0415
+
+        assignment.write(self._t, x, found, "unsafe")
+
+    def _is_dear(self, side: Callable[[], Any], before: State) -> bool:
+        b = self._t.builder
+        try:
+            with self.once(), verb.recorded(b, ()) as body:
+                side()
+        finally:
+            before.restore()
+        return any(isinstance(e, (*FOLDING, Loop)) for e in body.exprs)
+
+    def _merged(self, pred: Any, yes: Any, no: Any, name: str) -> Any:
+        if yes is no or is_same(yes, no):
+            return yes
+        if yes is UNBOUND or no is UNBOUND:
+            # Nobody reads a value that is to be returned and is not there.
+            is_ours = name.startswith(PREFIX)
+            return (no if yes is UNBOUND else yes) if is_ours else UNBOUND
+        (ours, shape), (theirs, other) = tree.flatten(yes), tree.flatten(no)
+        if shape != other:
+            message = (
+                f"bind {name} to values of one structure in both branches: which one "
+                f"runs is not known while tracing; found {yes!r} and {no!r}"
+            )
+            raise TraceError(message)
+        pairs = zip(ours, theirs, strict=True)
+        found = [
+            x if is_same(x, y) else forms.between(self._t, pred, x, y, name)
+            for x, y in pairs
+        ]
+        return tree.unflatten(shape, found)
+
+    def loop(
+        self,
+        turns: Iterable[Any],
+        body: Callable[[Any], None],
+        names: tuple[str, ...],
+        stop: str | None,
+    ) -> None:
+        """Run ``for item in turns: body(item)`` until ``stop`` is true."""
+        variables = Variables(body)
+        found = _as_open(self._t, turns)
+        if found is None:
+            self._each(turns, body, variables, stop)
+            return
+        is_short = found.length is not None and found.length <= MOST_UNROLLED
+        if is_short and not (stop and self._stops_unknown(body, variables, stop)):
+            self._each(found, body, variables, stop)
+            return
+        if not self._t.ask(sc.less(0, found.trips), usual=1):
+            return
+        turning = Turning(self, variables, names)
+        before = State(self._t, variables)
+        try:
+            turning.run(lambda turn: body(found.item(turn)), found.trips, stop)
+        except ConversionError:
+            raise
+        except Exception as error:
+            before.restore()
+            many = (self._t.builder.today(found.trips) or 0) > _MOST_OTHERS
+            if self._depth or (many and found.length is None):
+                raise _refused(error) from error
+            self._each(found, body, variables, stop)
+
+    def loop_while(
+        self,
+        test: Callable[[], Any],
+        body: Callable[[], None],
+        names: tuple[str, ...],
+        stop: str | None,
+    ) -> None:
+        """Run ``while test(): body()`` until ``stop`` is true."""
+        variables = Variables(test, body)
+        count = 0
+        while True:
+            goes_on = test()
+            is_open = self.is_unknown(goes_on)
+            if not is_open and not goes_on:
+                return
+            is_open = is_open or (
+                not count
+                and stop is not None
+                and self._stops_unknown(lambda _: body(), variables, stop)
+            )
+            if is_open or count >= MOST_UNROLLED:
+                before = State(self._t, variables)
+                try:
+                    turning = Turning(self, variables, names)
+                    turning.run(lambda _: body(), None, stop, goes_on, test)
+                except ConversionError:
+                    raise
+                except Exception as error:
+                    before.restore()
+                    if is_open or self._depth or count >= _MOST_OTHERS:
+                        raise _refused(error) from error
+                else:
+                    return
+            body()
+            count += 1
+            if stop is not None and variables[stop]:
+                return
+
+    def _each(
+        self,
+        turns: Iterable[Any],
+        body: Callable[[Any], None],
+        variables: Variables,
+        stop: str | None,
+    ) -> None:
+        for item in turns:
+            body(item)
+            if stop is not None and variables[stop]:
+                return
+
+    def _stops_unknown(
+        self, body: Callable[[Any], None], variables: Variables, stop: str
+    ) -> bool:
+        """Tell whether it is not known after a first turn if there is a second."""
+        before = State(self._t, variables)
+        try:
+            with self.once(), verb.recorded(self._t.builder, ()) as opened:
+                self._t.builder.weak[opened.turn] = int
+                body(self._t.wrap(opened.turn))
+                return self.is_unknown(variables[stop])
+        except ConversionError:
+            raise
+        except Exception:  # noqa: BLE001 (it comes again where Python runs the loop)
+            return False
+        finally:
+            before.restore()
+
+
+def _shared(found: Any, before: State, *sides: Any) -> Any:
+    """Mark what was chosen, if one side is an array that another name may have."""
+    if found is sides[0]:
+        return found
+    is_shared = any(
+        isinstance(x, Standin) and not before.is_own(x)
+        for side in sides
+        for x in tree.flatten(side)[0]
+    )
+    for x in tree.flatten(found)[0]:
+        if is_shared and hasattr(type(x), "_remake") and not x._is_number:
+            x._is_shared = True
+    return found
+
+
+def _as_open(t: Tracer, turns: Any) -> OpenRange | None:
+    if type(turns) is range:
+        return open_range(t, turns.start, turns.stop, turns.step)
+    return turns if isinstance(turns, OpenRange) else None
+
+
+def _refused(error: Exception) -> NfuserError:
+    if isinstance(error, NfuserError):
+        return error
+    message = (
+        "take it out of the loop, or write nfuser.unroll(range(n)) for a short one: "
+        f"its body, which is traced once, raised {type(error).__name__}: {error}"
+    )
+    return TraceError(message)
+
+
+def _name_of(function: Any) -> str:
+    found = getattr(function, "__qualname__", None) or type(function).__name__
+    return f"{found}()"
