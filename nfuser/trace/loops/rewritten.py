@@ -12,7 +12,7 @@ import ast
 import copy
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nfuser.trace.loops.live as live
 from nfuser.trace.loops.jumps import PREFIX, Jumps, UnwritableError
@@ -73,15 +73,14 @@ def _factory(source: Source, code: CodeType) -> ast.Module:
     arguments = function.args
     names = [RUNTIME, *code.co_freevars]
     given = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-    made: ast.stmt
+    body: list[ast.stmt]
     if isinstance(function, ast.Lambda):
         _Expressions().visit(function)
-        made = ast.Return(function)
         arguments.defaults = [ast.Constant(None)] * len(arguments.defaults)
         arguments.kw_defaults = [
             d and ast.Constant(None) for d in arguments.kw_defaults
         ]
-        body = [made]
+        body = [ast.Return(function)]
     else:
         function.decorator_list, function.returns = [], None
         for one in ast.walk(arguments):
@@ -168,7 +167,7 @@ class Function:
 
     def _simple(self, stmt: ast.stmt, later: Names) -> ast.stmt:
         for name in ("body", "orelse", "finalbody"):
-            inner = getattr(stmt, name, None)
+            inner: list[ast.stmt] | ast.expr | None = getattr(stmt, name, None)
             if isinstance(inner, list):
                 setattr(stmt, name, self._block(inner, later))
         for handler in getattr(stmt, "handlers", ()):
@@ -372,8 +371,10 @@ class _Expressions(ast.NodeTransformer):
         for name, value in ast.iter_fields(stmt):
             if isinstance(value, ast.expr):
                 setattr(stmt, name, self.visit(value))
-            elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
-                setattr(stmt, name, [self.visit(v) for v in value])
+            elif isinstance(value, list):
+                listed: list[Any] = value
+                if listed and isinstance(listed[0], ast.expr):
+                    setattr(stmt, name, [self.visit(v) for v in listed])
             elif isinstance(stmt, ast.With) and name == "items":
                 for item in stmt.items:
                     item.context_expr = self.visit(item.context_expr)
@@ -464,10 +465,10 @@ def _range_of(turns: ast.expr) -> ast.expr:
     if not isinstance(turns, ast.Call) or turns.keywords:
         return turns
     function = turns.func
-    is_plain = isinstance(function, ast.Call) and len(function.args) == 1
-    if not is_plain or not isinstance(function.args[0], ast.Name):
+    if not isinstance(function, ast.Call) or len(function.args) != 1:
         return turns
-    name = function.args[0].id
+    named = function.args[0]
+    name = named.id if isinstance(named, ast.Name) else ""
     if name == "reversed" and len(turns.args) == 1:
         turns.args = [_range_of(turns.args[0])]
     if name not in ("range", "reversed"):

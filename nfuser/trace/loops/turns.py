@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.trace.loops.plain import Plain
     from nfuser.trace.tracer import Tracer
 
 _MOST_ATTEMPTS = 40
@@ -35,7 +34,7 @@ class Turning:
     """One loop; ``names`` are the variables that it may carry on."""
 
     def __init__(
-        self, plain: Plain, variables: Variables, names: tuple[str, ...]
+        self, plain: Any, variables: Variables, names: tuple[str, ...]
     ) -> None:
         self._plain = plain
         self._t: Tracer = plain._t
@@ -229,7 +228,7 @@ def _root_of(x: Any) -> Any:
 
 
 def run_one(
-    plain: Plain,
+    plain: Any,
     variables: Variables,
     names: tuple[str, ...],
     pred: Any,

@@ -261,7 +261,7 @@ class SymbolicInt(NumpyProtocols, Standin):
 
     def __index__(self) -> int:
         if self._tracer.plain is None:
-            ask_of_range(sys._getframe(1))
+            ask_of_range(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         return int(self)
 
     __trunc__ = __int__

@@ -54,7 +54,7 @@ def broken(x: Any, n: Any) -> Any:
             break
     else:
         x = x - 1
-    return x, i
+    return x, i  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def returned(x: Any, n: Any) -> Any:
