@@ -41,7 +41,7 @@ class Jumps:
                 continue
             if not isinstance(stmt, _INNER):
                 for name in ("body", "orelse", "finalbody"):
-                    inner = getattr(stmt, name, None)
+                    inner: list[ast.stmt] | ast.expr | None = getattr(stmt, name, None)
                     if isinstance(inner, list):
                         setattr(stmt, name, self._loops_in(inner))
                 for handler in getattr(stmt, "handlers", ()):
@@ -54,7 +54,8 @@ class Jumps:
         self._count += 1
         stop, skip = f"{PREFIX}stop{self._count}", f"{PREFIX}skip{self._count}"
         returns = _has(loop.body, ast.Return)
-        stops = returns or _has(loop.body, ast.Break)
+        breaks = _has(loop.body, ast.Break)
+        stops = returns or breaks
         body = self._loops_in(loop.body)
         returns = returns or any(_sets(s, self.done) for s in body)
         stops = stops or returns
@@ -69,8 +70,10 @@ class Jumps:
             setattr(loop, "stop", stop)  # noqa: B010 (nodes take what they are given)
         if returns:
             made.insert(0, _assign(self.done, value=False, at=loop))
-            value = ast.Name(self.value, ast.Load())
-            made.append(_if(ast.Name(self.done, ast.Load()), [ast.Return(value)], loop))
+            back = ast.Return(ast.Name(self.value, ast.Load()))
+            never = isinstance(loop, ast.While) and _is_true(loop.test) and not breaks
+            done = ast.Name(self.done, ast.Load())
+            made.append(back if never else _if(done, [back], loop))
         if orelse:
             over = ast.UnaryOp(ast.Not(), ast.Name(stop, ast.Load()))
             made += [_if(over, orelse, loop)] if stops else orelse
@@ -187,6 +190,10 @@ def _sets(stmt: ast.AST, name: str) -> bool:
         isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
         for n in ast.walk(stmt)
     )
+
+
+def _is_true(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and bool(test.value)
 
 
 def _always_jumps(body: list[ast.stmt]) -> bool:

@@ -372,13 +372,16 @@ class _Expressions(ast.NodeTransformer):
             if isinstance(value, ast.expr):
                 setattr(stmt, name, self.visit(value))
             elif isinstance(value, list):
-                listed: list[Any] = value
-                if listed and isinstance(listed[0], ast.expr):
-                    setattr(stmt, name, [self.visit(v) for v in listed])
+                self._all_of(stmt, name)
             elif isinstance(stmt, ast.With) and name == "items":
                 for item in stmt.items:
                     item.context_expr = self.visit(item.context_expr)
         return stmt
+
+    def _all_of(self, stmt: ast.stmt, name: str) -> None:
+        listed: list[Any] = getattr(stmt, name)
+        if listed and isinstance(listed[0], ast.expr):
+            setattr(stmt, name, [self.visit(v) for v in listed])
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Return a call of what the function is when it is traced."""
