@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.fuse.graph import capture
     from nfuser.frontend.fuse.stages import Compiled, Lowered
+    from nfuser.frontend.gradients.custom import custom_vjp
     from nfuser.frontend.gradients.gradient import grad, value_and_grad
-    from nfuser.frontend.gradients.linear import jvp, stop_gradient, vjp
+    from nfuser.frontend.gradients.linear import hvp, jvp, stop_gradient, vjp
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -49,9 +50,11 @@ __all__ = [
     "capture",
     "check",
     "compute_tensor_descriptor",
+    "custom_vjp",
     "fuse",
     "get_fusion_profile",
     "grad",
+    "hvp",
     "jvp",
     "stop_gradient",
     "unroll",
@@ -73,6 +76,8 @@ _ON_FIRST_USE = {
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
     "Spec": "nfuser.frontend.call.spec",
+    "custom_vjp": "nfuser.frontend.gradients.custom",
+    "hvp": "nfuser.frontend.gradients.linear",
     "grad": "nfuser.frontend.gradients.gradient",
     "jvp": "nfuser.frontend.gradients.linear",
     "stop_gradient": "nfuser.frontend.gradients.linear",

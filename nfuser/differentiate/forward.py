@@ -12,6 +12,7 @@ from nfuser.differentiate.pull import pull, push_point, refuse_loop
 from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
 from nfuser.differentiate.rules.views import assigned
+from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
     VIEWS,
     Assign,
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
+
+
+_ONE_WAY = (
+    "write nfuser.vjp or nfuser.grad: jvp and hvp go forward, and a function of "
+    "nfuser.custom_vjp says the way back alone"
+)
 
 
 def pushforward(
@@ -61,7 +68,7 @@ class _Forward:
         """Go through ``program``, and give its tensors their tangents."""
         self._definition.update((t, e) for e in program for t in results(e))
         reached = dict.fromkeys(self.tangents, False)
-        extend(reached, program, self._b.stopped)
+        extend(reached, program, self._b.stopped, self._b.customs)
         for expr in program:
             made = results(expr)[0]
             if any(t in reached and t not in self.tangents for t in results(expr)):
@@ -70,6 +77,8 @@ class _Forward:
 
     def _step(self, expr: Expr) -> None:
         made = results(expr)[0]
+        if made in self._b.customs:
+            raise UnsupportedError(_ONE_WAY)
         meant = self._b.meant.get(made)
         if meant is not None and not isinstance(meant, Pointwise):
             begin = len(self._b.exprs)

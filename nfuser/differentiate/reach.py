@@ -20,23 +20,27 @@ from nfuser.ir.expr import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from nfuser.ir.tensor import TensorView
+    from nfuser.ops.customs import Custom
 
 
 def extend(
     reached: dict[TensorView, bool],
     program: Sequence[Expr],
     stopped: AbstractSet[TensorView],
+    customs: Mapping[TensorView, Custom],
 ) -> dict[TensorView, bool]:
     """Add to ``reached`` what ``program`` makes of it.
 
     The truth says whether a slope on the way may be no finite number.
     """
     for expr in program:
-        given = [t for t in _followed(expr) if t in reached]
+        custom = customs.get(results(expr)[0])
+        followed = _followed(expr) if custom is None else custom.inputs
+        given = [t for t in followed if t in reached]
         if not given:
             continue
         wild = any(reached[t] for t in given) or not is_steady(expr)

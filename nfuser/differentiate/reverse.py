@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
+    from nfuser.ops.customs import Custom
 
 
 def pullback(
@@ -55,7 +56,8 @@ class _Reverse:
         self._inputs = set(inputs)
         self.program = list(b.exprs)
         self._flows: dict[TensorView, Flow] = {}
-        self._reached = extend(dict.fromkeys(inputs, False), self.program, b.stopped)
+        self._reached = dict.fromkeys(inputs, False)
+        extend(self._reached, self.program, b.stopped, b.customs)
         self._definition = {t: e for e in self.program for t in results(e)}
 
     def add(self, tensor: TensorView, flow: Flow) -> None:
@@ -76,7 +78,10 @@ class _Reverse:
         """Go through ``program`` from its end."""
         for expr in reversed(program):
             made = results(expr)
-            if any(t in self._flows and t not in self._inputs for t in made):
+            custom = self._b.customs.get(made[0])
+            if custom is not None:
+                self._through_custom(custom, made[0])
+            elif any(t in self._flows and t not in self._inputs for t in made):
                 self._b.source = made[0].source
                 try:
                     self._step(expr)
@@ -92,7 +97,7 @@ class _Reverse:
             begin = len(self._b.exprs)
             other = meant()
             more = self._b.exprs[begin:]
-            extend(self._reached, more, self._b.stopped)
+            extend(self._reached, more, self._b.stopped, self._b.customs)
             self._definition.update((t, e) for e in more for t in results(e))
             self.add(other, self._flows.pop(results(expr)[0]))
             self.run(more)
@@ -100,6 +105,23 @@ class _Reverse:
             self._through_point(expr)
         else:
             self._through(expr)
+
+    def _through_custom(self, custom: Custom, made: TensorView) -> None:
+        """Pull the cotangents of all results back, at the first of them."""
+        b = self._b
+        if made is not custom.results[0]:
+            return
+        flows = [self._flows.get(t) for t in custom.results]
+        if all(flow is None for flow in flows):
+            return
+        b.source = made.source
+        ts = [
+            None if flow is None else ops.broadcast_to(b, settled(b, flow), t.shape)
+            for flow, t in zip(flows, custom.results, strict=True)
+        ]
+        for source, t in zip(custom.inputs, custom.pull(ts), strict=True):
+            if t is not None:
+                self.add(source, Flow(t))
 
     def _through_point(self, expr: Pointwise) -> None:
         flow = self._flows[expr.result]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes.promotion import Weak
     from nfuser.ir.tensor import SourceLine
+    from nfuser.ops.customs import Custom
 
 Number: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = TensorView | Scalar | Number | np.generic
@@ -79,7 +80,8 @@ class Builder:
     computes with it as it is.
 
     ``meant`` says what a result is to derivatives, where it is written otherwise: an
-    elementwise function, or a way to write the same; ``stopped`` are constants to them.
+    elementwise function, or a way to write the same; ``stopped`` are constants to them,
+    and ``customs`` the results whose way back is given.
     """
 
     rounds_integers = True
@@ -93,6 +95,7 @@ class Builder:
         self.expanded: dict[TensorView, TensorView] = {}
         self.meant: dict[TensorView, Pointwise | Callable[[], TensorView]] = {}
         self.stopped: set[TensorView] = set()
+        self.customs: dict[TensorView, Custom] = {}
         self._twins: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.questions = Questions(today, {}, {}, {})

@@ -86,7 +86,11 @@ class Run:
         self._captured: list[Variable] = []
         if varies is not None:
             tracer.vary = lambda item, held: self._vary(item, held, varies)
-        value = function(*given, **kwargs)
+        tracer.runs += 1
+        try:
+            value = function(*given, **kwargs)
+        finally:
+            tracer.runs -= 1
         self.aux: Any = None
         if has_aux:
             value, self.aux = self._apart(value)

@@ -71,6 +71,7 @@ class Tracer:
         self.draw: Callable[[Stream], tuple[Any, Any]] = _ended
         self.captured: dict[int, TensorView] = {}
         self.vary: Callable[[Any, TensorView], TensorView] = lambda _, held: held
+        self.runs = 0  # those under way of functions that are differentiated
         self.tables: set[TensorView] = set()
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
@@ -103,6 +104,7 @@ class Tracer:
             self.capture, self.meet_number, self.draw = _ended, _ended, _ended
             self.note = lambda _, __: None
             self.roots.clear()
+            self.builder.customs.clear()
             self.vary = lambda _, held: held
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
 from nfuser.frontend.gradients.again import plan_of, standing
+from nfuser.frontend.gradients.gradient import grad
 from nfuser.frontend.gradients.transform import check_function, fused_like, remembered
 from nfuser.trace import current_tracer
 from nfuser.trace.derivatives import Run, stopped
@@ -72,16 +73,30 @@ def jvp(
     (np.float64(0.0), np.float64(2.0))
     """
     check_function("jvp", function)
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
-            message = (
-                f"write nfuser.jvp(f, (x,), (t,)): {what} are a tuple with one item "
-                f"for each argument, found {type(given).__name__}"
-            )
-            raise ArgumentError(message)
+    _check_items("jvp", primals, tangents)
     if current_tracer() is not None:
         return _pushed_now(function, primals, tangents, has_aux)
     return _pushed(function, has_aux)(tuple(primals), tuple(tangents))
+
+
+def hvp(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return the product of the Hessian of ``function`` at ``primals`` with a vector.
+
+    ``function`` returns one real number, ``tangents`` is the vector, as ``jvp`` takes
+    them. The product is a tuple: an array, or a nest, like each of the primals. The
+    Hessian is not computed.
+
+    >>> import numpy as np, nfuser
+    >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 0.0])
+    >>> nfuser.hvp(lambda x: (x**3).sum(), (x,), (v,))
+    (array([6., 0.]),)
+    """
+    check_function("hvp", function)
+    _check_items("hvp", primals, tangents)
+    slope = grad(function, tuple(range(len(primals))))
+    return jvp(slope, primals, tangents)[1]
 
 
 def stop_gradient(x: Any) -> Any:
@@ -92,6 +107,16 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     return stopped(x)
+
+
+def _check_items(name: str, primals: Any, tangents: Any) -> None:
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            message = (
+                f"write nfuser.{name}(f, (x,), (t,)): {what} are a tuple with one item "
+                f"for each argument, found {type(given).__name__}"
+            )
+            raise ArgumentError(message)
 
 
 def _run(
