@@ -48,6 +48,22 @@ _NAMED: tuple[type[Any], ...] = (type, np.dtype)
 _class_of: Callable[[object], type[object]] = type
 
 
+class ChunkedError(Exception):
+    """A call was given an array in chunks: Dask is to run it."""
+
+
+def is_chunked(cls: type) -> bool:
+    """Tell whether ``cls`` is Dask's array; nothing is imported to find out.
+
+    >>> is_chunked(np.ndarray)
+    False
+    """
+    return any(
+        base.__name__ == "Array" and base.__module__.startswith("dask.array.")
+        for base in cls.__mro__
+    )
+
+
 class Arguments:
     """One call: what its leaves are, and keys that tell calls apart.
 
@@ -96,6 +112,8 @@ class Arguments:
                 keys.append(cls)
                 slot += 1
             else:
+                if is_chunked(cls):
+                    raise ChunkedError
                 static = None if isinstance(item, Spec) else static_key(item)
                 if static is None:
                     raise _no_constant(self, function, item)

@@ -11,7 +11,7 @@ from nfuser.debug.dump import dump_lazily
 from nfuser.debug.progress import watching
 from nfuser.device.describe.descriptor import describe
 from nfuser.frontend.call.argument_names import unknown_keyword
-from nfuser.frontend.call.arguments import Arguments, Described
+from nfuser.frontend.call.arguments import Arguments, ChunkedError, Described
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
 from nfuser.frontend.call.recording import GradientAskedError, any_asks, recorded
@@ -34,6 +34,7 @@ __all__ = [
     "MOST_RECORDS",
     "Arguments",
     "Asked",
+    "ChunkedError",
     "Described",
     "Form",
     "GradientAskedError",

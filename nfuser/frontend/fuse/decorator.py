@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
+from nfuser.errors import ArgumentError
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.fuse.dynamo import tell
 from nfuser.frontend.fuse.fused import Fused
@@ -13,6 +14,7 @@ from nfuser.frontend.fuse.fused import Fused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.chunks import Rechunk
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.call import parts
     from nfuser.segment import ShouldMerge
@@ -35,6 +37,7 @@ def fuse(
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
     should_merge: ShouldMerge | None = None,
+    rechunk: Rechunk | None = None,
 ) -> Callable[[Callable[P, R]], Fused[P, R]]: ...
 @overload
 def fuse(
@@ -45,6 +48,7 @@ def fuse(
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
     should_merge: ShouldMerge | None = None,
+    rechunk: Rechunk | None = None,
 ) -> Fused[P, R]: ...
 def fuse(
     function: Callable[..., Any] | None = None,
@@ -54,6 +58,7 @@ def fuse(
     resize: ResizePolicy | None = None,
     dialect: str | None = None,
     should_merge: ShouldMerge | None = None,
+    rechunk: Rechunk | None = None,
 ) -> Any:
     """Return ``function`` compiled: traced once, few kernels a call.
 
@@ -63,8 +68,9 @@ def fuse(
     ``"exact"`` does so for every size, and ``"dynamic"``, the default, passes them to
     the kernel. ``dialect="numpy"`` lets the tensors of torch have the methods and
     operators of NumPy's arrays; by default they mean what torch's do. ``should_merge``
-    tells which two groups of expressions may share a kernel. What is not said of a
-    fused function stays as it is.
+    tells which two groups of expressions may share a kernel. ``rechunk="warn"`` lets
+    chunks of Dask arrays grow where a function reads all of an axis. What is not said
+    of a fused function stays as it is.
 
     >>> import numpy as np
     >>> @fuse
@@ -75,9 +81,13 @@ def fuse(
     """
     if backend is not None:
         parts.check_backend(backend)
+    if rechunk not in (None, "refuse", "warn"):
+        message = f'write rechunk="warn" or rechunk="refuse", found {rechunk!r}'
+        raise ArgumentError(message)
     tell()
     options: dict[str, Any] = {"backend": backend, "resize": resize}
     options |= {"dialect": dialect, "should_merge": should_merge}
+    options["rechunk"] = rechunk
     if function is None:
         return functools.partial(fuse, **options)
     if isinstance(function, _METHODS):

@@ -23,6 +23,7 @@ from nfuser.runtime.tables.counters import CacheInfo, Counters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from nfuser.chunks import Rechunk
     from nfuser.concretize import ResizePolicy
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.device.native.state import State
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
     from nfuser.segment import ShouldMerge
+    from nfuser.trace import Trace
 else:
     parts = FirstUse("nfuser.frontend.call.parts")
 
@@ -64,6 +66,7 @@ class Fused(Generic[P, R]):
         resize: ResizePolicy | None = None,
         dialect: str | None = None,
         should_merge: ShouldMerge | None = None,
+        rechunk: Rechunk | None = None,
     ) -> None:
         if resize is not None:
             parts.check_policy(resize)
@@ -76,6 +79,7 @@ class Fused(Generic[P, R]):
         self._resize: ResizePolicy | None = resize
         self._dialect = dialect
         self._should_merge = should_merge
+        self._rechunk: Rechunk | None = rechunk
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
@@ -104,13 +108,15 @@ class Fused(Generic[P, R]):
         resize: ResizePolicy | None,
         dialect: str | None,
         should_merge: ShouldMerge | None,
+        rechunk: Rechunk | None = None,
     ) -> Fused[P, R]:
         """Return the same function fused again; what is None stays as it is."""
         backend = self._backend if backend is None else backend
         kept = self._resize if resize is None else resize
         spoken = self._dialect if dialect is None else dialect
         merge = self._should_merge if should_merge is None else should_merge
-        return Fused(self._function, backend, kept, spoken, merge)
+        moved = self._rechunk if rechunk is None else rechunk
+        return Fused(self._function, backend, kept, spoken, merge, moved)
 
     # -- calls ---------------------------------------------------------------
 
@@ -146,9 +152,30 @@ class Fused(Generic[P, R]):
                     self._record(arguments.key, entry, ready, args, kwargs)
             self._counters.counts["copied"] += arguments.copies
             return ready.run(arguments, arrays)
+        except parts.ChunkedError:
+            return self._chunked(args, kwargs)
         except Exception as error:  # noqa: BLE001 (all are raised again)
             __tracebackhide__ = True  # in IPython and pytest
             raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
+
+    @telling
+    def _chunked(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return lazy arrays for a call with arrays in chunks."""
+        from nfuser.frontend.fuse.chunked import call_chunked  # noqa: PLC0415 (it imports Dask)
+
+        given, named = args, kwargs
+        if named:
+            given, named = self._normalised(given, named)
+        return call_chunked(self, given, named, self._rechunk)
+
+    def traced_call(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Trace, tuple[Any, ...]]:
+        """Return the trace that serves a call, and what it captures."""
+        with self._lock:
+            (variant, captured), described = self._traced(arguments, args, kwargs)
+            self._asked(variant, captured, described)
+            return variant.trace, captured
 
     def _record(
         self,
@@ -552,7 +579,8 @@ class Fused(Generic[P, R]):
         """Pickle as the plain function would: by name, or its code and globals."""
         if self.made_by:
             return self.made_by
-        options = self._backend, self._resize, self._dialect, self._should_merge
+        options: tuple[Any, ...] = self._backend, self._resize, self._dialect
+        options += self._should_merge, self._rechunk
         return reduced(self, options, protocol)
 
 

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tasks run: a stage on chunks, the assembly of windows, the combination of parts.
+
+All of it is pickled with the graph. A worker keeps what it has built for a stage, and
+finds kernels on disk that other workers compiled.
+"""
+
+# Chunks have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from nfuser.chunks.folds import Fold, carries, combined, ended
+from nfuser.errors import BackendError
+from nfuser.ir.base import value
+from nfuser.ir.expr import ReduceOp
+from nfuser.runtime.executor_cache import FusionExecutorCache
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.ir.fusion import Fusion
+
+VERSION = 1  # of what is pickled: another one cannot be read
+_known: WeakValueDictionary[str, FusionExecutorCache] = WeakValueDictionary()
+
+
+@value
+class Output:
+    """Which outputs of the stage make one result of the task.
+
+    Of a fold, ``axes`` are the extent and the label of each axis that it folds.
+    """
+
+    count: int
+    fold: Fold | None = None
+    axes: tuple[tuple[int, int | None], ...] = ()
+
+
+class Block:
+    """A stage as a function of chunks: NumPy arrays in, an array or a tuple out."""
+
+    def __init__(
+        self,
+        token: str,
+        fusion: Fusion,
+        reads: Sequence[int],
+        numbers: Mapping[int, Any],
+        edges: Mapping[tuple[int, int], int],
+        outputs: tuple[Output, ...],
+    ) -> None:
+        self.token, self.fusion, self.reads = token, fusion, tuple(reads)
+        self.numbers, self.edges, self.outputs = dict(numbers), dict(edges), outputs
+        self._cache: FusionExecutorCache | None = None
+        self.__name__ = fusion.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.token, self.fusion, self.reads
+        return _block, (VERSION, *parts, self.numbers, self.edges, self.outputs)
+
+    def __dask_tokenize__(self) -> object:
+        return "nfuser", self.token
+
+    @property
+    def cache(self) -> FusionExecutorCache:
+        """What this process has built for the stage."""
+        if self._cache is None:
+            made = FusionExecutorCache(self.fusion)
+            self._cache = _known.setdefault(self.token, made)
+        return self._cache
+
+    def __call__(self, *given: Any) -> Any:
+        """Run the stage on chunks; the last argument says where they begin and end."""
+        arrays = [np.asarray(_alone(x)) for x in given[: len(self.reads)]]
+        where = given[len(self.reads)] if len(given) > len(self.reads) else ()
+        inputs = dict(zip(self.reads, arrays, strict=True)) | self.numbers
+        for (label, which), slot in self.edges.items():
+            edge = where[label]
+            inputs[slot] = edge.stop - edge.start if which else edge.start
+        found = self.cache.run([inputs[k] for k in range(len(inputs))])
+        results: list[Any] = []
+        for output in self.outputs:
+            taken, found = found[: output.count], found[output.count :]
+            if output.fold is None:
+                results.append(np.asarray(taken[0]))
+            else:
+                results.append(_placed(output, tuple(taken), where))
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _block(version: int, *parts: Any) -> Block:
+    if version != VERSION:
+        message = (
+            "install the same nfuser on the client and on all workers: a task was made "
+            f"by one of another version ({version}, here {VERSION})"
+        )
+        raise BackendError(message)
+    return Block(*parts)
+
+
+def _alone(chunk: Any) -> Any:
+    """Return the only chunk of nested lists: along an axis that is not cut."""
+    while isinstance(chunk, (list, tuple)):
+        (chunk,) = chunk
+    return chunk
+
+
+def _placed(output: Output, part: tuple[Any, ...], where: Any) -> tuple[Any, ...]:
+    """Return a part whose places count in the whole array."""
+    assert output.fold is not None
+    if output.fold.op not in (ReduceOp.ARGMAX, ReduceOp.ARGMIN):
+        return part
+    local = [
+        n if label is None else where[label].stop - where[label].start
+        for n, label in output.axes
+    ]
+    starts = [0 if label is None else where[label].start for _, label in output.axes]
+    index = np.unravel_index(part[1], local)
+    moved = tuple(i + s for i, s in zip(index, starts, strict=True))
+    return part[0], np.ravel_multi_index(moved, [n for n, _ in output.axes])
+
+
+class Combine:
+    """Parts of chunks, in their order, as one part; or the results, if it is last."""
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        picks: Sequence[int | None],
+        *,
+        is_first: bool,
+        is_last: bool,
+    ) -> None:
+        self.folds, self.picks = tuple(folds), tuple(picks)
+        self.is_first, self.is_last = is_first, is_last
+
+    def __dask_tokenize__(self) -> object:
+        return "nfuser", repr(vars(self))
+
+    def __call__(self, parts: Sequence[Any]) -> Any:
+        """Combine what several tasks gave."""
+        found: list[Any] = []
+        for k, (fold, pick) in enumerate(zip(self.folds, self.picks, strict=True)):
+            at = pick if self.is_first else k
+            own = [p if at is None else p[at] for p in parts]
+            part = combined(fold, own)
+            found.append(part)
+        if not self.is_last:
+            return tuple(found)
+        ends = [x for f, p in zip(self.folds, found, strict=True) for x in ended(f, p)]
+        return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+class Carry:
+    """The totals of chunks in a row as what comes before each."""
+
+    def __init__(self, fold: Fold, pick: int | None, axis: int) -> None:
+        self.fold, self.pick, self.axis = fold, pick, axis
+
+    def __call__(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        """Return what comes before each chunk."""
+        own = [p if self.pick is None else p[self.pick] for p in parts]
+        return tuple(np.expand_dims(x, self.axis) for x in carries(self.fold, own))
+
+
+def pick(found: Any, which: int) -> Any:
+    """Return one of the results of a task."""
+    while isinstance(found, list):
+        (found,) = found
+    return found[which]
+
+
+def assemble(pieces: Sequence[Any], places: Sequence[Any], shape: Any) -> Any:
+    """Return an array of pieces of chunks; ``places`` are their slices in it."""
+    found = np.empty(shape, pieces[0].dtype)
+    for piece, place in zip(pieces, places, strict=True):
+        found[place] = piece
+    return found
+
+
+def part_of(chunk: Any, place: Any) -> Any:
+    """Return the part of a chunk that another task needs, as an array of its own."""
+    return np.ascontiguousarray(chunk[place])

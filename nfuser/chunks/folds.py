@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folds over chunks: what a task gives of its chunk, and how such parts combine.
+
+A part is a tuple of small NumPy arrays. Sums of floats are carried in 64 bits and
+rounded once, at the end; parts combine in one order, whoever computes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import value
+from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+Part: TypeAlias = "tuple[Any, ...]"
+_FOLDS: dict[ReduceOp, np.ufunc] = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.PROD: np.multiply,
+    ReduceOp.MAX: np.maximum,
+    ReduceOp.MIN: np.minimum,
+    ReduceOp.FMAX: np.fmax,
+    ReduceOp.FMIN: np.fmin,
+    ReduceOp.ANY: np.logical_or,
+    ReduceOp.ALL: np.logical_and,
+}
+_POINTS = {
+    ReduceOp.SUM: "add",
+    ReduceOp.PROD: "multiply",
+    ReduceOp.MAX: "maximum",
+    ReduceOp.MIN: "minimum",
+    ReduceOp.ANY: "bit_or",
+    ReduceOp.ALL: "bit_and",
+}
+
+
+@value
+class Fold:
+    """A fold without its tensors: its operation, its dtype, what a part holds."""
+
+    op: ReduceOp
+    dtype: Any
+    width: int
+    has_shift: bool = False
+
+
+def wide(dtype: DType) -> DType:
+    """Return the dtype in which parts of a sum are carried."""
+    if dtype.is_complex:
+        return DType.C128
+    return DType.F64 if dtype.is_float else dtype
+
+
+def emit_part(
+    b: Builder, expr: Reduce | Scan, x: TensorView, *, has_shift: bool = False
+) -> list[TensorView]:
+    """Emit what a task gives of its chunk ``x``."""
+    axes = expr.axes if isinstance(expr, Reduce) else (expr.axis,)
+    op = expr.op
+    kept = [n for k, n in enumerate(x.shape) if k not in axes]
+
+    def fold(how: ReduceOp, t: TensorView, count: int = 1) -> list[TensorView]:
+        is_place = how in (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+        dtype = DType.I64 if is_place else t.dtype
+        made = tuple(b.new(kept, dtype) for _ in range(count))
+        b.emit(Reduce(how, t, made, axes))
+        return list(made)
+
+    if has_shift:
+        (top,) = fold(ReduceOp.MAX, x)
+        shape = [sc.const(1) if k in axes else n for k, n in enumerate(x.shape)]
+        high = b.new(shape, x.dtype)
+        b.emit(ExpandDims(top, high, axes))
+        power = b.point("exp", b.point("subtract", x, high))
+        return [top, *fold(ReduceOp.SUM, b.cast(power, wide(x.dtype)))]
+    match op:
+        case ReduceOp.SUM:
+            return fold(op, b.cast(x, wide(x.dtype)))
+        case ReduceOp.MOMENTS:
+            count = b.from_scalar(sc.product(x.shape[k] for k in axes), DType.F64)
+            return [count, *fold(op, b.cast(x, DType.F64), 2)]
+        case ReduceOp.ARGMAX | ReduceOp.ARGMIN:
+            best = ReduceOp.MAX if op is ReduceOp.ARGMAX else ReduceOp.MIN
+            if x.dtype.is_bool:
+                best = ReduceOp.ANY if best is ReduceOp.MAX else ReduceOp.ALL
+            return [*fold(best, x), *fold(op, x)]
+        case _:
+            return fold(op, x)
+
+
+def emit_carried(
+    b: Builder, expr: Scan, x: TensorView, carry: TensorView
+) -> TensorView:
+    """Emit the scan of a chunk ``x``, which goes on from ``carry``."""
+    read = b.cast(x, carry.dtype) if expr.op is ReduceOp.SUM else x
+    made = b.new(read.shape, read.dtype)
+    b.emit(Scan(expr.op, read, made, expr.axis))
+    found = b.point(_POINTS[expr.op], made, carry)
+    return b.cast(found, expr.result.dtype)
+
+
+def carries(fold: Fold, parts: Sequence[Part]) -> list[Any]:
+    """Return what comes before each chunk of a scan."""
+    first = np.asarray(parts[0][0])
+    start = np.full(first.shape, _first(fold.op, first.dtype), first.dtype)
+    found: list[Any] = [start]
+    for part in parts[:-1]:
+        found.append(combined(fold, [(found[-1],), part])[0])
+    return found
+
+
+def _first(op: ReduceOp, dtype: Any) -> Any:
+    if op in _EMPTY:
+        return _EMPTY[op]
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return bounds.min if op is ReduceOp.MAX else bounds.max
+    return -np.inf if op is ReduceOp.MAX else np.inf
+
+
+def combined(fold: Fold, parts: Sequence[Part]) -> Part:
+    """Return one part for several, which are in the order of their chunks."""
+    found = parts[0]
+    join = _joiner(fold)
+    for part in parts[1:]:
+        found = join(found, part)
+    return found
+
+
+def _joiner(fold: Fold) -> Callable[[Part, Part], Part]:
+    if fold.has_shift:
+        return _join_exponentials
+    if fold.op is ReduceOp.MOMENTS:
+        return _join_moments
+    if fold.op in (ReduceOp.ARGMAX, ReduceOp.ARGMIN):
+        return lambda a, b: _join_places(fold.op, a, b)
+    ufunc = _FOLDS[fold.op]
+
+    def join(a: Part, b: Part) -> Part:
+        with np.errstate(all="ignore"):
+            return (ufunc(a[0], b[0]),)
+
+    return join
+
+
+def _join_exponentials(a: Part, b: Part) -> Part:
+    """Join maxima, and sums of exponentials relative to them."""
+    with np.errstate(all="ignore"):
+        top = np.maximum(a[0], b[0])
+        total: Any = 0
+        for high, part in (a, b):
+            power = np.exp(np.asarray(high, part.dtype) - np.asarray(top, part.dtype))
+            # Nothing was there but -inf, which counts for nothing beside others.
+            none = np.isneginf(np.asarray(high, part.dtype)) & ~np.isneginf(
+                np.asarray(top, part.dtype)
+            )
+            same = np.asarray(high == top)
+            total = total + np.where(none, 0, np.where(same, part, part * power))
+        return top, total
+
+
+def _join_moments(a: Part, b: Part) -> Part:
+    (n, mean, squares), (m, other, more) = a, b
+    if m == 0:
+        return a
+    if n == 0:
+        return b
+    with np.errstate(all="ignore"):
+        gap, count = other - mean, n + m
+        return (
+            count,
+            mean + gap * (m / count),
+            squares + more + gap * gap * (n * (m / count)),
+        )
+
+
+def _join_places(op: ReduceOp, a: Part, b: Part) -> Part:
+    """Join extrema and the flat index of each: the first one, NaN before all."""
+    (best, at), (other, place) = a, b
+    is_better = other > best if op is ReduceOp.ARGMAX else other < best
+    if np.asarray(best).dtype.kind not in "biu":
+        nan, more = np.isnan(best), np.isnan(other)
+        is_better = (is_better & ~nan) | (more & ~nan)
+        is_same = (other == best) | (nan & more)
+    else:
+        is_same = other == best
+    takes = is_better | (is_same & (place < at))
+    return np.where(takes, other, best), np.where(takes, place, at)
+
+
+def ended(fold: Fold, part: Part) -> tuple[Any, ...]:
+    """Return the results of the reduction."""
+    if fold.op is ReduceOp.MOMENTS:
+        return tuple(np.asarray(x).astype(fold.dtype) for x in part[1:])
+    return (np.asarray(part[-1]).astype(fold.dtype),)
+
+
+_EMPTY = {ReduceOp.SUM: 0, ReduceOp.PROD: 1, ReduceOp.ANY: False, ReduceOp.ALL: True}

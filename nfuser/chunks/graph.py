@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dask's side: arrays, layers, windows, trees. Dask is imported when this is."""
+
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import pairwise, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.chunks.block import Carry, Combine, assemble, part_of, pick
+from nfuser.chunks.chunkings import boundaries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.chunks.chunkings import Chunks
+    from nfuser.chunks.folds import Fold
+    from nfuser.chunks.stage import Along, Read
+
+da: Any = import_module("dask.array")
+_blockwise: Any = import_module("dask.blockwise").blockwise
+_Graph: Any = import_module("dask.highlevelgraph").HighLevelGraph
+_SliceDep: Any = import_module("dask.layers").ArraySliceDep
+_spec: Any = import_module("dask._task_spec")
+
+SPLIT = 8
+"""How many parts one task of a tree combines."""
+
+
+class Layers:
+    """A graph that grows by layers."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        merged = _Graph.merge(*(a.__dask_graph__() for a in arrays))
+        self.layers = dict(merged.layers)
+        self.dependencies = dict(merged.dependencies)
+
+    def add(self, name: str, layer: Any, *read: str) -> None:
+        """Add a layer that reads others."""
+        self.layers[name] = layer
+        self.dependencies[name] = set(read)
+
+    def array(self, name: str, chunks: Any, dtype: Any) -> Any:
+        """Return the array that layer ``name`` gives."""
+        wanted, stack = set[str](), [name]
+        while stack:
+            if (one := stack.pop()) not in wanted:
+                wanted.add(one)
+                stack += self.dependencies[one]
+        graph = _Graph(
+            {n: self.layers[n] for n in self.layers if n in wanted},
+            {n: self.dependencies[n] for n in self.layers if n in wanted},
+        )
+        meta = np.empty((0,) * len(chunks), dtype)
+        return da.Array(graph, name, chunks=chunks, dtype=dtype, meta=meta)
+
+
+def layer_of(array: Any) -> str:
+    """Return the name of the layer that gives ``array``."""
+    return array.__dask_layers__()[0]
+
+
+# -- reading -------------------------------------------------------------------
+
+
+def ranges(
+    size: int, along: Along | None, margin: tuple[int, int], grid: Sequence[Chunks]
+) -> list[tuple[int, int]]:
+    """Return from where to where each chunk of a label reads an axis."""
+    if along is None:
+        return [(0, size)]
+    if along.each:
+        return [(k, k + 1) for k in range(len(grid[along.label]))]
+    edges = [e * along.times // along.over for e in boundaries(grid[along.label])]
+    low, high = margin
+    return [(a + low, b + high) for a, b in pairwise(edges)]
+
+
+def read(array: Any, what: Read, grid: Sequence[Chunks], name: str) -> Any:
+    """Return the array whose chunks are what the tasks of a stage read."""
+    found = [
+        ranges(n, along, margin, grid)
+        for n, along, margin in zip(array.shape, what.place, what.margins, strict=True)
+    ]
+    chunks = tuple(tuple(b - a for a, b in axis) for axis in found)
+    apart = all(b == c for axis in found for (_, b), (c, _) in pairwise(axis))
+    if not apart:
+        return _windows(array, found, chunks, name)
+    part = tuple(slice(axis[0][0], axis[-1][1]) for axis in found)
+    whole = tuple(slice(0, n) for n in array.shape)
+    taken = array if part == whole else array[part]
+    return taken if taken.chunks == chunks else taken.rechunk(chunks)
+
+
+def _windows(
+    array: Any, found: Sequence[list[tuple[int, int]]], chunks: Any, name: str
+) -> Any:
+    """Return an array of chunks that overlap, made of pieces of others."""
+    pieces = [
+        [_overlaps(edges, low, high) for low, high in axis]
+        for axis, edges in zip(found, map(boundaries, array.chunks), strict=True)
+    ]
+    name = f"{name}-halo-{da.core.tokenize(array.name, found)}"
+    tasks: dict[Any, Any] = {}
+    for block in product(*(range(len(axis)) for axis in found)):
+        own = [axis[k] for axis, k in zip(pieces, block, strict=True)]
+        taken: list[Any] = []
+        places: list[Any] = []
+        for combination in product(*own):
+            at = tuple(c[0] for c in combination)
+            inside = tuple(slice(c[1], c[2]) for c in combination)
+            places.append(tuple(slice(c[3], c[3] + c[2] - c[1]) for c in combination))
+            key = (array.name, *at)
+            is_whole = all(
+                (c[1], c[2]) == (0, sizes[c[0]])
+                for c, sizes in zip(combination, array.chunks, strict=True)
+            )
+            if not is_whole:
+                bounds = tuple(x for c in combination for x in c[1:3])
+                part = (f"{name}-part", *at, *bounds)
+                if part not in tasks:
+                    ref = _spec.TaskRef(key)
+                    tasks[part] = _spec.Task(part, part_of, ref, inside)
+                key = part
+            taken.append(_spec.TaskRef(key))
+        shape = tuple(sizes[k] for sizes, k in zip(chunks, block, strict=True))
+        key = (name, *block)
+        tasks[key] = _spec.Task(key, assemble, _spec.List(*taken), places, shape)
+    layers = Layers([array])
+    layers.add(name, tasks, layer_of(array))
+    return layers.array(name, chunks, array.dtype)
+
+
+def _overlaps(edges: list[int], low: int, high: int) -> list[tuple[int, int, int, int]]:
+    """Return the chunks that meet a range: which, from, to, and its place."""
+    found: list[tuple[int, int, int, int]] = []
+    for k, (a, b) in enumerate(pairwise(edges)):
+        first, last = max(a, low), min(b, high)
+        if first < last:
+            found.append((k, first - a, last - a, first - low))
+    return found or [(0, 0, 0, 0)]
+
+
+# -- passes --------------------------------------------------------------------
+
+
+def add_pass(
+    layers: Layers,
+    name: str,
+    block: Any,
+    out: Sequence[str],
+    inputs: Sequence[tuple[Any, Read]],
+    grid: Sequence[Chunks],
+    *,
+    needs_places: bool,
+) -> None:
+    """Add the layer in which each task runs ``block`` on what it reads."""
+    pairs: list[Any] = []
+    numblocks: dict[str, tuple[int, ...]] = {}
+    for number, (array, what) in enumerate(inputs):
+        letters = [
+            f"w{number}_{k}" if along is None else f"l{along.label}"
+            for k, along in enumerate(what.place)
+        ]
+        pairs += [array.name, tuple(letters)]
+        numblocks[array.name] = array.numblocks
+    if needs_places:
+        pairs += [_SliceDep(tuple(grid)), tuple(f"l{k}" for k in range(len(grid)))]
+    one = {letter: 1 for letter in out if letter[0] == "o"}
+    for k, chunks in enumerate(grid):
+        # A grid that no input has all of.
+        if not any(f"l{k}" in pair for pair in pairs[1::2] if pair is not None):
+            one[f"l{k}"] = tuple(chunks)
+    layer = _blockwise(
+        block,
+        name,
+        tuple(out),
+        *pairs,
+        numblocks=numblocks,
+        concatenate=None,
+        new_axes=one,
+    )
+    layers.add(name, layer, *{layer_of(array) for array, _ in inputs})
+
+
+def add_pick(
+    layers: Layers, name: str, source: str, which: int, out: Sequence[str], blocks: Any
+) -> None:
+    """Add the layer of one of several results; ``blocks`` counts those of a label."""
+    labels = tuple(f"l{k}" for k in range(len(blocks)))
+    layer = _blockwise(
+        pick,
+        name,
+        tuple(out),
+        source,
+        labels,
+        which,
+        None,
+        numblocks={source: tuple(blocks)},
+        concatenate=None,
+        new_axes={letter: 1 for letter in out if letter[0] == "o"},
+    )
+    layers.add(name, layer, source)
+
+
+# -- trees ---------------------------------------------------------------------
+
+
+def add_tree(
+    layers: Layers,
+    name: str,
+    source: str,
+    blocks: Sequence[int],
+    folded: Sequence[int],
+    folds: Sequence[Fold],
+    picks: Sequence[int | None],
+) -> None:
+    """Add the layers that combine parts along the labels ``folded``, in their order."""
+    kept = [k for k in range(len(blocks)) if k not in folded]
+    count = prod(blocks[k] for k in folded)
+    order = list(product(*(range(blocks[k]) for k in folded)))
+    level, tasks = 0, dict[Any, Any]()
+    lengths = [count]
+    while lengths[-1] > SPLIT:
+        lengths.append(-(-lengths[-1] // SPLIT))
+    lengths.append(1)
+    for level, (length, following) in enumerate(pairwise(lengths)):
+        is_last = level == len(lengths) - 2
+        run = Combine(folds, picks, is_first=level == 0, is_last=is_last)
+        for base in product(*(range(blocks[k]) for k in kept)):
+            for group in range(following):
+                stop = min((group + 1) * SPLIT, length) if not is_last else length
+                refs = [
+                    _spec.TaskRef(
+                        _part_key(source, order[i], base, kept, folded, len(blocks))
+                        if level == 0
+                        else (f"{name}-{level}", *base, i)
+                    )
+                    for i in range(group * SPLIT, stop)
+                ]
+                key = (
+                    (name, *base) if is_last else (f"{name}-{level + 1}", *base, group)
+                )
+                tasks[key] = _spec.Task(key, run, _spec.List(*refs))
+    layers.add(name, tasks, source)
+
+
+def _part_key(
+    source: str,
+    at: Sequence[int],
+    base: Sequence[int],
+    kept: Sequence[int],
+    folded: Sequence[int],
+    rank: int,
+) -> tuple[Any, ...]:
+    index = dict(zip(kept, base, strict=True)) | dict(zip(folded, at, strict=True))
+    return (source, *(index[k] for k in range(rank)))
+
+
+def add_carries(
+    layers: Layers,
+    name: str,
+    source: str,
+    blocks: Sequence[int],
+    label: int,
+    run: Carry,
+    axes: Sequence[int | None],
+) -> None:
+    """Add what comes before each chunk along ``label``; ``axes`` are labels."""
+    kept = [k for k in range(len(blocks)) if k != label]
+    tasks: dict[Any, Any] = {}
+    for base in product(*(range(blocks[k]) for k in kept)):
+        refs = [
+            _spec.TaskRef(_part_key(source, (i,), base, kept, (label,), len(blocks)))
+            for i in range(blocks[label])
+        ]
+        row = (f"{name}-row", *base)
+        tasks[row] = _spec.Task(row, run, _spec.List(*refs))
+        for i in range(blocks[label]):
+            index = dict(zip(kept, base, strict=True)) | {label: i}
+            key = (name, *(0 if k is None else index[k] for k in axes))
+            tasks[key] = _spec.Task(key, pick, _spec.TaskRef(row), i)
+    layers.add(name, tasks, source)
+
+
+def add_result(
+    layers: Layers,
+    name: str,
+    source: str,
+    labels: Sequence[int | None],
+    kept: Sequence[int],
+    blocks: Sequence[int],
+    which: int | None,
+) -> None:
+    """Add the layer that gives one result of a tree the keys of its own axes."""
+    tasks: dict[Any, Any] = {}
+    for base in product(*(range(blocks[k]) for k in kept)):
+        index = dict(zip(kept, base, strict=True))
+        key = (name, *(0 if k is None else index[k] for k in labels))
+        ref = _spec.TaskRef((source, *base))
+        tasks[key] = (
+            _spec.Alias(key, ref.key)
+            if which is None
+            else _spec.Task(key, pick, ref, which)
+        )
+    layers.add(name, tasks, source)

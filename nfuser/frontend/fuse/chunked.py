@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls on Dask arrays: traced once for the whole arrays, run chunk by chunk."""
+
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.chunks.graph import da
+from nfuser.chunks.program import Program
+from nfuser.device.describe.descriptor import Library, library_of
+from nfuser.errors import ArgumentError, MutationError, UnsupportedError
+from nfuser.frontend.call.arguments import Arguments, is_chunked
+from nfuser.runtime.call import symbols_of
+from nfuser.trace import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.chunks import Rechunk
+    from nfuser.frontend.fuse.fused import Fused
+    from nfuser.trace import Trace
+
+
+def call_chunked(
+    fused: Fused[Any, Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    rechunk: Rechunk | None,
+) -> Any:
+    """Return what the function gives for arrays in chunks: lazy arrays."""
+    name = fused.__name__
+    leaves, tree = trees.flatten((args, dict(kwargs)))
+    behind: dict[int, Any] = {}
+    for place, leaf in enumerate(leaves):
+        if is_chunked(type(leaf)):
+            array = _native(leaf, name)
+            standin = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+            leaves[place] = standin
+            behind[id(standin)] = array
+        elif library_of(type(leaf)) not in (None, Library.NUMPY):
+            message = (
+                f"{name}: pass NumPy arrays beside Dask arrays, x.numpy(force=True) "
+                f"for a tensor: found {type(leaf).__module__}.{type(leaf).__qualname__}"
+            )
+            raise ArgumentError(message)
+    given, named = trees.unflatten(tree, leaves)
+    arguments = Arguments(given, named, fused.__wrapped__)
+    trace, captured = fused.traced_call(arguments, given, named)
+    _refuse(trace, name)
+    arrays = {slot: behind.get(id(array)) for slot, array in arguments.arrays.items()}
+    for slot, array in arguments.arrays.items():
+        if arrays[slot] is None:
+            arrays[slot] = _in_one(array)
+    for what, array in zip(trace.captured.arrays, captured, strict=True):
+        arrays[what.slot] = _in_one(array)
+    numbers = dict(arguments.numbers)
+    streams = arguments.streams
+    for what, stream in zip(trace.captured.streams.drawn, streams, strict=True):
+        numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
+    shapes = {slot: array.shape for slot, array in arrays.items()}
+    values = symbols_of(shapes, {s: n for s, n in numbers.items() if _is_integer(n)})
+    program = Program(trace.fusion, values, numbers, rechunk or "refuse")
+    outputs = program.run(_without_empty(trace, arrays))
+    results = [outputs[leaf.position] for leaf in trace.output_leaves]
+    return trees.unflatten(trace.output_tree, results)
+
+
+def _native(array: Any, name: str) -> Any:
+    """Return an array whose sizes are known, of elements in this machine's order."""
+    if any(isnan(n) for n in array.shape):
+        message = (
+            f"{name}: call x.compute_chunk_sizes() first: expected a Dask array of "
+            f"known sizes, found {array.shape}"
+        )
+        raise ArgumentError(message)
+    if not isinstance(array._meta, np.ndarray):
+        kind = type(array._meta)
+        message = (
+            f"{name}: pass x.map_blocks(numpy.asarray), or call the function inside "
+            "dask.array.map_blocks: expected chunks that are NumPy arrays, found "
+            f"{kind.__module__}.{kind.__qualname__}"
+        )
+        raise UnsupportedError(message)
+    native = array.dtype.newbyteorder("=")
+    return array if native == array.dtype else array.astype(native)
+
+
+def _in_one(array: Any) -> Any:
+    """Return an array as one of Dask's, in one chunk, named by its elements."""
+    return da.from_array(np.asarray(array), chunks=-1)
+
+
+def _is_integer(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def _refuse(trace: Trace, name: str) -> None:
+    """Refuse what would write into arguments: tasks may run twice."""
+    if trace.writes:
+        message = (
+            f"{name}: write y = x.copy() first and assign to that, or return the new "
+            "values: chunks of Dask arrays are never written"
+        )
+        raise MutationError(message)
+
+
+def _without_empty(trace: Trace, arrays: dict[int, Any]) -> dict[int, Any]:
+    """Leave out chunks without elements where axes are folded: they have no maximum."""
+    if not (trace.fusion.reductions or trace.fusion.scans):
+        return arrays
+    return {slot: _dense(array) for slot, array in arrays.items()}
+
+
+def _dense(array: Any) -> Any:
+    chunks = tuple(tuple(n for n in c if n) or (0,) for c in array.chunks)
+    return array if chunks == array.chunks else array.rechunk(chunks)
