@@ -22,6 +22,7 @@ from nfuser.chunks.graph import (
     add_carries,
     add_pass,
     add_pick,
+    add_result,
     add_tree,
     da,
     read,
@@ -266,15 +267,8 @@ class Program:
             )
             own = f"{name}-{which}"
             labels = [_label(p) for p in left]
-            self._name(
-                layers,
-                own,
-                last,
-                labels,
-                kept,
-                blocks,
-                None if len(ends) == 1 else which,
-            )
+            taken = None if len(ends) == 1 else which
+            add_result(layers, own, last, labels, kept, blocks, taken)
             self.held[result] = layers.array(own, chunks, result.dtype.numpy)
 
     def _carry(

@@ -350,7 +350,9 @@ class Spread:
         if not is_cut(chunks):
             return self._with_whole(source, (axis,)), level
         self.jobs.append((level, ScanJob(expr)))
-        self.carries[expr] = tensor(expr.source.shape, wide(expr.source.dtype))
+        dtype = expr.source.dtype
+        carried = wide(dtype) if expr.op is ReduceOp.SUM else dtype
+        self.carries[expr] = tensor(source.shape, carried)
         found = [(self.chunks(source, k), False) for k in range(source.ndim)]
         return found, level + 1
 
@@ -534,14 +536,13 @@ def shift_of(expr: Reduce, fusion: Fusion) -> Reduce | None:
         return None
     base, less = gap.operands
     made = fusion.definition[less]
-    if not isinstance(made, (ExpandDims, Expand, Reduce)):
-        return None
     kept: tuple[int, ...] = ()
     while isinstance(made, (ExpandDims, Expand)):
         kept = made.axes if isinstance(made, ExpandDims) else kept
         made = fusion.definition[made.source]
-    is_maximum = isinstance(made, Reduce) and made.op is ReduceOp.MAX
-    if not is_maximum or made.source is not base or made.axes != expr.axes:
+    if not (isinstance(made, Reduce) and made.op is ReduceOp.MAX):
+        return None
+    if made.source is not base or made.axes != expr.axes:
         return None
     fits = kept == made.axes or len(made.axes) == base.ndim
     return made if fits else None

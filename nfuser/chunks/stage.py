@@ -75,7 +75,7 @@ Place: TypeAlias = "tuple[Along | None, ...]"
 Margins: TypeAlias = "tuple[tuple[int, int], ...]"
 Need: TypeAlias = "tuple[TensorView, Place, Margins]"
 _Axis: TypeAlias = "tuple[Along | None, tuple[int, int]]"
-_NONE = (0, 0)
+_NONE: tuple[int, int] = (0, 0)
 _WHOLE: _Axis = (None, _NONE)
 
 
@@ -409,7 +409,8 @@ class Stage:
                 continue
             by: dict[Scalar, Scalar] = {}
             for x in scalar_walk.symbols([index]):
-                by[x] = self.scalar(x)
+                if not isinstance(x, sc.LoopIndex):
+                    by[x] = self.scalar(x)
             for loop in scalar_walk.loops_in(index):
                 axis = sc.place_axis(loop)
                 by[loop] = sc.place(axis, shape[axis])

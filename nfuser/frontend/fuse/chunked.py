@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.chunks import Rechunk
-    from nfuser.frontend.fuse.fused import Fused
     from nfuser.trace import Trace
 
 
 def call_chunked(
-    fused: Fused[Any, Any],
+    fused: Any,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     rechunk: Rechunk | None,
 ) -> Any:
     """Return what the function gives for arrays in chunks: lazy arrays."""
-    name = fused.__name__
+    name: str = getattr(fused.__wrapped__, "__name__", "function")
     leaves, tree = trees.flatten((args, dict(kwargs)))
     behind: dict[int, Any] = {}
     for place, leaf in enumerate(leaves):
@@ -80,7 +79,7 @@ def _native(array: Any, name: str) -> Any:
             f"known sizes, found {array.shape}"
         )
         raise ArgumentError(message)
-    if not isinstance(array._meta, np.ndarray):
+    if type(array._meta) is not np.ndarray:
         kind = type(array._meta)
         message = (
             f"{name}: pass x.map_blocks(numpy.asarray), or call the function inside "

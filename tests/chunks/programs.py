@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs on arrays in random chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Program = list[tuple[str, int]]
+_POINTS = ("tanh", "square", "scale", "abs", "shifted_index", "where")
+_FOLDS = ("mean", "max", "std", "sum_exp", "argmax", "min", "norm", "prod")
+_MOVES = ("stencil", "roll", "transpose", "slice", "pad", "reshape", "cat", "flip")
+_SCANS = ("cumsum", "cummax", "sort", "take", "matmul", "column")
+_NAMES = (*_POINTS, *_FOLDS, *_FOLDS, *_MOVES, *_SCANS)
+
+
+def random_program(rng: np.random.Generator) -> Program:
+    """Return a few steps; the number says along which axis, or how far."""
+    count = int(rng.integers(1, 7))
+    return [
+        (_NAMES[int(rng.integers(len(_NAMES)))], int(rng.integers(2)))
+        for _ in range(count)
+    ]
+
+
+def random_chunks(rng: np.random.Generator, size: int) -> tuple[int, ...]:
+    """Return ragged chunks of an axis; some are empty, some have one element."""
+    pieces: list[int] = []
+    while sum(pieces) < size:
+        most = size - sum(pieces)
+        kind = rng.integers(6)
+        n = 0 if kind == 0 else 1 if kind == 1 else int(rng.integers(1, most + 1))
+        pieces.append(n)
+    return tuple(pieces or [0])
+
+
+def run(program: Program, x: Any, y: Any) -> tuple[Any, ...]:
+    """Run the steps on ``x``, with ``y`` beside it, as NumPy means them."""
+    results: list[Any] = []
+    for name, k in program:
+        if name in _FOLDS:
+            found, x = _fold(name, k, x)
+            results.append(found)
+        elif name in _POINTS:
+            x = _point(name, k, x, y)
+        else:
+            x = _move(name, k, x)
+    return (x, *results)
+
+
+def _point(name: str, k: int, x: Any, y: Any) -> Any:
+    match name:
+        case "tanh":
+            return np.tanh(x)
+        case "square":
+            return x * x * 0.25
+        case "scale":
+            return x + y if x.shape == y.shape else x * 0.5
+        case "abs":
+            return np.abs(x) - 0.5
+        case "shifted_index":
+            return x + (x > 0.25)
+        case _:
+            return np.where(x > 0, x, x * 0.125)
+
+
+def _fold(name: str, k: int, x: Any) -> tuple[Any, Any]:
+    match name:
+        case "mean":
+            found = x.mean(k, keepdims=True)
+        case "max":
+            found = x.max(k, keepdims=True)
+        case "min":
+            found = x.min(k, keepdims=True)
+        case "std":
+            found = x.std(k, keepdims=True)
+        case "sum_exp":
+            high = x.max(k, keepdims=True)
+            e = np.exp(x - high)
+            found = e.sum(k, keepdims=True)
+            return found, e / found
+        case "norm":
+            found = np.sqrt((x * x).sum())
+            return found, x / (found + 1)
+        case "prod":
+            found = (1 + x * 0.001).prod(k)
+            return found, x
+        case _:
+            return x.argmax(k), x
+    return found, x - found * 0.5
+
+
+def _move(name: str, k: int, x: Any) -> Any:
+    rows, columns = x.shape
+    match name:
+        case "stencil":
+            if min(rows, columns) < 3:
+                return x
+            return x[1:-1, 1:-1] - 0.25 * (x[2:, 1:-1] + x[1:-1, :-2])
+        case "roll":
+            return np.roll(x, 2, k) * 0.5 + x
+        case "transpose":
+            return x.T + 0.5
+        case "slice":
+            return x[:, 1:] if k and columns > 3 else x[::2] if rows > 4 else x
+        case "pad":
+            return np.pad(x, 1)
+        case "reshape":
+            return x.reshape(-1, 1) if k else x.reshape(1, -1)
+        case "cat":
+            return np.concatenate([x, x * 2], axis=k)
+        case "flip":
+            return np.flip(x, k)
+        case _:
+            return _scan(name, k, x)
+
+
+def _scan(name: str, k: int, x: Any) -> Any:
+    match name:
+        case "cumsum":
+            return np.cumsum(x, k) * 0.125
+        case "cummax":
+            return np.maximum.accumulate(x, k)
+        case "sort":
+            return np.sort(x, k)
+        case "take":
+            return np.take(x, np.asarray([0, 1, 0]) % x.shape[k], axis=k)
+        case "matmul":
+            return (x @ x.T) * 0.0625 if max(x.shape) < 64 else x
+        case _:
+            return x - x[:1]

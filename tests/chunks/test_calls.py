@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fused functions of Dask arrays give lazy Dask arrays, of what NumPy would give."""
+
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import ArgumentError, BackendError, MutationError, UnsupportedError
+from tests.chunks.programs import Program, random_chunks, random_program, run
+
+pytest.importorskip("dask.array")
+pytestmark = pytest.mark.filterwarnings("ignore:rechunk the argument first")
+
+
+def dask_array() -> Any:
+    import dask.array
+
+    return dask.array
+
+
+@nfuser.fuse
+def chain(x: Any) -> Any:
+    return np.tanh(x * 0.5) + np.exp(-x * x)
+
+
+@nfuser.fuse
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@nfuser.fuse
+def standardised(x: Any) -> Any:
+    return (x - x.mean(0)) / x.std(0)
+
+
+@nfuser.fuse
+def laplace(u: Any) -> Any:
+    inner = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+    return inner - 4 * u[1:-1, 1:-1]
+
+
+def data(shape: tuple[int, ...], dtype: str = "f4") -> Any:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_over_random_chunks_give_what_numpy_gives(seed: int) -> None:
+    check_program(seed)
+
+
+def check_program(seed: int) -> None:
+    da = dask_array()
+    rng = np.random.default_rng(seed)
+    program: Program = random_program(rng)
+    shape = tuple(int(n) for n in rng.integers(2, 20, 2))
+    dtype = ("f4", "f8")[int(rng.integers(2))]
+    x, y = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    chunks = [tuple(random_chunks(rng, n) for n in shape) for _ in range(2)]
+    fused = nfuser.fuse(lambda x, y: run(program, x, y), rechunk="warn")
+    pairs = zip((x, y), chunks, strict=True)
+    lazy = fused(*(da.from_array(a, chunks=c) for a, c in pairs))
+    import dask
+
+    found = dask.compute(*lazy, scheduler="sync")
+    for a, b, named in zip(found, run(program, x, y), lazy, strict=True):
+        wanted = np.asarray(b)
+        assert a.shape == wanted.shape == named.shape
+        assert a.dtype == wanted.dtype == named.dtype
+        limit = (2e-3 if dtype == "f4" else 1e-9) * max(1, np.abs(wanted).max())
+        np.testing.assert_allclose(a, wanted, rtol=0, atol=limit)
+
+
+def test_a_chain_is_one_task_a_chunk_and_compiles_nothing_on_the_client() -> None:
+    da = dask_array()
+    x = da.from_array(data((100, 100)), chunks=(10, 100))
+    y = chain(x)
+    assert y.chunks == x.chunks
+    assert len(y.dask.layers[y.name]) == 10
+    assert chain.cache_info().compiled == 0
+    assert y.name.startswith("chain-")
+
+
+def test_equal_calls_have_equal_names_and_others_have_others() -> None:
+    da = dask_array()
+    x = da.from_array(data((100, 100)), chunks=(10, 100))
+    scaled = nfuser.fuse(lambda x, a: x * a)
+    assert chain(x).name == chain(x).name
+    assert scaled(x, 2.0).name != scaled(x, 3.0).name
+    assert chain(x).name != chain(x.rechunk((50, 50))).name
+
+
+def test_ragged_chunks_share_one_trace_and_few_kernels() -> None:
+    da = dask_array()
+    fused = nfuser.fuse(lambda x: np.sin(x) * 2 + 1)
+    chunks = tuple(range(45))
+    x = data((sum(chunks),))
+    y = fused(da.from_array(x, chunks=(chunks,)))
+    np.testing.assert_allclose(y.compute(scheduler="sync"), np.sin(x) * 2 + 1, 1e-5)
+    (task,) = {id(t.func): t.func for t in _tasks(y, "Block")}.values()
+    assert fused.cache_info().traces == 1
+    assert task.cache.cache_info().compiled <= 6
+
+
+def _tasks(array: Any, name: str) -> list[Any]:
+    tasks = dict(array.dask)
+    return [
+        t for t in tasks.values() if name in type(getattr(t, "func", None)).__name__
+    ]
+
+
+def test_softmax_over_a_chunked_axis_reads_the_data_twice() -> None:
+    da = dask_array()
+    x = data((8, 1000)) * 100
+    y = softmax(da.from_array(x, chunks=(8, 100)))
+    np.testing.assert_allclose(y.compute(), softmax(x), rtol=2e-5, atol=1e-30)
+    assert len(_tasks(y, "Block")) == 20
+
+
+def test_rows_of_minus_infinity_are_as_in_one_piece() -> None:
+    da = dask_array()
+    x = data((3, 40))
+    x[0] = x[1, :10] = -np.inf
+    x[2, 5] = np.inf
+    with np.errstate(all="ignore"):
+        found = softmax(da.from_array(x, chunks=(3, 10))).compute()
+    np.testing.assert_allclose(found, softmax(x), rtol=1e-5)
+
+
+def test_statistics_that_are_read_again_and_several_results_of_one_pass() -> None:
+    da = dask_array()
+    x = data((1000, 7), "f4") + 1000
+    lazy = da.from_array(x, chunks=(64, 4))
+    found = standardised(lazy).compute()
+    wide = x.astype("f8")
+    np.testing.assert_allclose(found, (wide - wide.mean(0)) / wide.std(0), atol=2e-4)
+    both = nfuser.fuse(lambda x: (x.mean(), x.var(), x.max(0), x.argmax()))
+    mean, var, top, place = both(lazy)
+    parts = {t.key[0] for a in (mean, var, top, place) for t in _tasks(a, "Block")}
+    assert len([name for name in parts if name.endswith("-parts")]) == 1
+    assert place.compute() == x.argmax()
+    np.testing.assert_array_equal(top.compute(), x.max(0))
+    np.testing.assert_allclose(mean.compute(), wide.mean(), 1e-6)
+    np.testing.assert_allclose(var.compute(), wide.var(), 1e-4)
+
+
+def test_stencils_read_halos_and_not_whole_axes() -> None:
+    da = dask_array()
+    u = data((200, 300), "f8")
+    y = laplace(da.from_array(u, chunks=(50, 60)))
+    np.testing.assert_allclose(y.compute(), laplace(u), atol=1e-12)
+    assert max(map(max, y.chunks)) <= 60
+
+
+def test_the_bits_do_not_depend_on_the_scheduler() -> None:
+    da = dask_array()
+    y = standardised(da.from_array(data((1000, 30)), chunks=(64, 10)))
+    one, other = y.compute(scheduler="sync"), y.compute(scheduler="threads")
+    assert one.tobytes() == other.tobytes()
+
+
+def test_each_chunk_draws_what_it_would_draw_in_one_piece() -> None:
+    da = dask_array()
+
+    def noisy(x: Any, seed: int) -> Any:
+        rng = nfuser.random.default_rng(seed)
+        return x + rng.normal(size=x.shape), rng.random(x.shape)
+
+    fused = nfuser.fuse(noisy)
+    x = data((60, 50), "f8")
+    found = fused(da.from_array(x, chunks=(17, 9)), 7)
+    for a, b in zip(found, fused(x, 7), strict=True):
+        np.testing.assert_array_equal(a.compute(), b)
+
+
+def test_a_part_of_a_result_computes_the_part_alone() -> None:
+    da = dask_array()
+    y = chain(da.from_array(data((1000, 10)), chunks=(10, 10)))[:10]
+    import dask
+
+    (best,) = dask.optimize(y)
+    assert len(dict(best.dask)) <= 4
+
+
+def test_keywords_trees_methods_and_arrays_beside() -> None:
+    da = dask_array()
+    x = data((40, 6))
+    lazy = da.from_array(x, chunks=(7, 6))
+
+    class Model:
+        def __init__(self) -> None:
+            self.weight = np.arange(6, dtype="f4")
+
+        @nfuser.fuse
+        def __call__(self, batch: dict[str, Any], *, bias: Any) -> dict[str, Any]:
+            return {"y": [batch["x"] * self.weight + bias]}
+
+    model = Model()
+    found = model({"x": lazy}, bias=np.ones(6, "f4"))["y"][0]
+    np.testing.assert_allclose(found.compute(), x * model.weight + 1, 1e-6)
+
+
+def test_a_task_crosses_to_another_process_and_says_if_it_cannot_be_read() -> None:
+    da = dask_array()
+    y = chain(da.from_array(data((20, 6)), chunks=(7, 6)))
+    block = _tasks(y, "Block")[0].func
+    other = pickle.loads(pickle.dumps(block))
+    assert other.token == block.token
+    make, parts = block.__reduce__()
+    with pytest.raises(BackendError, match="install the same nfuser"):
+        make("another", *parts[1:])
+
+
+def test_what_cannot_be_done_is_refused_with_what_to_write() -> None:
+    da = dask_array()
+    x = da.from_array(data((4000, 16)), chunks=(50, 16))
+
+    def assigned(x: Any) -> Any:
+        x[0] = 1
+        return x
+
+    with pytest.raises(MutationError, match=r"x\.copy\(\) first"):
+        nfuser.fuse(assigned)(x)
+    with pytest.raises(ArgumentError, match="compute_chunk_sizes"):
+        chain(x[:, 0][x[:, 0] > 0])
+    with pytest.raises(
+        ArgumentError, match=r'rechunk="warn".*sort reads all of axis 0'
+    ):
+        nfuser.fuse(lambda x: np.sort(x, 0))(x)
+    with pytest.raises(UnsupportedError, match="map_blocks"):
+        chain(x.map_blocks(lambda b: np.ma.masked_less(b, 0), meta=np.ma.ones((0, 0))))
