@@ -5,6 +5,10 @@ A part is a tuple of small NumPy arrays. Sums of floats are carried in 64 bits a
 rounded once, at the end; parts combine in one order, whoever computes them.
 """
 
+# Parts of many dtypes have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dask's side: arrays, layers, windows, trees. Dask is imported when this is."""
+"""Dask's side: arrays, layers, windows, trees. Dask is imported at its first use."""
 
 # Dask has no static types that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -24,11 +24,22 @@ if TYPE_CHECKING:
     from nfuser.chunks.folds import Fold
     from nfuser.chunks.stage import Along, Read
 
-da: Any = import_module("dask.array")
-_blockwise: Any = import_module("dask.blockwise").blockwise
-_Graph: Any = import_module("dask.highlevelgraph").HighLevelGraph
-_SliceDep: Any = import_module("dask.layers").ArraySliceDep
-_spec: Any = import_module("dask._task_spec")
+
+class Module:
+    """A module of Dask's, which is imported when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+da: Any = Module("dask.array")
+_blocks: Any = Module("dask.blockwise")
+_graphs: Any = Module("dask.highlevelgraph")
+_layers: Any = Module("dask.layers")
+_spec: Any = Module("dask._task_spec")
 
 SPLIT = 8
 """How many parts one task of a tree combines."""
@@ -38,7 +49,7 @@ class Layers:
     """A graph that grows by layers."""
 
     def __init__(self, arrays: Sequence[Any]) -> None:
-        merged = _Graph.merge(*(a.__dask_graph__() for a in arrays))
+        merged = _graphs.HighLevelGraph.merge(*(a.__dask_graph__() for a in arrays))
         self.layers = dict(merged.layers)
         self.dependencies = dict(merged.dependencies)
 
@@ -54,7 +65,7 @@ class Layers:
             if (one := stack.pop()) not in wanted:
                 wanted.add(one)
                 stack += self.dependencies[one]
-        graph = _Graph(
+        graph = _graphs.HighLevelGraph(
             {n: self.layers[n] for n in self.layers if n in wanted},
             {n: self.dependencies[n] for n in self.layers if n in wanted},
         )
@@ -117,7 +128,7 @@ def _windows(
             at = tuple(c[0] for c in combination)
             inside = tuple(slice(c[1], c[2]) for c in combination)
             places.append(tuple(slice(c[3], c[3] + c[2] - c[1]) for c in combination))
-            key = (array.name, *at)
+            key: tuple[Any, ...] = (array.name, *at)
             is_whole = all(
                 (c[1], c[2]) == (0, sizes[c[0]])
                 for c, sizes in zip(combination, array.chunks, strict=True)
@@ -172,13 +183,16 @@ def add_pass(
         pairs += [array.name, tuple(letters)]
         numblocks[array.name] = array.numblocks
     if needs_places:
-        pairs += [_SliceDep(tuple(grid)), tuple(f"l{k}" for k in range(len(grid)))]
+        pairs += [
+            _layers.ArraySliceDep(tuple(grid)),
+            tuple(f"l{k}" for k in range(len(grid))),
+        ]
     one = {letter: 1 for letter in out if letter[0] == "o"}
     for k, chunks in enumerate(grid):
         # A grid that no input has all of.
         if not any(f"l{k}" in pair for pair in pairs[1::2] if pair is not None):
             one[f"l{k}"] = tuple(chunks)
-    layer = _blockwise(
+    layer = _blocks.blockwise(
         block,
         name,
         tuple(out),
@@ -195,7 +209,7 @@ def add_pick(
 ) -> None:
     """Add the layer of one of several results; ``blocks`` counts those of a label."""
     labels = tuple(f"l{k}" for k in range(len(blocks)))
-    layer = _blockwise(
+    layer = _blocks.blockwise(
         pick,
         name,
         tuple(out),

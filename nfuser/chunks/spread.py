@@ -339,7 +339,8 @@ class Spread:
             shift = None
         self.jobs.append((level, FoldJob(expr, source, shift)))
         kept = [k for k in range(source.ndim) if k not in expr.axes]
-        return [(self.chunks(source, k), True) for k in kept], level + 1
+        found: Axes = [(self.chunks(source, k), True) for k in kept]
+        return found, level + 1
 
     def _any_cut(self, t: TensorView, axes: Sequence[int]) -> bool:
         return any(is_cut(self.axes[t][k][0]) for k in axes)
@@ -353,7 +354,7 @@ class Spread:
         dtype = expr.source.dtype
         carried = wide(dtype) if expr.op is ReduceOp.SUM else dtype
         self.carries[expr] = tensor(source.shape, carried)
-        found = [(self.chunks(source, k), False) for k in range(source.ndim)]
+        found: Axes = [(self.chunks(source, k), False) for k in range(source.ndim)]
         return found, level + 1
 
     # -- moves -----------------------------------------------------------------
@@ -393,7 +394,7 @@ class Spread:
                 found.append((chunks, is_flexible))
             elif is_cut(chunks) and step != 1:
                 return None
-            elif is_cut(chunks) and not is_flexible:
+            elif chunks is not None and is_cut(chunks) and not is_flexible:
                 self.keep(source)
                 found.append((shifted(chunks, start, n), True))
             elif is_flexible and step == 1:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs on arrays in random chunks."""
 
+# What programs are run on has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from typing import Any

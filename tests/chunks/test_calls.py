@@ -4,10 +4,12 @@
 # Dask has no static types that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:rechunk the argument first")
 
 
 def dask_array() -> Any:
-    import dask.array
-
-    return dask.array
+    return import_module("dask.array")
 
 
 @nfuser.fuse
@@ -53,7 +53,7 @@ def data(shape: tuple[int, ...], dtype: str = "f4") -> Any:
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_programs_over_random_chunks_give_what_numpy_gives(seed: int) -> None:
     check_program(seed)
 
@@ -69,8 +69,7 @@ def check_program(seed: int) -> None:
     fused = nfuser.fuse(lambda x, y: run(program, x, y), rechunk="warn")
     pairs = zip((x, y), chunks, strict=True)
     lazy = fused(*(da.from_array(a, chunks=c) for a, c in pairs))
-    import dask
-
+    dask: Any = import_module("dask")
     found = dask.compute(*lazy, scheduler="sync")
     for a, b, named in zip(found, run(program, x, y), lazy, strict=True):
         wanted = np.asarray(b)
@@ -145,8 +144,8 @@ def test_statistics_that_are_read_again_and_several_results_of_one_pass() -> Non
     np.testing.assert_allclose(found, (wide - wide.mean(0)) / wide.std(0), atol=2e-4)
     both = nfuser.fuse(lambda x: (x.mean(), x.var(), x.max(0), x.argmax()))
     mean, var, top, place = both(lazy)
-    parts = {t.key[0] for a in (mean, var, top, place) for t in _tasks(a, "Block")}
-    assert len([name for name in parts if name.endswith("-parts")]) == 1
+    keys = [t.key for a in (mean, var, top, place) for t in _tasks(a, "Block")]
+    assert len({key[0] for key in keys if len(key) == 3}) == 1
     assert place.compute() == x.argmax()
     np.testing.assert_array_equal(top.compute(), x.max(0))
     np.testing.assert_allclose(mean.compute(), wide.mean(), 1e-6)
@@ -185,8 +184,7 @@ def test_each_chunk_draws_what_it_would_draw_in_one_piece() -> None:
 def test_a_part_of_a_result_computes_the_part_alone() -> None:
     da = dask_array()
     y = chain(da.from_array(data((1000, 10)), chunks=(10, 10)))[:10]
-    import dask
-
+    dask: Any = import_module("dask")
     (best,) = dask.optimize(y)
     assert len(dict(best.dask)) <= 4
 

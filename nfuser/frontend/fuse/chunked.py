@@ -53,10 +53,10 @@ def call_chunked(
     arguments = Arguments(given, named, fused.__wrapped__)
     trace, captured = fused.traced_call(arguments, given, named)
     _refuse(trace, name)
-    arrays = {slot: behind.get(id(array)) for slot, array in arguments.arrays.items()}
-    for slot, array in arguments.arrays.items():
-        if arrays[slot] is None:
-            arrays[slot] = _in_one(array)
+    arrays: dict[int, Any] = {
+        slot: behind[id(array)] if id(array) in behind else _in_one(array)
+        for slot, array in arguments.arrays.items()
+    }
     for what, array in zip(trace.captured.arrays, captured, strict=True):
         arrays[what.slot] = _in_one(array)
     numbers = dict(arguments.numbers)
