@@ -187,7 +187,7 @@ def add_pass(
             _layers.ArraySliceDep(tuple(grid)),
             tuple(f"l{k}" for k in range(len(grid))),
         ]
-    one = {letter: 1 for letter in out if letter[0] == "o"}
+    one: dict[str, Any] = {letter: 1 for letter in out if letter[0] == "o"}
     for k, chunks in enumerate(grid):
         # A grid that no input has all of.
         if not any(f"l{k}" in pair for pair in pairs[1::2] if pair is not None):
