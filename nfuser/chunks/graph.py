@@ -32,6 +32,8 @@ class Module:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # doctest asks what is wrapped
+            raise AttributeError(name)
         return getattr(import_module(self._name), name)
 
 
