@@ -213,6 +213,25 @@ class Program:
             grid,
             needs_places=needs and bool(grid),
         )
+        if is_plain:
+            self._hold(layers, name, _tensor(first))
+        else:
+            self._end(layers, name, grid, targets)
+
+    def _hold(self, layers: Layers, name: str, t: TensorView) -> None:
+        """Keep the array that layer ``name`` gives as ``t``."""
+        chunks = tuple(self._axis_chunks(t))
+        self.held[t] = layers.array(name, chunks, t.dtype.numpy)
+
+    def _end(
+        self,
+        layers: Layers,
+        name: str,
+        grid: tuple[Chunks, ...],
+        targets: Sequence[_Target],
+    ) -> None:
+        """Add the layers that take apart and combine what a pass gives."""
+        source, is_one = f"{name}-parts", len(targets) == 1
         blocks = [len(c) for c in grid]
         trees: dict[tuple[int, ...], list[tuple[int, FoldJob]]] = {}
         for k, target in enumerate(targets):
@@ -222,24 +241,17 @@ class Program:
                 folded = tuple(sorted(x for x in labels if x is not None))
                 trees.setdefault(folded, []).append((k, target))
             elif isinstance(target, ScanJob):
-                self._carry(
-                    layers, name, pass_name, blocks, target, None if is_one else k
-                )
-            elif is_plain:
-                chunks = tuple(self._axis_chunks(target))
-                self.held[target] = layers.array(name, chunks, target.dtype.numpy)
+                which = None if is_one else k
+                self._carry(layers, name, source, blocks, target, which)
             else:
-                own = f"{name}-{k}"
                 letters = _letters(self._place(target))
-                add_pick(layers, own, pass_name, k, letters, blocks)
-                chunks = tuple(self._axis_chunks(target))
-                self.held[target] = layers.array(own, chunks, target.dtype.numpy)
+                add_pick(layers, f"{name}-{k}", source, k, letters, blocks)
+                self._hold(layers, f"{name}-{k}", target)
         for number, (folded, found) in enumerate(trees.items()):
             own = name if len(targets) == len(found) else f"{name}-fold{number}"
             picks = [None if is_one else k for k, _ in found]
-            self._fold(
-                layers, own, pass_name, blocks, folded, [j for _, j in found], picks
-            )
+            jobs = [job for _, job in found]
+            self._fold(layers, own, source, blocks, folded, jobs, picks)
 
     def _fold(
         self,

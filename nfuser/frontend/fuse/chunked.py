@@ -21,20 +21,21 @@ from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from nfuser.chunks import Rechunk
     from nfuser.trace import Trace
 
 
 def call_chunked(
-    fused: Any,
+    function: Callable[..., Any],
+    traced: Callable[..., tuple[Trace, tuple[Any, ...]]],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     rechunk: Rechunk | None,
 ) -> Any:
     """Return what the function gives for arrays in chunks: lazy arrays."""
-    name: str = getattr(fused.__wrapped__, "__name__", "function")
+    name: str = getattr(function, "__name__", "function")
     leaves, tree = trees.flatten((args, dict(kwargs)))
     behind: dict[int, Any] = {}
     for place, leaf in enumerate(leaves):
@@ -50,8 +51,8 @@ def call_chunked(
             )
             raise ArgumentError(message)
     given, named = trees.unflatten(tree, leaves)
-    arguments = Arguments(given, named, fused.__wrapped__)
-    trace, captured = fused.traced_call(arguments, given, named)
+    arguments = Arguments(given, named, function)
+    trace, captured = traced(arguments, given, named)
     _refuse(trace, name)
     arrays: dict[int, Any] = {
         slot: behind[id(array)] if id(array) in behind else _in_one(array)

@@ -166,9 +166,10 @@ class Fused(Generic[P, R]):
         given, named = args, kwargs
         if named:
             given, named = self._normalised(given, named)
-        return call_chunked(self, given, named, self._rechunk)
+        found = self._function, self._traced_call
+        return call_chunked(*found, given, named, self._rechunk)
 
-    def traced_call(
+    def _traced_call(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Trace, tuple[Any, ...]]:
         """Return the trace that serves a call, and what it captures."""
