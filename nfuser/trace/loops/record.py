@@ -159,7 +159,8 @@ class Effects:
     def __init__(self, t: Tracer) -> None:
         found: list[Any] = [x for x in (ref() for ref in t.made) if x is not None]
         # Views follow the arrays that they are views of once somebody reads them.
-        self._held = [(x, x._operand()) for x in found]
+        roots = (x for x in found if getattr(x, "_root", None) is None)
+        self._held = [(x, x._operand()) for x in roots]
 
     def refuse(self, why: str) -> None:
         """Refuse what was written meanwhile into an array that was there before."""

@@ -79,10 +79,9 @@ class State:
         self.variables = variables
         self.names = variables.all()
         found: list[Any] = [x for x in (ref() for ref in t.made) if x is not None]
-        for x in found:
-            x._operand()  # views follow what they are views of
         self._roots = [(x, x._held, x._is_own) for x in found if x._root is None]
-        self._views = [x for x in found if x._root is not None]
+        views = (x for x in found if x._root is not None)
+        self._views = [(x, x._held, x._seen) for x in views]
         self._ids = {id(x) for x in found}
 
     def is_own(self, x: Any) -> bool:
@@ -100,9 +99,8 @@ class State:
                 self.variables[name] = held
         for x, held, is_own in self._roots:
             x._held, x._is_own = held, is_own
-        for x in self._views:
-            x._seen = None  # to be made again of what the root holds now
-            x._operand()
+        for x, held, seen in self._views:
+            x._held, x._seen = held, seen
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
-from nfuser.errors import TraceError
+from nfuser.errors import ShapeError, TraceError
+from nfuser.ir import scalar as sc
 from nfuser.trace.loops.carried import leaf
 from nfuser.trace.loops.record import Step, run_loop
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
@@ -160,6 +161,7 @@ class Turning:
                 f"{values!r}, found {ends!r} after one turn"
             )
             raise TraceError(message)
+        self._require_sizes(given[:count], after)
         self._find_shared(before, given)
         carried = [*after, *(self._t.wrap(r._operand()) for r in self._roots)]
         return Step([*carried, *([] if flag is None else [self._plain.truth(more)])])
@@ -207,6 +209,21 @@ class Turning:
             )
             raise TraceError(message)
         return False
+
+    def _require_sizes(self, given: list[Any], after: list[Any]) -> None:
+        """Refuse an array that is of another size after a turn."""
+        t = self._t
+        for one, other in zip(given, after, strict=True):
+            sizes = [t.tensor(x).shape for x in (one, other)]
+            for a, b in zip(*sizes, strict=False):
+                if a is not b and not t.ask(sc.equal(a, b), usual=1):
+                    message = (
+                        "start with an array of the size that the body gives it, or "
+                        "write nfuser.unroll(range(n)): what a loop carries keeps its "
+                        f"sizes, expected {t.builder.today(a)}, found "
+                        f"{t.builder.today(b)} after one turn"
+                    )
+                    raise ShapeError(message)
 
     def _find_shared(self, before: State, given: list[Any]) -> None:
         """Note variables whose array is, after a turn, not theirs alone."""

@@ -119,6 +119,24 @@ def downwards(x: Any, n: Any) -> Any:
     return total
 
 
+def by_rows(x: Any, n: Any) -> Any:
+    y = np.zeros_like(x)
+    first = y[0]
+    for _ in range(n - 3):
+        y[0, 1:n] = 1.0
+        for j in range(1, n):
+            y[1:n, j] = x[1:n, j] + 0.5 * y[: n - 1, j - 1]
+        for j in range(n - 2, 0, -1):
+            y[j, 1:n] = x[j, 1:n] - 0.5 * y[j + 1, 1:n]
+    return y + first
+
+
+def growing(x: Any, n: Any) -> Any:
+    for _ in range(n):
+        x = np.concatenate([x, x])
+    return x
+
+
 def turned(x: Any, n: Any) -> Any:
     a, b = x + 1, x + 2
     for _ in range(n):
@@ -143,6 +161,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "methods and lambdas": (through_others, (U, 6)),
     "while True": (forever, (U + 0.1,)),
     "downwards": (downwards, (U, 9)),
+    "rows at the counter's place": (by_rows, (V, 5)),
+    "sizes that grow": (growing, (U, 3)),
     "values that change places": (turned, (U, 5)),
 }
 
