@@ -38,6 +38,7 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
@@ -178,7 +179,7 @@ class _Rebuild:
                 return [x for k, x in enumerate(source.shape) if k not in axes]
             case Permute(source, _, order):
                 return [source.shape[k] for k in order]
-            case Scan(_, source) | Sort(source) | Assign(source):
+            case Scan(_, source) | Scatter(_, source) | Sort(source) | Assign(source):
                 return list(source.shape)
             case Reduce(_, source, _, axes):
                 return [x for k, x in enumerate(source.shape) if k not in axes]

@@ -11,6 +11,7 @@ from nfuser.differentiate.flow import settled
 from nfuser.differentiate.pull import pull, push_point, refuse_loop
 from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
+from nfuser.differentiate.rules.scatters import is_linear
 from nfuser.differentiate.rules.views import assigned
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
@@ -24,6 +25,7 @@ from nfuser.ir.expr import (
     Reduce,
     ReduceOp,
     Scan,
+    Scatter,
     SumTo,
     Take,
     results,
@@ -112,7 +114,7 @@ class _Forward:
         for place, (t, source) in enumerate(zip(ts, sources(expr), strict=True)):
             if t is not None:
                 given.append(t)
-            elif isinstance(expr, Take) and place == 1:
+            elif isinstance(expr, (Take, Scatter)) and place == 1:
                 given.append(source)
             else:
                 given.append(ops.full(b, source.shape, 0, source.dtype))
@@ -158,5 +160,7 @@ def _is_linear(expr: Expr) -> bool:
             return op is ReduceOp.SUM
         case Pad() | Concatenate() | Take() | SumTo():
             return True
+        case Scatter(op):
+            return is_linear(op)
         case _:
             return isinstance(expr, VIEWS)

@@ -9,6 +9,7 @@ import nfuser.differentiate.rules.folds as folds
 import nfuser.differentiate.rules.gathers as gathers
 import nfuser.differentiate.rules.kinds as kinds
 import nfuser.differentiate.rules.products as products
+import nfuser.differentiate.rules.scatters as scatters
 import nfuser.differentiate.rules.views as views
 import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow
@@ -29,6 +30,7 @@ from nfuser.ir.expr import (
     Reduce,
     ReduceOp,
     Scan,
+    Scatter,
     Sort,
     SumTo,
     Take,
@@ -117,6 +119,8 @@ def pull(
             return Flow(products.of_matmul(b, expr, t, place))
         case Take():
             return Flow(gathers.of_take(b, expr, t, definition))
+        case Scatter():
+            return scatters.of_scatter(b, expr, t, place)
         case Sort():
             return Flow(gathers.of_sort(b, expr, t))
         case _:

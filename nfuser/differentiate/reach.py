@@ -13,6 +13,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     ReduceOp,
+    Scatter,
     Sort,
     Take,
     results,
@@ -58,6 +59,8 @@ def _followed(expr: Expr) -> tuple[TensorView, ...]:
             return ()
         case Take(source):
             return (source,)
+        case Scatter(_, source, _, value):
+            return (source, value)
         case Sort(_, _, _, True):
             return ()
         case _:

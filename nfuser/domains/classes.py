@@ -25,6 +25,7 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
@@ -153,7 +154,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Matmul() | Sort() | SumTo() | Assign() | Loop():
+        case Matmul() | Sort() | Scatter() | SumTo() | Assign() | Loop():
             return []
         case _:
             assert_never(expr)

@@ -33,6 +33,7 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
@@ -98,7 +99,9 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | Matmul() | Sort() | SumTo() | Assign() | Loop():
+        case Reduce() | Scan() | SumTo() | Assign() | Loop():
+            return []
+        case Matmul() | Sort() | Scatter():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

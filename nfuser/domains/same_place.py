@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import Point, source_points
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import FOLDING, VIEWS, Loop, Pointwise, results, sources
+from nfuser.ir.expr import FOLDING, VIEWS, Loop, Pointwise, Scatter, results, sources
 from nfuser.ir.fusion import remembered
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ def computed_in_place(fusion: Fusion, assign: Assign) -> set[Expr]:
     Such an expression may read the array that is assigned to: of an element it reads
     what is about to be overwritten by it, and nobody else needs it any more.
     """
+    made = fusion.definition[assign.value]
+    if isinstance(made, Scatter) and made.source is assign.source and assign.is_whole:
+        return {made}
     return _Walk(fusion, assign).run()
 
 

@@ -317,6 +317,42 @@ class Sort:
         return "argsort" if self.places else "sort"
 
 
+class ScatterOp(Enum):
+    """What a scatter does with an element and a value; the value is its name."""
+
+    SET = "set"
+    ADD = "add"
+    MULTIPLY = "multiply"
+    MAX = "max"
+    MIN = "min"
+
+
+@node
+class Scatter:
+    """The source, with each of ``value`` put into, or added to, the row that it is for.
+
+    ``index`` numbers positions of the first axes of the source in C order, from
+    the end if negative; each has as many elements of ``value`` as the other axes
+    have. Values of one position come in the order of the index: sums have the same
+    bits whoever computes them, and the last value that is set stays. No kernel runs
+    it: it is a statement of its own, and a position that is not there an error.
+    """
+
+    op: ScatterOp
+    source: TensorView
+    index: TensorView
+    value: TensorView
+    result: TensorView
+
+    name: ClassVar[Literal["scatter"]] = "scatter"
+    noun: ClassVar = "scatter"
+
+    @property
+    def lead(self) -> int:
+        """How many axes of the source the index is of."""
+        return self.source.ndim - (self.value.ndim - self.index.ndim)
+
+
 @node
 class Loop:
     """What is left of the carried values after ``body`` ran again and again.
@@ -398,8 +434,8 @@ View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Re
 VIEWS = (Expand, ExpandDims, Squeeze, Permute, Slice, Reshape, Remap)
 Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-LibraryCall: TypeAlias = Matmul | Sort
-LIBRARY_CALLS = (Matmul, Sort)
+LibraryCall: TypeAlias = Matmul | Sort | Scatter
+LIBRARY_CALLS = (Matmul, Sort, Scatter)
 Fold: TypeAlias = Reduce | Scan | LibraryCall
 FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = (
@@ -420,6 +456,8 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             return parts
         case Take(source, index):
             return (source, index)
+        case Scatter(_, source, index, value):
+            return (source, index, value)
         case Assign(source, value):
             return (source, value)
         case Matmul(lhs, rhs):

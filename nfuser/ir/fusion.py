@@ -23,6 +23,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     Scan,
+    Scatter,
     Take,
     results,
     sources,
@@ -205,6 +206,8 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
             return replace(expr, source=new[0], index=new[1])
         case Matmul():
             return replace(expr, lhs=new[0], rhs=new[1])
+        case Scatter():
+            return replace(expr, source=new[0], index=new[1], value=new[2])
         case Loop():
             return replace(expr, operands=tuple(new))
         case Assign():

@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
@@ -126,7 +127,7 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
         case SumTo(source):
             return f"sum_to({names.tensor(source)})"
-        case Pad() | Concatenate() | Take() | Matmul() | Sort() | Assign():
+        case Pad() | Concatenate() | Take() | Matmul() | Sort() | Assign() | Scatter():
             return _joined_text(expr, names)
         case Loop():
             return _loop_text(expr, names)
@@ -135,7 +136,7 @@ def expr_text(expr: Expr, names: Names) -> str:
 
 
 def _joined_text(
-    expr: Pad | Concatenate | Take | Matmul | Sort | Assign, names: Names
+    expr: Pad | Concatenate | Take | Matmul | Sort | Assign | Scatter, names: Names
 ) -> str:
     match expr:
         case Sort(source, _, axis):
@@ -143,6 +144,9 @@ def _joined_text(
             return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
         case Matmul(lhs, rhs):
             return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
+        case Scatter(op, source, index, value):
+            listed = ", ".join(names.tensor(t) for t in (source, index, value))
+            return f"scatter_{op.value}({listed})"
         case Assign(source, value, _, starts, steps):
             begin = ", ".join(names.scalar(s) for s in starts)
             operands = f"{names.tensor(source)}, {names.tensor(value)}"

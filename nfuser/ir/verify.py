@@ -24,6 +24,7 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
@@ -93,6 +94,12 @@ def _problem(expr: Expr) -> str | None:
             fits = source.shape == result.shape and result.dtype is kind
             fits &= 0 <= axis < source.ndim and not source.dtype.is_complex
             return None if fits else "what is sorted is real, and keeps its shape"
+        case Scatter(_, source, index, value, result):
+            fits = index.dtype is DType.I64 and 0 < expr.lead <= source.ndim
+            fits &= source.dtype is value.dtype is result.dtype
+            fits &= source.shape == result.shape and not source.dtype.is_complex
+            fits &= value.ndim >= index.ndim
+            return None if fits else "a scatter is of one dtype, and keeps its shape"
         case Loop():
             return _loop_problem(expr)
         case Assign():

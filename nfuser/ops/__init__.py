@@ -200,6 +200,7 @@ from nfuser.ops.shapes.moves import (
     tile,
 )
 from nfuser.ops.shapes.order import argsort, lexsort, sort
+from nfuser.ops.shapes.scatter import flat_index, rows_first, scatter, scatter_rows
 from nfuser.ops.shapes.views import (
     at_least,
     broadcast_to,
@@ -280,6 +281,7 @@ __all__ = [
     "expm1",
     "extend",
     "fabs",
+    "flat_index",
     "flip",
     "float_power",
     "floor",
@@ -367,7 +369,10 @@ __all__ = [
     "rms_norm",
     "roll",
     "round_to",
+    "rows_first",
     "rsqrt",
+    "scatter",
+    "scatter_rows",
     "sigmoid",
     "sign",
     "signbit",

@@ -18,6 +18,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     Scan,
+    Scatter,
     Slice,
     Squeeze,
     results,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 # What a kernel writes where it is told; copies that others wait for stay apart.
-_STORED = (Pointwise, Reduce, Scan, ExpandDims, Squeeze, Permute, Slice)
+_STORED = (Pointwise, Reduce, Scan, Scatter, ExpandDims, Squeeze, Permute, Slice)
 
 
 def place_assignments(fusion: Fusion) -> Fusion:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
@@ -21,6 +22,7 @@ from nfuser.host.call.program import (
     Operand,
     Part,
     Repeat,
+    Scattered,
     Slot,
     Turn,
     ViewOf,
@@ -32,6 +34,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.runtime.assigned import first_byte, owners
+from nfuser.runtime.compile.scatters import scatter_kernel
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.heuristics.cpu import phase_knob
 
@@ -220,6 +223,9 @@ class _Program:
         made = Call(call.name, operands, result, call.result.source)
         if isinstance(call, ex.Sort):
             made = replace(made, axis=call.axis, stable=call.stable)
+        if isinstance(call, ex.Scatter):
+            kernel = partial(scatter_kernel, call.op, call.result.dtype)
+            made = replace(made, scattered=Scattered(call.op, call.lead, kernel))
         body.append(made)
         return body
 

@@ -57,7 +57,7 @@ def generate(seed: int) -> tuple[str, Counter[str]]:
     x = np.arange(42.0).reshape(6, 7) % 5
     made.arrays = {"a": x.copy(), "b": x[::-1] * 2}
     for _ in range(rng.randint(2, 7)):
-        step = rng.choices(_STEPS, (2, 2, 7, 1, 1, 1))[0]
+        step = rng.choices(_STEPS, (2, 2, 7, 1, 1, 1, 4))[0]
         lines, feature = step(made)
         for line in lines:
             trial = dict(made.arrays)
@@ -199,7 +199,39 @@ def _element(made: Program) -> tuple[list[str], str]:
     return [f"{_new_name(made, 'e')} = {x}[{', '.join(places)}]"], "element"
 
 
-_STEPS = (_local, _view, _assign, _mask, _fold, _element)
+def _indices(rng: random.Random, shape: tuple[int, ...]) -> str:
+    """Return an index array whose numbers are right for every shape of a call."""
+    count = 1
+    for n in shape:
+        count *= n
+    listed = [rng.choice((0, -1)) for _ in range(count)]
+    return f"np.array({listed}).reshape({shape})"
+
+
+def _scatter(made: Program) -> tuple[list[str], str]:
+    """Assign by index arrays, whose numbers may stand more than once in them."""
+    rng = made.rng
+    x = rng.choice([n for n, v in made.arrays.items() if v.ndim == 2] or ["a"])
+    held = made.arrays[x]
+    if held.dtype.kind == "c" or held.ndim != 2:
+        return [], "scatter"
+    one, two = (_indices(rng, (3,)) for _ in range(2))
+    column = _indices(rng, (2, 1))
+    pair, mesh = f"{one}, {two}", f"np.ix_({one}, {two})"
+    rows = f"slice(None), {two}"
+    key = rng.choice((one, pair, f"{column}, {two}", rows, f"0, {two}", mesh))
+    shape = eval(f"{x}[{key}]", {"np": np}, dict(made.arrays)).shape
+    value = str(rng.randint(-3, 3))
+    if len(shape) == 1 and rng.random() < 0.5:
+        value = f"np.array([1, 2, {value}])"
+    if rng.random() < 0.5:
+        verb = rng.choice(("add", "subtract", "maximum", "minimum", "multiply"))
+        listed = key if key.startswith("np.ix_") else f"({key})"
+        return [f"np.{verb}.at({x}, {listed}, {value})"], "at"
+    return [f"{x}[{key}] {rng.choice(OPERATORS)} {value}"], "scatter"
+
+
+_STEPS = (_local, _view, _assign, _mask, _fold, _element, _scatter)
 
 
 def _arrays(rng: random.Random, shape: tuple[int, int]) -> list[Any]:

@@ -29,12 +29,15 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
+    ScatterOp,
     Slice,
     Sort,
     Squeeze,
     SumTo,
     Take,
     results,
+    sources,
 )
 from nfuser.ir.scalar_walk import evaluate, evaluate_all, loops_in
 from tests.oracle import emulate
@@ -125,7 +128,7 @@ class Evaluator:
             case SumTo(source, result):
                 shape = evaluate_all(result.shape, self._sizes)
                 return [_summed(self._held[source].data, shape)]
-            case Matmul() | Sort() | Assign():
+            case Matmul() | Sort() | Assign() | Scatter():
                 return [self._called(expr)]
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
@@ -153,8 +156,23 @@ class Evaluator:
         data[np.ix_(*(start + step * np.arange(n) for n, start, step in axes))] = value
         return Emulated(data, whole.dtype)
 
-    def _called(self, expr: Matmul | Sort | Assign) -> Any:
+    def _scattered(self, expr: Scatter) -> Emulated:
+        source, index, value = (self._held[t].data for t in sources(expr))
+        rows = source.copy().reshape(-1, *source.shape[expr.lead :])
+        flat = value.reshape(-1, *rows.shape[1:])
+        if expr.op is ScatterOp.SET:
+            for place, one in zip(index.reshape(-1), flat, strict=True):
+                rows[place] = one
+        else:
+            longer = {"max": "maximum", "min": "minimum"}
+            name = longer.get(expr.op.value, expr.op.value)
+            getattr(np, name).at(rows, index.reshape(-1), flat)
+        return Emulated(rows.reshape(source.shape), self._held[expr.source].dtype)
+
+    def _called(self, expr: Matmul | Sort | Assign | Scatter) -> Any:
         match expr:
+            case Scatter():
+                return self._scattered(expr)
             case Assign():
                 return self._assigned(expr)
             case Matmul(lhs, rhs):

@@ -118,6 +118,15 @@ class Source:
         return f"<Source {self.entry} {self.digest[:12]}>"
 
 
+class PlainSource(Source):
+    """A module that no printer gave: its text, and the form of its last function."""
+
+    def __init__(self, form: KernelForm, entry: str, text: str) -> None:
+        held = vars(self)
+        held.update(form=form, digest=form.digest, entry=entry, text=text)
+        held.update(signature=form.signature, kinds=form.kinds)
+
+
 class KnownSource(Source):
     """A source of which the form is known: it is printed where somebody reads it."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.differentiate.rules.scatters as scatters
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.errors import UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Sort
 
@@ -31,12 +31,7 @@ def of_take(
             return ops.take_along_axis(b, t, _places(b, index, axis), axis)
     if expr.along and b.ask(sc.equal(index.shape[axis], 1)):
         return _of_one(b, expr, t)
-    message = (
-        "write x * np.eye(n)[index] sums, or slices where the places are known: the "
-        "derivative of elements taken by an index array, which adds up what was taken "
-        "more than once, is not there yet"
-    )
-    raise UnsupportedError(message)
+    return scatters.added_back(b, expr, t)
 
 
 def _of_one(b: Builder, expr: Take, t: TensorView) -> TensorView:

@@ -15,6 +15,7 @@ from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.dtypes.tensors import as_tensor
 from nfuser.errors import UnsupportedError, host_error
+from nfuser.host.call.scatters import scatter_call
 from nfuser.host.run.arrays import Arrays, arrays_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     Libraries that cannot are refused here, before anything runs.
     """
     _check(stmt, library, device)
+    if stmt.scattered is not None:
+        arrays = arrays_of(Library.NUMPY, device)
+        readers = [_reader(x, arrays) for x in stmt.operands]
+        return scatter_call(stmt, stmt.scattered, readers)
     library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     readers = [_reader(x, arrays) for x in stmt.operands]
@@ -58,6 +63,8 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
             return lambda x, out: arrays.sort(x, axis, out)
         case "argsort":
             return lambda x, out: arrays.argsort(x, axis, stable, out)
+        case "scatter":
+            raise AssertionError(stmt)
         case _:
             assert_never(stmt.name)
 
@@ -65,7 +72,10 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
 def _check(stmt: Call, library: Library, device: Device) -> None:
     dtype = stmt.operands[0].part.slot.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
-    if library in (Library.NUMBA, Library.JAX) and device.is_cuda:
+    if stmt.scattered is not None and device.is_cuda:
+        reason = f"arrays on {device} are not assigned to by arrays of integers yet"
+        remedy = "scatter arrays on the CPU, or sum over x[:, None] == arange(n)"
+    elif library in (Library.NUMBA, Library.JAX) and device.is_cuda:
         reason = f"{library.value} writes into no array of ours on {device}"
     elif library is Library.TORCH and stmt.name == "matmul":
         if dtype in _UNSIGNED or (dtype.is_integer and device.is_cuda):

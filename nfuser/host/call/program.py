@@ -14,9 +14,11 @@ from nfuser.dtypes import DType
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nfuser.codegen.printers.source import Source
+    from nfuser.device.cpu.kernel import CpuKernel
+    from nfuser.ir.expr import ScatterOp
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
@@ -133,18 +135,29 @@ class Operand:
 
 
 @node
+class Scattered:
+    """What a scatter does; ``kernel`` gives the loop that does it, and compiles it."""
+
+    op: ScatterOp
+    lead: int
+    kernel: Callable[[], CpuKernel]
+
+
+@node
 class Call:
     """Let the array library write what its function ``name`` gives into ``result``.
 
-    ``axis`` and ``stable`` are of those that sort.
+    ``axis`` and ``stable`` are of those that sort, ``scattered`` is of a scatter: what
+    it does, and how to get the kernel that does it on a CPU.
     """
 
-    name: Literal["matmul", "sort", "argsort"]
+    name: Literal["matmul", "sort", "argsort", "scatter"]
     operands: tuple[Operand, ...]
     result: Slot
     line: SourceLine | None = None
     axis: int = -1
     stable: bool = False
+    scattered: Scattered | None = None
 
     @property
     def note(self) -> str:

@@ -21,6 +21,7 @@ import nfuser.trace.numpy.movement.gathers as gathers
 import nfuser.trace.numpy.movement.joins as joins
 import nfuser.trace.numpy.movement.moves as moves
 import nfuser.trace.numpy.movement.pads as pads
+import nfuser.trace.numpy.movement.scatters as scatters
 import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.numpy.scans as scans
 from nfuser.dtypes import as_dtype
@@ -440,7 +441,17 @@ def _table() -> dict[str, Any]:
     table |= {alias: table[name] for alias, name in _ALIASES.items()}
     ufuncs = (n for n in table if isinstance(getattr(np, n, None), np.ufunc))
     table |= {f"{n}.outer": outer_of(n) for n in ufuncs if getattr(np, n).nin == 2}
-    for more in (moves, joins, pads, gathers, scans, creation, composed, ufunc_methods):
+    for more in (
+        moves,
+        joins,
+        pads,
+        gathers,
+        scatters,
+        scans,
+        creation,
+        composed,
+        ufunc_methods,
+    ):
         table |= more.HANDLERS
     return table
 

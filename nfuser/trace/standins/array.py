@@ -12,6 +12,7 @@ import numpy as np
 
 import nfuser.trace.numpy.movement.assignment as assignment
 import nfuser.trace.numpy.movement.indexing as indexing
+import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import TraceError
 from nfuser.ir import scalar as sc
@@ -104,7 +105,7 @@ class TracedArray(Methods, NumpyProtocols):
 
     def _write(self, value: Any) -> None:
         """Let the elements be those of a result, cast as ``out=`` casts them."""
-        assignment.write(self._tracer, self, value, "same_kind")
+        writes.write(self._tracer, self, value, "same_kind")
 
     def _chain(self) -> tuple[TracedArray, Callable[[TensorView], TensorView]]:
         """Return the root of all, and what makes this view of what it holds."""

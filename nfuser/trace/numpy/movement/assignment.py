@@ -17,17 +17,18 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.numpy.movement.indexing as indexing
+import nfuser.trace.numpy.movement.scatters as scatters
+import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, UnsupportedError
 from nfuser.ir import scalar as sc
+from nfuser.ir.expr import ScatterOp
 from nfuser.ops.shapes.assign import Target
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
 from nfuser.trace.standins.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
-    from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 
 
@@ -41,10 +42,12 @@ def set_item(t: Tracer, x: Any, key: Any, value: Any) -> None:
         _set_where(t, x, mask, value)
         return
     part = indexing.get_item(t, x, key)
-    if _is_apart(x, part):
-        raise UnsupportedError(refusals.SCATTER)
+    is_counted = part is not x and part._is_shared  # by a loop, and looked up anew
+    if is_counted or _is_apart(x, part):
+        scatters.put(t, x, key, value, ScatterOp.SET)
+        return
     if not _is_itself(t, part, value):
-        write(t, part, value, "unsafe")
+        writes.write(t, part, value, "unsafe")
 
 
 def _mask_of(t: Tracer, key: Any) -> Any:
@@ -95,7 +98,7 @@ def _set_where(t: Tracer, x: Any, mask: Any, value: Any) -> None:
         new = ops.squeeze(b, new, tuple(range(len(lead))))
     chosen = ops.expand_dims(b, chosen, tuple(range(chosen.ndim, held.ndim)))
     found = ops.where(b, chosen, b.cast(new, held.dtype), held)
-    write(t, x, t.wrap(found), "unsafe")
+    writes.write(t, x, t.wrap(found), "unsafe")
 
 
 def _require_equal(t: Tracer, extent: Any, wanted: Any, mask: Any, held: Any) -> None:
@@ -131,68 +134,3 @@ def _is_itself(t: Tracer, part: Any, value: Any) -> bool:
     held = root._operand()
     one, two = (Target(t.builder, held, v) for v in (views, others))
     return one.spelling == two.spelling
-
-
-def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
-    """Let the elements that ``x`` stands for be ``value``."""
-    b = t.builder
-    b.source = t.turns.line()
-    root, views = x._chain()
-    if root._is_variable:
-        message = (
-            "assign to x.copy(): a function that a derivative is taken of cannot "
-            "assign to its arguments"
-        )
-        raise MutationError(message)
-    part = x
-    while part is not None and part is not root:
-        if part._is_shared:  # at a place that differs from turn to turn
-            raise UnsupportedError(refusals.SCATTER)
-        part = part._base
-    if root._is_shared:
-        message = (
-            "assign to x.copy(): an array that a loop bound anew may be another "
-            "name's array, too, or that of before the loop"
-        )
-        raise MutationError(message)
-    held = root._operand()
-    target = Target(b, held, views)
-    new = _fitted(t, value, target, casting)
-    if not target.steps and root._slot is None:
-        root._is_own = False
-        root._hold(new)
-        return
-    if not root._is_own:
-        held = b.point("copy", held)
-        root._is_own = True
-    root._hold(target.assigned(b, held, new))
-
-
-def _fitted(t: Tracer, value: Any, target: Target, casting: str) -> TensorView:
-    """Return a value in the dtype and the shape of the elements that it is for."""
-    b, shape = t.builder, target.shape
-    taken = t.operand(value) if not is_sequence(value) else array_of(t, value)
-    if casting == "unsafe":
-        if isinstance(value, (np.generic, np.ndarray)) and not isinstance(
-            value, Standin
-        ):
-            taken = b.tensor(taken)
-        found = b.convert(taken, target.dtype)
-    else:
-        found = b.tensor(taken)
-        safe_cast(found.dtype, target.dtype, casting)
-        found = b.cast(found, target.dtype)
-    lead = found.ndim - len(shape)
-    if casting == "unsafe" and all(
-        b.ask(sc.equal(n, 1), usual=1) for n in found.shape[: max(lead, 0)]
-    ):
-        found = ops.squeeze(b, found, tuple(range(max(lead, 0))))
-    pairs = zip(reversed(found.shape), reversed(shape), strict=False)
-    known = [(b.today(a), b.today(c)) for a, c in pairs]
-    fits = found.ndim <= len(shape) and all(
-        a is None or c is None or a in (1, c) for a, c in known
-    )
-    if not fits:
-        given, wanted = b.shape_text(found.shape), b.shape_text(shape)
-        raise refusals.does_not_fit(wanted, given, is_item=casting == "unsafe")
-    return ops.broadcast_to(b, found, shape)

@@ -13,7 +13,9 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.errors import ArgumentError, AxisError, UnsupportedError
+from nfuser.dtypes import DType
+from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
+from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.movement.gathers import check_range, index_tensor, passed_number
 from nfuser.trace.standins.sizes import is_sequence, size
 from nfuser.trace.standins.standin import Standin
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 
-class _Gather:
+class Gather:
     """An index array in a key; ``given`` is how the user wrote it."""
 
     def __init__(self, given: Any, tensor: TensorView) -> None:
@@ -39,10 +41,8 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     listed = key if isinstance(key, tuple) else (key,)
     spelled = [_read(tracer, k) for k in listed]
     keys = _with_ellipsis(spelled, x.ndim)
-    arrays = [k for k in keys if isinstance(k, _Gather)]
+    arrays = [k for k in keys if isinstance(k, Gather)]
     wide = [k for k in arrays if k.tensor.ndim]
-    if len(wide) > 1:
-        raise UnsupportedError(refusals.GATHERS)
     bounds = tuple(_bounds(tracer, k) for k in keys)
     plain = [b for b in bounds if b != _WHOLE]
     if plain or not arrays:
@@ -50,6 +50,12 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     if not arrays:
         return x
     places = _places(keys)
+    if len(wide) > 1:
+        at = front_of(spelled, places)
+        for array, place in zip(arrays, places, strict=True):
+            extent = tracer.tensor(x).shape[place]
+            check_range(tracer, array.given, extent, array.axis, "indexing")
+        return tracer.call_on_tensor(_index_by_all, x, arrays, places, at)
     for array, place in reversed(list(zip(arrays, places, strict=True))):
         extent = tracer.tensor(x).shape[place]
         check_range(tracer, array.given, extent, array.axis, "indexing")
@@ -76,12 +82,66 @@ def _places(keys: tuple[Any, ...]) -> list[int]:
     place = 0
     axis = 0
     for key in keys:
-        if isinstance(key, _Gather):
+        if isinstance(key, Gather):
             key.axis = axis
             found.append(place)
         axis += key is not None
-        place += key is None or isinstance(key, (slice, _Gather))
+        place += key is None or isinstance(key, (slice, Gather))
     return found
+
+
+def front_of(keys: list[Any], places: list[int]) -> int:
+    """Return where the axes of several index arrays stand in what they choose."""
+    return 0 if _is_apart(keys) else places[0]
+
+
+def _index_by_all(
+    b: Builder, x: TensorView, arrays: list[Gather], places: list[int], at: int
+) -> TensorView:
+    """Return the elements that index arrays name, each one along an axis."""
+    indices = together(b, [a.tensor for a in arrays])
+    turned, _ = ops.rows_first(b, x, places)
+    count = len(places)
+    extents = turned.shape[:count]
+    index = ops.flat_index(b, indices, extents)
+    rows = ops.reshape(b, turned, [sc.product(extents), *turned.shape[count:]])
+    found = ops.take(b, rows, index, 0)
+    axes = tuple(range(index.ndim))
+    return ops.moveaxis(b, found, axes, tuple(k + at for k in axes)) if at else found
+
+
+def together(b: Builder, indices: list[TensorView]) -> list[TensorView]:
+    """Return index arrays as 64-bit integers of one shape, as they stretch."""
+    try:
+        shape = b.broadcast(*indices, name="indexing")
+    except ShapeError:
+        given = " ".join(b.shape_text(i.shape) for i in indices)
+        message = (
+            "shape mismatch: indexing arrays could not be broadcast together with "
+            f"shapes {given}"
+        )
+        raise refusals.mismatch(message) from None
+    return [ops.broadcast_to(b, b.cast(i, DType.I64), shape) for i in indices]
+
+
+def parts_of(tracer: Tracer, x: Any, key: Any) -> tuple[Any, list[Any], list[int], int]:
+    """Return the view that the rest of a key chooses, and its arrays and their axes.
+
+    The last is where the axes of the arrays stand in what the key chooses.
+    """
+    listed = key if isinstance(key, tuple) else (key,)
+    spelled = [_read(tracer, k) for k in listed]
+    keys = _with_ellipsis(spelled, x.ndim)
+    arrays = [k for k in keys if isinstance(k, Gather)]
+    bounds = tuple(_bounds(tracer, k) for k in keys)
+    if any(b != _WHOLE for b in bounds):
+        x = tracer.view(_index, x, bounds)
+    places = _places(keys)
+    for array, place in zip(arrays, places, strict=True):
+        extent = tracer.tensor(x).shape[place]
+        check_range(tracer, array.given, extent, array.axis, "indexing")
+    at = front_of(spelled, places) if arrays else 0
+    return x, [a.tensor for a in arrays], places, at
 
 
 def _is_apart(keys: list[Any]) -> bool:
@@ -132,11 +192,11 @@ def _read(t: Tracer, key: Any) -> Any:
         raise UnsupportedError(refusals.MASK)
     if not index.dtype.is_integer:
         raise AxisError(refusals.not_an_index(f"an array of {index.dtype}"))
-    return _Gather(key, index)
+    return Gather(key, index)
 
 
 def _bounds(t: Tracer, key: Any) -> Any:
-    if isinstance(key, _Gather):
+    if isinstance(key, Gather):
         return _WHOLE
     if isinstance(key, slice):
         step = 1 if key.step is None else _plain(key.step)

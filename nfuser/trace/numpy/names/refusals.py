@@ -25,15 +25,13 @@ MASK = (
     "use where(condition, x, fill), and reduce that: indexing by a boolean array gives "
     "a shape that depends on values"
 )
-GATHERS = (
-    "write, for one element of each row, x[np.arange(n), j], "
-    "np.take_along_axis(x, j[:, None], 1)[:, 0]; for all pairs, x[i][:, j]; for pairs "
-    "one by one, x.reshape(-1)[i % x.shape[0] * x.shape[1] + j % x.shape[1]]: indexing "
-    "by two or more arrays or lists at once is not supported"
-)
 SCATTER = (
-    "write where(condition, new, x), or assign to slices: assigning by arrays of "
-    "integers, or by a mask beside other indices, is not supported yet"
+    "write where(condition, new, x): assigning by a mask beside other indices is not "
+    "supported yet"
+)
+COUNTED = (
+    "write where(condition, new, x), or assign to slices: assigning by an index that a "
+    "loop counts, as by arrays of integers, is not supported yet in loops"
 )
 MASKED_VALUES = (
     "assign one value, or x[mask] = f(x)[mask] as x[...] = where(mask, f(x), x): how "
@@ -262,6 +260,11 @@ def _written() -> str:
         f"write {name} = np.where(condition, new, {name}), or join parts by "
         f"np.concatenate, in place of {line}"
     )
+
+
+def mismatch(message: str) -> ShapeError:
+    """Return the error for index arrays that do not meet: NumPy's is an IndexError."""
+    return AxisError(message)
 
 
 def does_not_fit(before: str, after: str, *, is_item: bool = False) -> ShapeError:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cotangents of what index arrays write, and what they read, added up where it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import nfuser.ops as ops
+from nfuser.differentiate.flow import Flow
+from nfuser.dtypes import DType
+from nfuser.errors import UnsupportedError
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import ScatterOp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.expr import Scatter, Take
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops import Builder
+
+
+def is_linear(op: ScatterOp) -> bool:
+    """Tell whether a scatter is linear in the source and the value."""
+    return op in (ScatterOp.ADD, ScatterOp.SET)
+
+
+def of_scatter(b: Builder, expr: Scatter, t: TensorView, place: int) -> Flow:
+    """Return the cotangent of the source, or of the values, of a scatter."""
+    if not is_linear(expr.op):
+        message = (
+            f"write nfuser.stop_gradient(x) around what goes into it: {expr.op.value} "
+            "at the places of an index array has no derivative"
+        )
+        raise UnsupportedError(message)
+    if place == 0:
+        return Flow(t if expr.op is ScatterOp.ADD else _without_set(b, expr, t))
+    found = _rows(b, t, expr.index, expr.lead)
+    if expr.op is ScatterOp.SET:
+        zero = b.convert(0, t.dtype)
+        found = b.point("select", _stays(b, expr), found, zero)
+    return Flow(found)
+
+
+def _without_set(b: Builder, expr: Scatter, t: TensorView) -> TensorView:
+    """Return ``t`` with zeros where values were set."""
+    zeros = ops.full(b, expr.value.shape, 0, t.dtype)
+    return ops.scatter_rows(b, ScatterOp.SET, t, expr.index, zeros)
+
+
+def _rows(b: Builder, x: TensorView, index: TensorView, lead: int) -> TensorView:
+    """Return what an index of the first ``lead`` axes names."""
+    rows = ops.reshape(b, x, [sc.product(x.shape[:lead]), *x.shape[lead:]])
+    return ops.take(b, rows, index, 0)
+
+
+def _stays(b: Builder, expr: Scatter) -> TensorView:
+    """Return which values stay: the last of those that were set at one place."""
+    index = expr.index
+    count = sc.product(index.shape)
+    numbers = ops.reshape(b, ops.arange(b, count), list(index.shape))
+    rows = sc.product(expr.source.shape[: expr.lead])
+    nobody = ops.full(b, (rows,), 0, DType.I64)
+    numbers = b.cast(numbers, DType.I64)
+    last = ops.scatter_rows(b, ScatterOp.SET, nobody, index, numbers)
+    stays = b.point("equal", ops.take(b, last, index, 0), numbers)
+    rest = tuple(range(index.ndim, expr.value.ndim))
+    return ops.expand_dims(b, stays, rest) if rest else stays
+
+
+def added_back(b: Builder, expr: Take, t: TensorView) -> TensorView:
+    """Return zeros to which the cotangents of what was taken are added."""
+    source, index, axis = expr.source, expr.index, expr.axis
+    zeros = ops.full(b, source.shape, 0, t.dtype)
+    if expr.along:
+        indices = _all_indices(b, source.shape, index, t.shape, axis)
+        return ops.scatter(b, ScatterOp.ADD, zeros, indices, t)
+    lead = tuple(range(index.ndim))
+    if axis and lead:
+        t = ops.moveaxis(b, t, tuple(k + axis for k in lead), lead)
+    turned, back = ops.rows_first(b, zeros, [axis])
+    found = ops.scatter(b, ScatterOp.ADD, turned, [index], t)
+    return ops.permute(b, found, back) if axis else found
+
+
+def _all_indices(
+    b: Builder,
+    extents: Sequence[Scalar],
+    index: TensorView,
+    shape: Sequence[Scalar],
+    axis: int,
+) -> list[TensorView]:
+    """Return an index for each axis; those but ``axis`` count, or stay at 0."""
+    found: list[TensorView] = []
+    for k, extent in enumerate(extents):
+        if k == axis:
+            found.append(ops.broadcast_to(b, index, shape))
+            continue
+        own = b.cast(ops.arange(b, shape[k]), DType.I64)
+        own = b.point("minimum", own, b.from_scalar(extent - 1, DType.I64))
+        rest = tuple(range(1, len(extents) - k))
+        own = ops.expand_dims(b, own, rest) if rest else own
+        found.append(ops.broadcast_to(b, own, shape))
+    return found

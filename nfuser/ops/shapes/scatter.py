@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs that write elements where index arrays say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import nfuser.ops.shapes.views as views
+from nfuser.dtypes import DType
+from nfuser.errors import UnsupportedError
+from nfuser.ir.expr import Scatter, ScatterOp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+_OF_TRUTH = {ScatterOp.ADD: ScatterOp.MAX, ScatterOp.MULTIPLY: ScatterOp.MIN}
+
+
+def scatter(
+    b: Builder,
+    op: ScatterOp,
+    x: TensorView,
+    indices: Sequence[TensorView],
+    value: TensorView,
+) -> TensorView:
+    """Return ``x`` with ``value`` put into, or added to, the rows that indices name.
+
+    There is an index for each of the first axes; they have one shape, with which the
+    shape of the value begins. It goes on as that of ``x`` does.
+    """
+    if x.dtype.is_complex:
+        message = (
+            "write the real and the imaginary parts, each by itself: complex arrays "
+            "are not assigned to by arrays of integers"
+        )
+        raise UnsupportedError(message)
+    extents = x.shape[: len(indices)]
+    index = flat_index(b, [b.cast(i, DType.I64) for i in indices], extents)
+    return scatter_rows(b, op, x, index, value)
+
+
+def scatter_rows(
+    b: Builder, op: ScatterOp, x: TensorView, index: TensorView, value: TensorView
+) -> TensorView:
+    """Return what ``scatter`` does, for an index of all the first axes in C order."""
+    kind = x.dtype
+    if kind.is_bool:
+        kind, op = DType.U8, _OF_TRUTH.get(op, op)
+    elif kind.is_half:
+        kind = DType.F32
+    held, new = b.cast(x, kind), b.cast(value, kind)
+    made = b.new(x.shape, kind)
+    b.emit(Scatter(op, held, index, new, made))
+    return b.cast(made, x.dtype)
+
+
+def flat_index(
+    b: Builder, indices: Sequence[TensorView], extents: Sequence[Scalar]
+) -> TensorView:
+    """Return one index for all axes in C order; what is not there stays not there."""
+    if len(indices) == 1:
+        return indices[0]
+    zero = b.constant(0, DType.I64)
+    found = zero
+    right: TensorView | None = None
+    for index, extent in zip(indices, extents, strict=True):
+        size = b.from_scalar(extent, DType.I64)
+        behind = b.point("add", index, size)
+        own = b.point("select", b.point("less", index, zero), behind, index)
+        found = b.point("add", b.point("multiply", found, size), own)
+        above = b.point("greater_equal", own, zero)
+        inside = b.point("bit_and", above, b.point("less", own, size))
+        right = inside if right is None else b.point("bit_and", right, inside)
+    assert right is not None
+    return b.point("select", right, found, b.constant(-(1 << 62), DType.I64))
+
+
+def rows_first(
+    b: Builder, x: TensorView, axes: Sequence[int]
+) -> tuple[TensorView, list[int]]:
+    """Return ``x`` with ``axes`` in front, and what brings them back."""
+    order = [*axes, *(k for k in range(x.ndim) if k not in axes)]
+    back = [order.index(k) for k in range(x.ndim)]
+    if order == back == list(range(x.ndim)):
+        return x, back
+    return views.permute(b, x, order), back
