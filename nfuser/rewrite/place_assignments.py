@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 # What a kernel writes where it is told; copies that others wait for stay apart.
-_STORED = (Pointwise, Reduce, Scan, Scatter, ExpandDims, Squeeze, Permute, Slice)
+_STORED = (Pointwise, Reduce, Scan, ExpandDims, Squeeze, Permute, Slice)
 
 
 def place_assignments(fusion: Fusion) -> Fusion:
@@ -148,10 +148,17 @@ def _with_own_values(fusion: Fusion) -> Fusion:
         if fusion.users[assign.value] != (assign,)
         or assign.value is assign.source
         or assign.value in fusion.outputs
-        or not isinstance(fusion.definition[assign.value], _STORED)
+        or not _is_stored(fusion.definition[assign.value], assign)
         or len(results(fusion.definition[assign.value])) > 1
     }
     return _with_copied_values(fusion, shared)
+
+
+def _is_stored(made: Expr, assign: Assign) -> bool:
+    """Tell whether what makes a value can leave it where it belongs."""
+    if isinstance(made, Scatter):  # which changes an array in its own place
+        return assign.is_whole and made.source is assign.source
+    return isinstance(made, _STORED)
 
 
 def _with_buffers(fusion: Fusion) -> Fusion:

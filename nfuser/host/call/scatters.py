@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _GRAIN = 64  # elements of rows that a thread takes at once: no line of two threads
 
+_FEW = 4096
+
 
 def scatter_call(
     stmt: Call, scattered: Scattered, readers: Sequence[Callable[[Any], Any]]
@@ -48,7 +50,8 @@ def scatter_call(
         addresses = [x.ctypes.data for x in (whole, index, value)]
         rows, inner = prod(out.shape[:lead]), prod(out.shape[lead:])
         if index.size and inner:
-            numbers = [index.size, rows, inner, step]
+            has_runs = inner == 1 and _has_runs(index.reshape(-1))
+            numbers = [index.size, rows, inner, step, int(has_runs)]
             cost = index.size * inner
             run_range(kernel, [*addresses, *numbers], inner, _GRAIN, cost)
         if whole is not out:
@@ -67,6 +70,15 @@ def _in_row(value: Any, out: Any) -> tuple[Any, int]:
     if is_one or np.may_share_memory(value, out):
         return np.array(first), int(not is_one)
     return np.ascontiguousarray(value), 1
+
+
+def _has_runs(index: Any) -> bool:
+    """Tell whether neighbours mostly name one position, as far as some of them show."""
+    if index.size < _FEW:
+        return False
+    some = index[: -1 : index.size // 256]
+    after = index[1 :: index.size // 256][: some.size]
+    return int(np.count_nonzero(some[: after.size] == after)) > after.size * 7 // 8
 
 
 def _check(index: Any, shape: tuple[int, ...], note: str) -> None:

@@ -24,8 +24,8 @@ _UPDATES = {
     ScatterOp.MAX: "maximum(old, new)",
     ScatterOp.MIN: "minimum(old, new)",
 }
-# Rows of one element stay in a register as long as the next one is for the same place,
-# as it mostly is where the index is in order.
+# Where neighbours mostly are for the same place, that stays in a register: a processor
+# takes three times as long to read what it has just stored.
 _TEXT = """\
 from nfuser.codegen.primitives.cpu import (
     i64,
@@ -38,8 +38,8 @@ from nfuser.codegen.primitives.cpu import (
 )
 
 
-def {entry}(start, stop, out, index, value, count, rows, inner, step):
-    if inner == 1:
+def {entry}(start, stop, out, index, value, count, rows, inner, step, has_runs):
+    if has_runs:
         last = i64(-1)
         old = load(value, 0)
         for k in range(count):
@@ -54,6 +54,13 @@ def {entry}(start, stop, out, index, value, count, rows, inner, step):
             old = {update}
         if last >= 0:
             store(out, last, old)
+    elif inner == 1:
+        for k in range(count):
+            i = load(index, k)
+            i = select(i < 0, i + rows, i)
+            old = load(out, i)
+            new = load(value, k * step)
+            store(out, i, {update})
     else:
         for k in range(count):
             i = load(index, k)
@@ -75,10 +82,11 @@ def scatter_kernel(op: ScatterOp, dtype: DType) -> CpuKernel:
     update = _UPDATES[op].format(cast=cast)
     text = _TEXT.format(cast=cast, entry=entry, update=update)
     number = dtype.numpy.name
+    numbers = ", ".join(["int64"] * 5)
     listed = ", ".join(f"CPointer({n})" for n in (number, "int64", number))
-    signature = f"void(int64, int64, {listed}, int64, int64, int64, int64)"
+    signature = f"void(int64, int64, {listed}, {numbers})"
     digest = hashlib.sha256(repr((text, signature)).encode()).hexdigest()
-    kinds = (*("pointer",) * 3, *("i64",) * 4)
+    kinds = (*("pointer",) * 3, *("i64",) * 5)
     one = sc.const(1)
     launch = Launch((one, one), (one, one), 1)
     form = KernelForm(digest, signature, kinds, Target("cpu"), (), (), (), launch, 0)
