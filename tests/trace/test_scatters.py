@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.lax
 from nfuser.config import override
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
 
@@ -189,3 +190,16 @@ def test_empty_indices_and_arrays_change_nothing() -> None:
 
     agree(work, np.ones((3, 2)), np.zeros(0, int), np.zeros((0, 2)))
     agree(work, np.ones((3, 0)), np.array([1]), np.zeros((1, 0)))
+
+
+def test_a_loop_writes_at_its_counter() -> None:
+    def work(x: Any) -> Any:
+        def turn(i: Any, made: Any) -> Any:
+            made = made.copy()
+            made[i] = x[i] * i
+            return made
+
+        return nfuser.lax.fori_loop(0, x.shape[0], turn, x * 0)
+
+    x = RNG.random(40)
+    np.testing.assert_array_equal(nfuser.fuse(work)(x), x * np.arange(40))
