@@ -284,9 +284,9 @@ class Plain:
 
     def assign(self, x: Any, found: Any) -> None:
         """Let an array that was there have other elements."""
-        import nfuser.trace.numpy.movement.assignment as assignment  # noqa: PLC0415
+        import nfuser.trace.numpy.movement.writes as writes  # noqa: PLC0415
 
-        assignment.write(self._t, x, found, "unsafe")
+        writes.write(self._t, x, found, "unsafe")
 
     def _is_dear(self, side: Callable[[], Any], before: State) -> bool:
         b = self._t.builder
