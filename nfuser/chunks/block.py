@@ -20,6 +20,7 @@ from nfuser.chunks.folds import Fold, carries, combined, ended
 from nfuser.errors import BackendError
 from nfuser.ir.base import value
 from nfuser.ir.expr import ReduceOp
+from nfuser.runtime.call import as_read
 from nfuser.runtime.executor_cache import FusionExecutorCache
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class Block:
 
     def __call__(self, *given: Any) -> Any:
         """Run the stage on chunks; the last argument says where they begin and end."""
-        arrays = [np.asarray(_alone(x)) for x in given[: len(self.reads)]]
+        # Buffers that came over a network may lie where kernels cannot read.
+        arrays = [as_read(np.asarray(_alone(x))) for x in given[: len(self.reads)]]
         where = given[len(self.reads)] if len(given) > len(self.reads) else ()
         inputs = dict(zip(self.reads, arrays, strict=True)) | self.numbers
         for (label, which), slot in self.edges.items():

@@ -181,6 +181,20 @@ def test_each_chunk_draws_what_it_would_draw_in_one_piece() -> None:
         np.testing.assert_array_equal(a.compute(), b)
 
 
+def test_chunks_that_came_unaligned_over_a_network_are_read() -> None:
+    da = dask_array()
+    x = data((40, 6), "f8")
+
+    def unaligned(block: Any) -> Any:
+        raw = np.zeros(block.nbytes + 1, np.uint8)[1:]
+        found = raw.view("f8").reshape(block.shape)
+        found[...] = block
+        return found
+
+    lazy = da.from_array(x, chunks=(7, 6)).map_blocks(unaligned, dtype="f8")
+    np.testing.assert_array_equal(chain(lazy).compute(), chain(x))
+
+
 def test_a_part_of_a_result_computes_the_part_alone() -> None:
     da = dask_array()
     y = chain(da.from_array(data((1000, 10)), chunks=(10, 10)))[:10]
