@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
-from nfuser.errors import ArgumentError, ShapeError
+from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ops.customs import Custom
 from nfuser.trace.standins.standin import Standin
@@ -100,6 +100,12 @@ def _fitting(tracer: Tracer, item: Any, like: TensorView) -> TensorView | None:
         return None
     b = tracer.builder
     found = tracer.tensor(item)
+    if found.dtype.is_complex and not like.dtype.is_complex:
+        message = (
+            f"return a real cotangent from bwd, t.real: the argument is {like.dtype}, "
+            f"found {found.dtype}"
+        )
+        raise DTypeError(message)
     pairs = zip(found.shape, like.shape, strict=False)
     fits = found.ndim == like.ndim and all(
         b.ask(sc.equal(a, c), usual=1) for a, c in pairs

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
+from nfuser.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 
 X, Y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 7.0])
 
@@ -101,12 +101,50 @@ def test_wrong_ways_back_say_what_to_write() -> None:
         slope(_made(lambda _, t: t))
     with pytest.raises(ShapeError, match="return a cotangent of shape"):
         slope(_made(lambda _, t: (t.sum(),)))
+    with pytest.raises(DTypeError, match="return a real cotangent from bwd"):
+        slope(_made(lambda _, t: (t * 1j,)))
+    with pytest.raises(ArgumentError, match="pass all arguments by position"):
+        nfuser.grad(lambda x: _made(lambda _, t: (t,))(x=x).sum())(X)
     one = nfuser.custom_vjp(np.sin)
     one.defvjp(np.sin, lambda _, t: (t,))
     with pytest.raises(ArgumentError, match=r"return \(value, kept\)"):
         slope(one)
     with pytest.raises(UnsupportedError, match=r"write nfuser\.vjp or nfuser\.grad"):
         nfuser.jvp(_made(lambda _, t: (t,)), (X,), (Y,))
+
+
+def test_arguments_by_name_defaults_and_methods() -> None:
+    @functools.partial(nfuser.custom_vjp, nondiff_argnums=1)
+    def f(x: Any, power: int = 2) -> Any:
+        return x**power
+
+    f.defvjp(lambda x, power: (x**power, None), lambda power, _, t: (t * power,))
+    np.testing.assert_array_equal(f(x=X, power=3), X**3)
+    of_default = nfuser.grad(lambda x: f(x=x).sum())(X)
+    np.testing.assert_array_equal(of_default, [2.0] * 3)
+    of_named = nfuser.grad(lambda x: f(x, power=3).sum())(X)
+    np.testing.assert_array_equal(of_named, [3.0] * 3)
+
+    class Layer:
+        @nfuser.custom_vjp
+        def run(self, x: Any) -> Any:
+            return x * 2
+
+    Layer.run.defvjp(lambda _, x: (x * 2, None), lambda _, t: (None, t * 9))
+    layer = Layer()
+    np.testing.assert_array_equal(layer.run(X), 2 * X)
+    slope = nfuser.grad(lambda x: layer.run(x).sum())(X)
+    np.testing.assert_array_equal(slope, [9.0] * 3)
+
+
+def test_functions_that_return_an_argument_or_one_array_twice() -> None:
+    twice = _made(lambda _, t: (t[0] + 10 * t[1],), lambda x: (x, x))
+
+    def loss(x: Any) -> Any:
+        first, second = twice(x)
+        return (first + 2 * second).sum()
+
+    np.testing.assert_array_equal(nfuser.grad(loss)(X), [21.0] * 3)
 
 
 def test_products_with_a_hessian() -> None:

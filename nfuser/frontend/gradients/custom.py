@@ -8,24 +8,28 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
+from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.transform import check_function, places
 from nfuser.trace import current_tracer
 from nfuser.trace.custom_pull import with_pull
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
+
+    from nfuser.frontend.gradients.transform import Argnums
 
 
-def custom_vjp(
-    fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()
-) -> CustomVjp:
+def custom_vjp(fun: Callable[..., Any], nondiff_argnums: Argnums = ()) -> CustomVjp:
     """Return ``fun`` as a function whose way back ``defvjp`` sets; a decorator.
 
     Arguments in the places ``nondiff_argnums`` are no arrays, or constants: they go to
-    ``bwd`` as they are, before all else.
+    ``bwd`` as they are, before all else. What ``fun`` reads beside its arguments is a
+    constant to derivatives.
 
     >>> import numpy as np, nfuser
     >>> double = nfuser.custom_vjp(lambda x: 2 * x)
@@ -34,7 +38,8 @@ def custom_vjp(
     (3.0, 100.0)
     """
     check_function("custom_vjp", fun)
-    return CustomVjp(fun, tuple(nondiff_argnums))
+    is_one = isinstance(nondiff_argnums, int)
+    return CustomVjp(fun, (nondiff_argnums,) if is_one else tuple(nondiff_argnums))
 
 
 class CustomVjp:
@@ -58,11 +63,16 @@ class CustomVjp:
         check_function("custom_vjp", bwd)
         self.fwd, self.bwd = fwd, bwd
 
-    def __call__(self, *args: Any) -> Any:
+    def __get__(self, item: Any, owner: type | None = None) -> Any:
+        """Return what a method is: this, with the object as the first argument."""
+        return self if item is None else MethodType(self, item)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what ``fun`` gives; where it is differentiated, what ``fwd`` does."""
         tracer = current_tracer()
         if tracer is None or not tracer.runs:
-            return self.fun(*args)
+            return self.fun(*args, **kwargs)
+        args = self._by_position(args, kwargs)
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             name = getattr(self.fun, "__name__", "f")
@@ -83,3 +93,23 @@ class CustomVjp:
         before = tuple(args[k] for k in fixed)
         others = [x for k, x in enumerate(args) if k not in fixed]
         return with_pull(tracer, others, value, lambda t: bwd(*before, kept, t))
+
+    def _by_position(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Return all arguments as ``fwd`` takes them, those that were left out, too."""
+        left = dict(kwargs)
+        fun = self.fun
+        plain = inspect.unwrap(fun) if isinstance(fun, Fused) else fun
+        if inspect.isfunction(plain):  # NumPy's own have options besides
+            bound = inspect.signature(plain).bind(*args, **kwargs)
+            left = bound.kwargs
+            bound.apply_defaults()
+            args = bound.args
+        if left:
+            message = (
+                "pass all arguments by position to what nfuser.custom_vjp made: found "
+                f"{', '.join(left)} by name"
+            )
+            raise ArgumentError(message)
+        return args
