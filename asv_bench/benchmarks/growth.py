@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser
 from benchmarks import normal
 from nfuser.concretize import answer, concretize, questions
 from nfuser.device.describe.descriptor import CPU, Library, describe
@@ -33,7 +34,7 @@ def pointwise(count: int) -> Callable[[Any, Any], Any]:
     """Return a function of ``count`` elementwise operations, one after another."""
 
     def chain(x: Any, y: Any) -> Any:
-        for k in range(count // 2):
+        for k in nfuser.unroll(range(count // 2)):
             x = np.maximum(x * (1 + k), y)
         return x
 
@@ -44,7 +45,7 @@ def normalized(count: int) -> Callable[[Any, Any], Any]:
     """Return the same with a reduction every ten operations."""
 
     def chain(x: Any, y: Any) -> Any:
-        for k in range(count // 10):
+        for k in nfuser.unroll(range(count // 10)):
             for _ in range(4):
                 x = np.maximum(x * (1 + k), y)
             x = x - x.sum(axis=k % 2, keepdims=True)

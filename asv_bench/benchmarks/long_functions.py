@@ -39,8 +39,13 @@ PROGRAMS = (
 _HEAD = "program | empty cache | compiled | full cache | Numba then | jax.jit"
 
 
+def _turns(count: int) -> tuple[int, ...]:
+    """Return the turns of a loop that is written down: a range would stay a loop."""
+    return tuple(range(count))
+
+
 def sines(xp: Any, count: int, u: Any, k: Any) -> Any:
-    for _ in range(count):
+    for _ in _turns(count):
         u = u + k * xp.sin(u)
     return u
 
@@ -48,27 +53,27 @@ def sines(xp: Any, count: int, u: Any, k: Any) -> Any:
 def mixed(xp: Any, count: int, u: Any, k: Any) -> Any:
     """A quarter of the operations are sines."""
     v = u + k
-    for _ in range(count // 4):
+    for _ in _turns(count // 4):
         u = xp.sin(u * v) + u
         v = xp.maximum(v, u)
     return u, v
 
 
 def rotations(xp: Any, count: int, u: Any, k: Any) -> Any:
-    for _ in range(count):
+    for _ in _turns(count):
         u = u + k * (xp.roll(u, 1) - 2 * u + xp.roll(u, -1))
     return u
 
 
 def sweeps(xp: Any, count: int, u: Any, k: Any) -> Any:
-    for _ in range(count):
+    for _ in _turns(count):
         for axis in (0, 1):
             u = u + k * (xp.roll(u, 1, axis) - 2 * u + xp.roll(u, -1, axis))
     return u
 
 
 def borders(xp: Any, count: int, u: Any, k: Any) -> Any:
-    for _ in range(count):
+    for _ in _turns(count):
         h = u[1:] - u[:-1]
         h = xp.concatenate([h[:1] * 0, h, h[-1:] * 0], axis=0)
         u = u + k * (h[1:] - h[:-1])
@@ -81,7 +86,7 @@ def borders(xp: Any, count: int, u: Any, k: Any) -> Any:
 def shifts(xp: Any, count: int, *given: Any) -> Any:
     """Slices, joins and rotations of nine arrays."""
     q = list(given)
-    for i in range(count // 14):
+    for i in _turns(count // 14):
         a, b, c = q[i % 9], q[(i + 1) % 9], q[(i + 4) % 9]
         m = 0.5 * (b[:, 1:] + b[:, :-1])
         m = xp.concatenate([m, b[:, -1:]], axis=1)
