@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.gradients.custom import custom_vjp
     from nfuser.frontend.gradients.gradient import grad, value_and_grad
     from nfuser.frontend.gradients.linear import hvp, jvp, stop_gradient, vjp
+    from nfuser.frontend.report.report import Report
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -45,6 +46,7 @@ __all__ = [
     "HostProgram",
     "Lowered",
     "NfuserError",
+    "Report",
     "Spec",
     "__version__",
     "capture",
@@ -75,6 +77,7 @@ _ON_FIRST_USE = {
     "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
+    "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.spec",
     "custom_vjp": "nfuser.frontend.gradients.custom",
     "hvp": "nfuser.frontend.gradients.linear",

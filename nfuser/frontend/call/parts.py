@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.debug.dump import dump_lazily
 from nfuser.debug.progress import watching
 from nfuser.device.describe.descriptor import describe
 from nfuser.frontend.call.argument_names import unknown_keyword
@@ -17,6 +16,7 @@ from nfuser.frontend.call.ready import make_ready, shaping
 from nfuser.frontend.call.recording import GradientAskedError, any_asks, recorded
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
+from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import Form, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
@@ -51,7 +51,7 @@ __all__ = [
     "common_place",
     "current_tracer",
     "describe",
-    "dump_lazily",
+    "dump_call",
     "find_place",
     "has_phantoms",
     "is_integer",
