@@ -157,9 +157,12 @@ class _Builder:
             body = self._in_bounds(body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body))
-        is_cuda = self.scheduled.target.kind == "cuda"
+        target = self.scheduled.target
         body = pruned(body)
-        body = packet_draws(body, self.values) if is_cuda else self._on_cpu(body)
+        if target.has_vectors:
+            body = self._in_vectors(body)
+        else:
+            body = packet_draws(body, self.values)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -175,7 +178,9 @@ class _Builder:
             tuple(self.values.parameters.values()),
             tuple((var, x) for (x, _), var in self.values.integers.items()),
             host_scalars(
-                body, prepare_divisions=is_cuda and not self.scheduled.is_wide
+                body,
+                prepare_divisions=target.prepares_divisions
+                and not self.scheduled.is_wide,
             ),
             bound,
             body,
@@ -184,7 +189,7 @@ class _Builder:
             self.scheduled.is_wide,
         )
 
-    def _on_cpu(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _in_vectors(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let what lies between each other's elements be accessed from one address."""
         buffers = {**self.values.buffers, **self.outputs}
         pairs = interleaved(self.fusion, self.scheduled.heuristic.patterns)
@@ -214,7 +219,7 @@ class _Builder:
             return leaf.extent if leaf else sc.const(1)
 
         one = sc.const(1)
-        if self.scheduled.target.kind == "cpu":
+        if not self.scheduled.target.has_blocks:
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
             phases = self.levels + 1 if self.combiner.phase else 1
             return Launch((pieces, one), (one, one), 1, phases=phases)
@@ -494,7 +499,7 @@ class _Builder:
             state,
             fold.lifted(reduce, element, place_along(values, reduce)),
             values.let,
-            reassociate=self.scheduled.target.kind == "cpu",
+            reassociate=self.scheduled.target.has_vectors,
         )
         self.combiner.assign(state, joined)
 

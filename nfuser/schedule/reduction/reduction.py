@@ -26,10 +26,20 @@ from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from nfuser.domains.maps import Read
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
+
+
+CHOICES: Mapping[str, Callable[[Fusion, RowShape], ReductionHeuristic]] = {
+    "cuda": cuda_choice,
+    "cpu": cpu_choice,
+}
+"""What chooses for each kind of target."""
 
 
 class Reduction:
@@ -56,8 +66,7 @@ class Reduction:
         found = accesses(fusion, facts, steps)
         outputs = tuple(dict.fromkeys(fusion.outputs))
         shape = RowShape(facts, space, found, outputs, _folded(fusion))
-        choose = cuda_choice if facts.target.kind == "cuda" else cpu_choice
-        return choose(fusion, shape)
+        return CHOICES[facts.target.kind](fusion, shape)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Expand what the heuristic decides, and build the nest."""

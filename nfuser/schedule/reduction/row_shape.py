@@ -44,6 +44,7 @@ class RowShape:
         reduced = ordered(space.reduced, found, facts)
         self.facts, self.found, self.space, self.outputs = facts, found, space, outputs
         self.folded = folded  # what reductions are of
+        self.target = facts.target
         self.inner = _runs_inside(kept, reduced, found, facts)
         self.kept = grouped(kept, found, facts)
         self.reduced = grouped(reduced, found, facts)
