@@ -79,6 +79,8 @@ class Plain:
         kind: type = type(function)
         if kind is FunctionType:
             return self._function(function)
+        if kind is type and self._t.makes and id(function) == id(np.ndarray):
+            return partial(self._t.handlers["ndarray"], self._t)
         if kind is MethodType and type(function.__func__) is FunctionType:
             return MethodType(self._function(function.__func__), function.__self__)
         if issubclass(kind, Standin):
