@@ -48,7 +48,7 @@ class Horizontal:
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take what falls into a few parts alike, each with a space of its own."""
-        if fusion.reductions or fusion.scans:
+        if fusion.reductions or fusion.scans or fusion.partial_sums:
             return Rejection(self.name, "it reduces or scans", is_other=True)
         if not 1 < len(set(fusion.outputs)) <= MOST_PARTS:
             return Rejection(self.name, "it has one result, or too many", is_other=True)

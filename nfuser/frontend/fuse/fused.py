@@ -459,7 +459,7 @@ class Fused(Generic[P, R]):
         >>> means = nfuser.fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
         >>> told = means.explain(np.ones((100, 8)))
         >>> told.operations, told.kernels, told.fused.reads, told.unfused.reads
-        (4, 2, 12800, 20800)
+        (4, 2, 6848, 20800)
         >>> for cut in told.cuts:
         ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
         sum it reduces other axes than the rest

@@ -38,6 +38,9 @@ class Pointwise:
         if fusion.reductions:
             first = fusion.reductions[0].result
             return Rejection(self.name, "it reduces", first, is_other=True)
+        if fusion.partial_sums:
+            first = fusion.partial_sums[0].result
+            return Rejection(self.name, "it adds up", first, is_other=True)
         if fusion.scans:
             first = fusion.scans[0].result
             return Rejection(self.name, "it scans", first, is_other=True)

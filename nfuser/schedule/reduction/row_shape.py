@@ -57,6 +57,12 @@ class RowShape:
         made.inner = False
         return made
 
+    def by_rows(self) -> RowShape:
+        """Return the same rows, to be gone through along the reduced loops."""
+        made = copy(self)
+        made.inner = True
+        return made
+
     def count(self, loops: tuple[LoopIndex, ...]) -> int:
         """Return how many elements ``loops`` run through."""
         total = 1

@@ -52,6 +52,8 @@ class Scans:
             return Rejection(self.name, "it does not scan", is_other=True)
         if fusion.reductions:
             return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+        if fusion.partial_sums:
+            return Rejection(self.name, "it adds up", fusion.partial_sums[0].result)
         space = find_space(fusion)
         if isinstance(space, Mismatch):
             return Rejection(self.name, space.reason, space.tensor)
