@@ -13,7 +13,12 @@ from nfuser.frontend.call.argument_names import unknown_keyword
 from nfuser.frontend.call.arguments import Arguments, ChunkedError, Described
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
-from nfuser.frontend.call.recording import GradientAskedError, any_asks, recorded
+from nfuser.frontend.call.recording import (
+    GradientAskedError,
+    any_asks,
+    recorded,
+    unrecorded,
+)
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.explain.dump_call import dump_call
@@ -63,6 +68,7 @@ __all__ = [
     "symbol_values",
     "trees",
     "unknown_keyword",
+    "unrecorded",
     "watching",
     "with_arrays",
 ]

@@ -395,7 +395,7 @@ class Fused(Generic[P, R]):
         given, named = parts.with_arrays((args, kwargs))
         form = parts.Form(given, named)
         arguments, given, named = self._arguments(given, named)
-        with self._lock:
+        with self._lock, parts.unrecorded():
             (variant, captured), described = self._traced(arguments, given, named)
             asked = self._asked(variant, captured, described)
             sources = variant.cache.outline(
@@ -483,7 +483,7 @@ class Fused(Generic[P, R]):
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen:
         arguments, given, named = self._arguments(*parts.with_arrays((args, kwargs)))
-        with self._lock:
+        with self._lock, parts.unrecorded():
             found, described = self._traced(arguments, given, named)
             seen = self._seen(*found, described)
         copies = arguments.copies_told(described.names)
@@ -499,7 +499,8 @@ class Fused(Generic[P, R]):
         return look(variant, asked, described, self._counters)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
-        return self._prepare(*self._arguments(args, kwargs))[0].plan
+        with parts.unrecorded():
+            return self._prepare(*self._arguments(args, kwargs))[0].plan
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""

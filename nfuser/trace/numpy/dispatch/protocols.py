@@ -128,7 +128,9 @@ class NumpyProtocols(Standin):
         name = getattr(func, "__name__", str(func))
         if name in _OF_TENSORS and len(args) == 2 and not kwargs:
             return _operated(name, *args)
-        raise refusals.of_torch(name)
+        from nfuser.trace.torch.words.table import call_function  # noqa: PLC0415 (torch is there)
+
+        return call_function(name, args, dict(kwargs or {}))
 
 
 def _operated(name: str, x: Any, y: Any) -> Any:

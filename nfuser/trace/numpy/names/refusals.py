@@ -324,6 +324,12 @@ def of_torch(name: str) -> TraceError:
     return TraceError(f"write {advice}: torch.{name} does not take a traced array")
 
 
+def torch_options(name: str, error: TypeError) -> TraceError:
+    """Return the error for arguments of a function of torch that are not known."""
+    told = str(error).partition(") ")[2] or str(error)
+    return TraceError(f"write {name} with fewer options: torch.{name}: {told}")
+
+
 def torch_meaning(name: str) -> TraceError:
     """Return the error for a method that is another in torch than in NumPy."""
     return TraceError(
