@@ -124,11 +124,11 @@ FLOATS: dict[str, Callable[..., Any]] = {
     "sizes": lambda x: x * x.size(0) + x.size(-1) + x.numel() + x.dim() + len(x.size()),
     "meshgrid": lambda w, v: torch.meshgrid(w, v, indexing="ij"),
     # kinds
-    "to": lambda x: x.to(torch.float64) + x.double() + x.to(x) + x.to("cpu"),
+    "to": lambda x: x.to(torch.float64) + x.double() + x.to(x) + x.to(x.device),
     "kinds": lambda x: (x.float(), x.half(), x.bfloat16(), x.bool(), (x > 0).int()),
     "integers": lambda x: (x.long(), x.int(), x.short(), x.char(), x.abs().byte()),
     "type_as": lambda x, i: i.type_as(x) + i.type(x.dtype),
-    "contiguous": lambda x: x.contiguous() + x.clone() + x.detach() + x.cpu(),
+    "contiguous": lambda x: x.contiguous() + x.clone() + x.detach(),
     "likes": lambda x: torch.zeros_like(x) + torch.ones_like(x) + torch.full_like(x, 2),
     "news": lambda x: x.new_zeros(6) + x.new_full((6,), 2.0) + x.new_ones((4, 1)),
     "asked": lambda x: x * x.is_floating_point() + x.element_size() * x.is_cpu,
@@ -222,18 +222,18 @@ INTEGERS = {
 }
 
 
-def _arguments(run: Callable[..., Any], dtype: Any) -> list[Any]:
+def arguments_of(run: Callable[..., Any], dtype: Any) -> list[Any]:
     given = _tensors(dtype)
     count = run.__code__.co_argcount - len(run.__defaults__ or ())
     return [given[name] for name in run.__code__.co_varnames[:count]]
 
 
-def _listed(found: Any) -> list[Any]:
+def listed(found: Any) -> list[Any]:
     return [*found] if isinstance(found, (tuple, list)) else [found]
 
 
 def _close(ours: Any, theirs: Any, dtype: Any) -> None:
-    one, other = _listed(ours), _listed(theirs)
+    one, other = listed(ours), listed(theirs)
     assert len(one) == len(other)
     for a, b in zip(one, other, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -244,7 +244,7 @@ def _close(ours: Any, theirs: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("name", FLOATS)
 def test_a_word_gives_what_torch_gives(name: str) -> None:
     run = FLOATS[name]
-    given = _arguments(run, torch.float32)
+    given = arguments_of(run, torch.float32)
     _close(nfuser.fuse(run)(*given), run(*given), torch.float32)
 
 
@@ -252,10 +252,10 @@ def test_a_word_gives_what_torch_gives(name: str) -> None:
 def test_a_word_of_integers_gives_what_torch_gives(name: str) -> None:
     run = INTEGERS[name]
     try:
-        expected = run(*_arguments(run, torch.int32))
+        expected = run(*arguments_of(run, torch.int32))
     except RuntimeError:
         return  # torch takes none
-    found = nfuser.fuse(run)(*_arguments(run, torch.int32))
+    found = nfuser.fuse(run)(*arguments_of(run, torch.int32))
     _close(found, expected, torch.float32)
 
 
@@ -280,9 +280,9 @@ def test_a_word_has_the_gradient_that_torch_has(name: str) -> None:
     def gradients(function: Callable[..., Any]) -> list[Any] | None:
         given = [
             a.clone().requires_grad_() if a.is_floating_point() else a
-            for a in _arguments(run, torch.float64)
+            for a in arguments_of(run, torch.float64)
         ]
-        found = _listed(function(*given))
+        found = listed(function(*given))
         taken = [a for a in found if a.is_floating_point() and a.requires_grad]
         if not taken:
             return None
@@ -367,7 +367,7 @@ def test_another_name_is_the_same_word(name: str) -> None:
 
 @pytest.mark.parametrize("name", MORE)
 def test_more_words_give_what_torch_gives(name: str) -> None:
-    given = _arguments(MORE[name], torch.float32)
+    given = arguments_of(MORE[name], torch.float32)
     _close(nfuser.fuse(MORE[name])(*given), MORE[name](*given), torch.float32)
 
 
@@ -375,7 +375,7 @@ def test_every_word_is_tried() -> None:
     code = "".join(
         " ".join(map(str, (run.__code__.co_names, run.__code__.co_consts)))
         for run in (*FLOATS.values(), *MORE.values())
-    ) + " ".join((*FLOATS, *ALIASES, "cuda", "log_sigmoid", "divide"))
+    ) + " ".join((*FLOATS, *ALIASES, "cpu", "cuda", "log_sigmoid", "divide"))
     told = {*table._FUNCTIONS} - {*table.METHODS}  # pyright: ignore[reportPrivateUsage]
     missing = sorted(name for name in told if name not in code)
     assert missing == []
