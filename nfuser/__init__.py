@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from nfuser.frontend.fuse.stages import Compiled, Lowered
     from nfuser.frontend.gradients.custom import custom_vjp
     from nfuser.frontend.gradients.gradient import grad, value_and_grad
+    from nfuser.frontend.gradients.jacobian import hessian, jacfwd, jacrev
     from nfuser.frontend.gradients.linear import hvp, jvp, stop_gradient, vjp
-    from nfuser.frontend.report.report import Report
+    from nfuser.frontend.vmap import vmap
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -46,7 +47,6 @@ __all__ = [
     "HostProgram",
     "Lowered",
     "NfuserError",
-    "Report",
     "Spec",
     "__version__",
     "capture",
@@ -56,13 +56,17 @@ __all__ = [
     "fuse",
     "get_fusion_profile",
     "grad",
+    "hessian",
     "hvp",
+    "jacfwd",
+    "jacrev",
     "jvp",
     "stop_gradient",
     "unroll",
     "value_and_grad",
     "version",
     "vjp",
+    "vmap",
 ]
 
 # Public names that a process which only calls fused functions can do without.
@@ -77,16 +81,19 @@ _ON_FIRST_USE = {
     "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
-    "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.spec",
     "custom_vjp": "nfuser.frontend.gradients.custom",
     "hvp": "nfuser.frontend.gradients.linear",
     "grad": "nfuser.frontend.gradients.gradient",
+    "hessian": "nfuser.frontend.gradients.jacobian",
+    "jacfwd": "nfuser.frontend.gradients.jacobian",
+    "jacrev": "nfuser.frontend.gradients.jacobian",
     "jvp": "nfuser.frontend.gradients.linear",
     "stop_gradient": "nfuser.frontend.gradients.linear",
     "unroll": "nfuser.trace.loops.unroll",
     "value_and_grad": "nfuser.frontend.gradients.gradient",
     "vjp": "nfuser.frontend.gradients.linear",
+    "vmap": "nfuser.frontend.vmap",
     "capture": "nfuser.frontend.fuse.graph",
     "check": "nfuser.frontend.check",
     "compute_tensor_descriptor": "nfuser.frontend.definition.inputs",

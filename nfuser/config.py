@@ -41,7 +41,6 @@ STAGES = (
     "host",
     "launch",
     "explain",
-    "report",
 )
 VARIABLES = (
     "NFUSER_DUMP",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
@@ -31,7 +30,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.fusion import with_sources
+from nfuser.ir.fusion import with_results, with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,11 +118,7 @@ class _Forward:
             else:
                 given.append(ops.full(b, source.shape, 0, source.dtype))
         made = b.new(results(expr)[0].shape, results(expr)[0].dtype)
-        again = with_sources(expr, given)
-        if isinstance(again, Reduce):
-            b.emit(replace(again, results=(made,)))
-        else:
-            b.emit(replace(again, result=made))
+        b.emit(with_results(with_sources(expr, given), [made]))
         return made
 
     def _of_product(

@@ -21,7 +21,6 @@ class IterType(Enum):
     ITERATION = ""
     BROADCAST = "b "
     SYMBOLIC = "? "
-    PARTS = "part "
 
 
 @value

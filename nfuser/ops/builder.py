@@ -160,6 +160,10 @@ class Builder:
             self.weak[result] = self.weak[x]
         return result
 
+    def is_twin(self, x: TensorView) -> bool:
+        """Tell whether ``x`` is another name of something."""
+        return x in self._twins
+
     def broadcast(self, *operands: TensorView, name: str) -> tuple[Scalar, ...]:
         """Return the shape in which the operands of ``name`` meet, or refuse them."""
         rank = max(t.ndim for t in operands)

@@ -20,6 +20,7 @@ from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.rewrite.place_assignments import place_assignments
 from nfuser.rewrite.split_complex import split_complex
+from nfuser.rewrite.unread_of_loops import drop_unread_of_loops
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -43,13 +44,16 @@ def rewrite_bodies(fusion: Fusion) -> Fusion:
     return with_bodies(fusion, _run)
 
 
+OF_LOOPS = (drop_unread_of_loops, rewrite_bodies)
+
+
 def rewrite(concrete: Concrete) -> Concrete:
     """Return ``concrete`` with a fusion that does the same with less."""
     return Concrete(_run(concrete.fusion), concrete.answers)
 
 
 def _run(fusion: Fusion) -> Fusion:
-    passes = (rewrite_bodies, *PASSES) if fusion.loops else PASSES
+    passes = (*OF_LOOPS, *PASSES) if fusion.loops else PASSES
     return run_passes("rewrite", fusion, passes, verify=verify_fusion, dump=_dump)
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from nfuser.device.describe.descriptor import CPU, Library
 from nfuser.errors import ArgumentError, DeviceError
 from nfuser.ir.base import node
-from nfuser.schedule.facts.target import CPU as CPU_TARGET
-from nfuser.schedule.facts.target import H200, Target, gpu
+from nfuser.schedule.facts.facts import Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,16 +124,17 @@ def find_place(
 @cache
 def _target(backend: str, index: int) -> Target:
     if backend == "cpu":
-        return CPU_TARGET
+        return Target("cpu")
     if backend == "interpret":
-        return H200
+        return Target("cuda")
     from nfuser.device.cuda.driver import attributes, why_missing  # noqa: PLC0415 (loads libcuda)
 
     if why_missing() is not None:
-        return H200  # of a spec
+        return Target("cuda")  # of a spec: what it is shown for is an H200
     found = attributes(index)
-    return gpu(
+    return Target(
+        "cuda",
         found.compute_capability,
         found.multiprocessors,
-        found.shared_per_multiprocessor,
+        shared_bytes=found.shared_per_multiprocessor,
     )

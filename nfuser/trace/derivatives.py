@@ -79,7 +79,7 @@ class Run:
             raise TraceError(message)
         self._tracer, self._name = tracer, name
         self.variables: list[Variable] = []
-        self._trees: list[Tree] = []
+        self.trees: list[Tree] = []
         given = list(args)
         for place in argnums:
             given[place] = self._varied(place, args[place])
@@ -88,7 +88,7 @@ class Run:
             tracer.vary = lambda item, held: self._vary(item, held, varies)
         tracer.runs += 1
         try:
-            value = function(*given, **kwargs)
+            value = tracer.as_called(function)(*given, **kwargs)
         finally:
             tracer.runs -= 1
         self.aux: Any = None
@@ -101,7 +101,7 @@ class Run:
 
     def _varied(self, place: int, item: Any) -> Any:
         flat, shape = tree.flatten(item)
-        self._trees.append(shape)
+        self.trees.append(shape)
         made = [self._variable(place, leaf) for leaf in flat]
         self.variables += made
         return tree.unflatten(shape, [variable.standin for variable in made])
@@ -188,16 +188,19 @@ class Run:
     def pull(self, cotangents: Sequence[TensorView]) -> list[Any]:
         """Return the cotangents of the arguments, each as what the argument is."""
         b, tracer = self._tracer.builder, self._tracer
-        pairs = [
+        given = [
             (tensor, t)
             for tensor, t in zip(self.outputs, cotangents, strict=True)
             if tensor.dtype.is_float or tensor.dtype.is_complex
         ]
-        found = pullback(b, pairs, [variable.held for variable in self.variables])
-        wrapped = iter(
-            [v.wrap(tracer, t) for v, t in zip(self.variables, found, strict=True)]
-        )
-        return [tree.unflatten(shape, _taken(shape, wrapped)) for shape in self._trees]
+        found = pullback(b, given, [variable.held for variable in self.variables])
+        pairs = zip(self.variables, found, strict=True)
+        return self.like_arguments([v.wrap(tracer, t) for v, t in pairs])
+
+    def like_arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return ``leaves`` as nests like the arguments of the derivative."""
+        rest = iter(leaves)
+        return [tree.unflatten(shape, _taken(shape, rest)) for shape in self.trees]
 
     def pulled(self, cotangent: Any) -> tuple[Any, ...]:
         """Return the cotangents of the arguments for one of the value."""
@@ -233,7 +236,7 @@ class Run:
         """Return the tangent of the value, for one of each argument."""
         b, tracer = self._tracer.builder, self._tracer
         held = [variable.held for variable in self.variables]
-        shape = tree.Tree(tuple, tuple(self._trees))
+        shape = tree.Tree(tuple, tuple(self.trees))
         flat = self._matching(tuple(tangents), shape, held, "the arguments")
         found = pushforward(b, list(zip(held, flat, strict=True)), self.outputs)
         made: list[Any] = []

@@ -86,7 +86,7 @@ class Tracer:
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []
-        self.ended: set[TensorView] = set()  # what bodies of loops computed
+        self.ended: set[TensorView] = set()  # what bodies of loops, or vmap, computed
         self.roots: list[tuple[Any, TensorView]] = []  # arguments, as they were passed
         self._has_ended = False
 
@@ -107,6 +107,10 @@ class Tracer:
             self.builder.customs.clear()
             self.vary = lambda _, held: held
 
+    def as_called(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what is called in place of ``function``: it may be written anew."""
+        return function if self.plain is None else self.plain.call(function)
+
     @property
     def is_looping(self) -> bool:
         """Whether this is within the body of a plain loop, or in a branch."""
@@ -122,8 +126,9 @@ class Tracer:
             found = item._operand()  # pyright: ignore[reportPrivateUsage]
             if self.ended and found in self.ended:
                 message = (
-                    "return it from the body of the loop: what a body computes is "
-                    "another array in each iteration, and cannot be read outside"
+                    "return it from the body of the loop, or the function of vmap: "
+                    "what that computes is another array in each iteration, or row, "
+                    "and cannot be read outside"
                 )
                 raise TraceError(message)
             return found

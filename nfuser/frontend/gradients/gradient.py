@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.frontend.gradients.transform import (
     check_function,
     fused_like,
+    listed,
     places,
     remembered,
 )
@@ -40,7 +41,7 @@ def value_and_grad(
     (np.float64(5.0), array([2., 4.]))
     """
     check_function("value_and_grad", function)
-    return _with_value(function, _listed(argnums), has_aux)
+    return _with_value(function, listed(argnums), has_aux)
 
 
 @remembered
@@ -73,7 +74,7 @@ def grad(
     12.0
     """
     check_function("grad", function)
-    return _alone(function, _listed(argnums), has_aux)
+    return _alone(function, listed(argnums), has_aux)
 
 
 @remembered
@@ -86,10 +87,6 @@ def _alone(
 
     again = grad, (function, argnums, has_aux)
     return fused_like("grad", function, derived, again=again)
-
-
-def _listed(argnums: Argnums) -> Argnums:
-    return tuple(argnums) if isinstance(argnums, list) else argnums
 
 
 def _taken(

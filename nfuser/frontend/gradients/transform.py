@@ -83,11 +83,16 @@ def check_function(name: str, function: Any) -> None:
         raise ArgumentError(message)
 
 
+def listed(argnums: Argnums) -> Argnums:
+    """Return ``argnums`` as what can be a key."""
+    return tuple(argnums) if isinstance(argnums, list) else argnums
+
+
 def places(name: str, argnums: Argnums, count: int) -> tuple[int, ...]:
     """Return ``argnums`` counted from the front, of ``count`` arguments."""
-    listed: Any = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    given: Any = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     found: list[int] = []
-    for item in listed:
+    for item in given:
         number = index(item)
         if not -count <= number < count:
             message = (

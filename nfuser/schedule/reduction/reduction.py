@@ -12,7 +12,6 @@ from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.memory import patterns, strides
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
-from nfuser.schedule.reduction.both_ways import cpu_both_ways, cuda_both_ways
 from nfuser.schedule.reduction.cpu import cpu_choice
 from nfuser.schedule.reduction.cuda import cuda_choice
 from nfuser.schedule.reduction.expand import (
@@ -27,26 +26,10 @@ from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from nfuser.domains.maps import Read
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
-    from nfuser.schedule.facts.facts import Facts
-    from nfuser.schedule.facts.target import Target
+    from nfuser.schedule.facts.facts import Facts, Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
-
-
-CHOICES: Mapping[str, Callable[[Fusion, RowShape], ReductionHeuristic]] = {
-    "cuda": cuda_choice,
-    "cpu": cpu_choice,
-}
-"""What chooses for each kind of target."""
-BOTH_WAYS: Mapping[str, Callable[[Fusion, RowShape], ReductionHeuristic]] = {
-    "cuda": cuda_both_ways,
-    "cpu": cpu_both_ways,
-}
-"""The same where rows come with sums across them."""
 
 
 class Reduction:
@@ -55,11 +38,8 @@ class Reduction:
     name = "reduction"
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
-        """Take what reduces, all reductions over the same loops.
-
-        Partial sums of the other loops may come with them, or be all there is.
-        """
-        if not (fusion.reductions or fusion.partial_sums):
+        """Take what reduces, all reductions over the same loops."""
+        if not fusion.reductions:
             return Rejection(self.name, "it does not reduce", is_other=True)
         if fusion.scans:
             return Rejection(self.name, "it scans too", fusion.scans[0].result)
@@ -76,9 +56,8 @@ class Reduction:
         found = accesses(fusion, facts, steps)
         outputs = tuple(dict.fromkeys(fusion.outputs))
         shape = RowShape(facts, space, found, outputs, _folded(fusion))
-        if fusion.partial_sums:
-            return BOTH_WAYS[facts.target.kind](fusion, shape.by_rows())
-        return CHOICES[facts.target.kind](fusion, shape)
+        choose = cuda_choice if facts.target.kind == "cuda" else cpu_choice
+        return choose(fusion, shape)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Expand what the heuristic decides, and build the nest."""
@@ -92,16 +71,11 @@ class Reduction:
         fusion = merge_common_subexpressions(fusion)
         space = space_of(fusion)
         if isinstance(heuristic, CudaReduction):
-            nest = cuda_nest(space, heuristic, share_of(fusion))
+            nest = cuda_nest(space, heuristic)
         else:
-            nest = cpu_nest(space, heuristic, share_of(fusion))
+            nest = cpu_nest(space, heuristic)
         found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)
-
-
-def share_of(fusion: Fusion) -> Scalar | None:
-    """Return how many rows a part of the sums across rows has, if there are any."""
-    return fusion.partial_sums[0].share if fusion.partial_sums else None
 
 
 @remembered

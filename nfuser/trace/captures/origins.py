@@ -317,7 +317,8 @@ class Finder:
         if not isinstance(found, MethodType):
             self.values[origin] = found
         code = getattr(plain, "__code__", None)
-        if code is None or not is_users_file(code.co_filename):
+        is_fused = function is not found  # and may hold a user's, as grad(f) does
+        if code is None or not (is_fused or is_users_file(code.co_filename)):
             if isinstance(found, MethodType):
                 self._add_bound(origin, found, owner)
             return

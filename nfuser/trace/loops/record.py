@@ -173,16 +173,18 @@ class Effects:
         raise TraceError(message)
 
 
+_DRAWS = (
+    "draw before the loop, as rng.normal(size=(n, *shape)), and take row i in the "
+    "body: the body of a loop is traced once, and each iteration would draw the same "
+    "numbers; expected none, found a draw of nfuser.random"
+)
+
+
 @contextmanager
-def without_draws(t: Tracer) -> Generator[None]:
+def without_draws(t: Tracer, message: str = _DRAWS) -> Generator[None]:
     """Refuse draws from generators meanwhile."""
 
     def refuse(_: Any) -> NoReturn:
-        message = (
-            "draw before the loop, as rng.normal(size=(n, *shape)), and take row i in "
-            "the body: the body of a loop is traced once, and each iteration would "
-            "draw the same numbers; expected none, found a draw of nfuser.random"
-        )
         raise TraceError(message)
 
     before = t.draw

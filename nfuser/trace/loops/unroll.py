@@ -24,10 +24,8 @@ def unroll(turns: Iterable[T]) -> tuple[T, ...]:
 
     Examples
     --------
-    >>> total = 0
     >>> for k in unroll(range(3)):
-    ...     total = 10 * total + k
-    >>> total
-    12
+    ...     print(k, end=" ")
+    0 1 2
     """
     return tuple(turns)

@@ -152,8 +152,7 @@ class Runner:
         from nfuser.frontend.explain.explain import explain  # noqa: PLC0415 (few ask for it)
 
         names = {slot: defined.name for slot, defined in enumerate(self._inputs)}
-        given = (self._cache, self.fusion, *asked, counters, names, self._aliases)
-        return explain(*given).explanation
+        return explain(self._cache, self.fusion, *asked, counters, names, self._aliases)
 
     # -- one call ------------------------------------------------------------
 
