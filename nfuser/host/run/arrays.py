@@ -330,7 +330,7 @@ class TorchArrays(Arrays):
 
     def argsort(self, source: Any, axis: int, stable: bool, out: Any) -> None:
         """Write the places of the elements into ``out``, in their order."""
-        out.copy_(self.module.argsort(source, axis, stable=stable))
+        out.copy_(self.module.argsort(source, dim=axis, stable=stable))
 
     def permute(self, source: Any, order: tuple[int, ...]) -> Any:
         """Return a view with other axes."""
