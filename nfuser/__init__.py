@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.gradients.gradient import grad, value_and_grad
     from nfuser.frontend.gradients.jacobian import hessian, jacfwd, jacrev
     from nfuser.frontend.gradients.linear import hvp, jvp, stop_gradient, vjp
+    from nfuser.frontend.report.report import Report
     from nfuser.frontend.vmap import vmap
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
@@ -47,6 +48,7 @@ __all__ = [
     "HostProgram",
     "Lowered",
     "NfuserError",
+    "Report",
     "Spec",
     "__version__",
     "capture",
@@ -81,6 +83,7 @@ _ON_FIRST_USE = {
     "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
+    "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.spec",
     "custom_vjp": "nfuser.frontend.gradients.custom",
     "hvp": "nfuser.frontend.gradients.linear",

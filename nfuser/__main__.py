@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``python -m nfuser demo|doctor|cache|explain|kernels``."""
+"""The command line: ``python -m nfuser demo|doctor|cache|explain|kernels|report``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nfuser.config import VERSION
 _SCRIPTS = {
     "explain": "how a script's calls are fused",
     "kernels": "the kernels that a script's calls run, as Python",
+    "report": "a page for each function that a script calls, in this folder",
 }
 
 
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.command == "cache":
         return cache_command.main(chosen.action)
     if chosen.command in _SCRIPTS:
-        stage = {"explain": "explain", "kernels": "source"}[chosen.command]
+        stage = "source" if chosen.command == "kernels" else str(chosen.command)
         return explain_command.main(chosen.script, chosen.arguments, stage)
     return {"demo": demo.main, "doctor": doctor.main}[chosen.command]()
 

@@ -41,6 +41,7 @@ STAGES = (
     "host",
     "launch",
     "explain",
+    "report",
 )
 VARIABLES = (
     "NFUSER_DUMP",

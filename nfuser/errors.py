@@ -55,6 +55,10 @@ class TraceError(NfuserError, TypeError):
     """The traced function asks for something that is not known while tracing."""
 
 
+class LastingEffectError(TraceError):
+    """The body of a loop, or a branch, does what must not happen once for all."""
+
+
 class TraceAttributeError(TraceError, AttributeError):
     """A traced array has no such attribute."""
 

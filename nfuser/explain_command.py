@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m nfuser explain|kernels script.py``: run a script, show how calls fuse."""
+"""``python -m nfuser explain|kernels|report script.py``: run it, show its calls."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.kernel_runtime import heuristics_for
 from nfuser.runtime.place import Place
 from nfuser.runtime.plan import Concretization, facts_of, symbol_values
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import H200
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment
 from nfuser.trace import call_of, trace_function
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COUNTS = (10, 100, 1000)
 STAGES = ("trace", "concretize", "rewrite", "segment", "schedule", "lower")
-PLACE = Place(Library.NUMPY, CPU, "interpret", Target("cuda"))
+PLACE = Place(Library.NUMPY, CPU, "interpret", H200)
 
 
 def pointwise(count: int) -> Callable[[Any, Any], Any]:

@@ -20,8 +20,9 @@ THREADS = ("NFUSER", "NUMBA", "NUMEXPR", "OMP", "MKL", "OPENBLAS")
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("asv_bench.compare", description=__doc__)
     add = parser.add_argument
-    add("--backend", choices=("cuda", "cpu"), default="cpu")
-    add("--table", choices=("workloads", "rope", "spellings"), default="workloads")
+    add("--backend", choices=("cuda", "cpu", "interpret"), default="cpu")
+    tables = ("workloads", "rope", "spellings", "gradients")
+    add("--table", choices=tables, default="workloads")
     add("--only", nargs="*", default=(), metavar="PREFIX", help="of workloads' names")
     add("--peers", nargs="*", type=str.lower, metavar="NAME", help="none, or some")
     sizes = parser.add_mutually_exclusive_group()
@@ -47,18 +48,19 @@ def pin(threads: int | None) -> None:
 
 def main() -> int:
     options = arguments_of()
-    if options.backend == "cpu":
+    if options.backend != "cuda":
         pin(options.threads)
     from asv_bench.compare.contest import OURS, Row
     from asv_bench.compare.table import print_table
 
+    where = "cuda" if options.backend == "cuda" else "cpu"
     found = joined(options.join) if options.join else measured(options)
     rows = [Row(**row) for row in found["rows"]]
     names = dict.fromkeys(name for row in rows for name in row.first_call)
     ours = [name for name in names if name.startswith(OURS)]
     peers = [name for name in names if name not in ours]
     print(found["versions"], "\n")
-    print_table(rows, found["copy"], peers, options.backend, print, ours)
+    print_table(rows, found["copy"], peers, where, print, ours)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(found, file)
@@ -77,6 +79,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     """Run the workloads that were asked for."""
     from asv_bench.compare.contest import OURS, make_row
     from asv_bench.compare.devices import Cpu, Cuda
+    from asv_bench.compare.gradient import gradient_rows
     from asv_bench.compare.peers import bind_nfuser, installed
     from asv_bench.compare.rope_table import rope_rows
     from asv_bench.compare.spellings import spelling_rows
@@ -85,9 +88,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
     is_cuda = options.backend == "cuda"
     device = Cuda(in_a_row=options.in_a_row) if is_cuda else Cpu()
-    peers = installed(options.backend, options.peers)
+    where = "cuda" if is_cuda else "cpu"
+    peers = installed(where, options.peers)
     is_timed = not options.tiny
-    found: dict[str, Any] = {"versions": versions(options.backend)}
+    found: dict[str, Any] = {"versions": versions(where)}
     found["copy"] = device.copy_bandwidth() if is_timed else 0.0
     rows: list[dict[str, Any]] = []
 
@@ -100,6 +104,14 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         return found | {"rows": rows}
     if options.table == "rope":
         rope_rows(device, peers, options.only, done)
+        return found | {"rows": rows}
+    if options.table == "gradients":
+        own = None if is_cuda else options.backend
+        gradient_rows(
+            *(device, tuple(peers), options.only, done),
+            is_tiny=options.tiny,
+            backend=own,
+        )
         return found | {"rows": rows}
     change = "odd" if options.odd else "tiny" if options.tiny else ""
     for workload in WORKLOADS:

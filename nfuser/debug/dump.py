@@ -32,18 +32,24 @@ def dump_lazily(stage: str, text: Callable[[], str], name: str = "") -> None:
 def dump(stage: str, text: str, name: str = "") -> None:
     """Print ``text`` under the name of ``stage``, or write it to the dump folder.
 
-    Files have the ``name`` of the function or of the kernel in theirs.
+    Files have the ``name`` of the function or of the kernel in theirs. A page is always
+    a file.
     """
+    suffix = _SUFFIXES.get(stage, "txt")
     folder = config.current().dump_folder
+    if folder is None and suffix == "html":
+        folder = "."
     if folder is None:
         sys.stderr.write(f"--- nfuser {stage}\n{text.rstrip()}\n")
         return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    suffix = "py" if stage in _PYTHON else "txt"
     word = re.sub(r"\W+", "_", name).strip("_")
     parts = (f"{next(_numbers):05d}", *filter(None, (word,)), stage)
-    (path / f"{'_'.join(parts)}.{suffix}").write_text(text)
+    path /= f"{'_'.join(parts)}.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    if suffix == "html":
+        sys.stderr.write(f"nfuser wrote {path}\n")
 
 
-_PYTHON = frozenset({"source"})
+_SUFFIXES = {"source": "py", "report": "html"}

@@ -19,6 +19,7 @@ from nfuser.ir.expr import (
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -55,6 +56,8 @@ class Classes:
                     self._relate(expr, source, result)
         for real, imaginary in fusion.complex_arguments:
             self._relate_parts(real, imaginary)
+        for other, first in fusion.sums_in_parts.items():
+            self._relate_parts(first, other)
 
     def of(self, tensor: TensorView, single: bool) -> list[Keys]:
         """Return the classes of each axis, outermost first; broadcast axes have none.
@@ -107,7 +110,10 @@ class Classes:
             self._join(right, left)
 
     def _relate_parts(self, real: TensorView, imaginary: TensorView) -> None:
-        """Join the axes of both parts of a complex array, unless they run crosswise."""
+        """Join the axes of two arrays that are one to readers, if they run alike.
+
+        Both parts of a complex array are, and partial sums of the same rows.
+        """
         axes = range(real.ndim)
         first = [self._found(((real, k),)) for k in axes]
         second = [self._found(((imaginary, k),)) for k in axes]
@@ -150,6 +156,9 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
         case Squeeze(_, _, axes) | Reduce(_, _, _, axes):
             own = (k for k in range(source.ndim) if k not in axes)
             return [(axis, k) for k, axis in enumerate(own)]
+        case PartialSum(_, _, axes):
+            own = (k for k in range(source.ndim) if k not in axes)
+            return [(axis, k) for k, axis in enumerate(own, 1)]
         case Take():
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():

@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -99,7 +100,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Reduce() | Scan() | SumTo() | Assign() | Loop():
+        case Reduce() | PartialSum() | Scan() | SumTo() | Assign() | Loop():
             return []
         case Matmul() | Sort() | Scatter():
             return []

@@ -7,7 +7,8 @@ the product of the classes of its parts. All reductions of a kernel fold the sam
 classes; every output runs over the others, or over all. Classes say which loop drives
 which axis of a *root* (an output, a reduction or a scan); every other index is pulled
 from there (``maps.source_points``). A scan runs along classes as a reduction folds
-them, in their order, and keeps them.
+them, in their order, and keeps them. A partial sum adds up the kept classes, and
+keeps those that reductions fold.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nfuser.domains.classes import AxisKey, Classes
 from nfuser.domains.maps import Point, Read, flat_index, reduced_point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
-from nfuser.ir.expr import Pointwise, Reduce, Scan, results, sources
+from nfuser.ir.expr import PartialSum, Pointwise, Reduce, Scan, results, sources
 from nfuser.ir.fusion import remembered
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 POINTS = 4  # how often a kernel may evaluate its operations, on average
 SPARE = 64  # operations that a kernel may evaluate besides
+_VERBS = {Reduce: "reduces", Scan: "scans", PartialSum: "adds up"}
 
 
 @value
@@ -46,13 +48,15 @@ class Space:
     """The loops of a kernel: ``kept`` ones, and those that reductions fold.
 
     ``points`` gives, for each root, the index of its result; ``levels`` counts the
-    reductions that must be complete before each one begins.
+    reductions that must be complete before each one begins. ``crossed`` says where
+    partial sums read: they add up kept loops, for each index of the reduced ones.
     """
 
     kept: tuple[LoopIndex, ...]
     reduced: tuple[LoopIndex, ...]
     points: Mapping[TensorView, Point]
     folded: Mapping[Reduce, Point]
+    crossed: Mapping[PartialSum, Point]
     levels: Mapping[Reduce, int]
 
     @property
@@ -70,6 +74,7 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
     """Return the space of ``fusion``, or why it has none."""
     classes = Classes(fusion)
     single = len({*fusion.reductions, *fusion.scans, *fusion.outputs}) == 1
+    single = single and not fusion.partial_sums
     wanted = _wanted(fusion, classes, single)
     if isinstance(wanted, Mismatch):
         return wanted
@@ -89,6 +94,12 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
         rest = [k for a, k in enumerate(own) if a not in reduce.axes]
         folded[reduce] = indices([own[a] for a in reduce.axes])
         points.update(dict.fromkeys(reduce.results, indices(rest)))
+    crossed: dict[PartialSum, Point] = {}
+    for total in fusion.partial_sums:
+        own = classes.of(total.source, single)
+        rest = [k for a, k in enumerate(own) if a not in total.axes]
+        crossed[total] = indices(own)
+        points[total.result] = indices([(), *rest])
     for scan in fusion.scans:
         points[scan.result] = indices(classes.of(scan.source, single))
     for output in fusion.outputs:
@@ -99,6 +110,7 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
         tuple(loops[k] for k in reduced),
         points,
         folded,
+        crossed,
         _levels(fusion),
     )
     return _misread(fusion, space) or space
@@ -117,19 +129,17 @@ def _wanted(
     """Return the classes of the kept and of the reduced loops."""
     kept: list[AxisKey] | None = None
     reduced: list[AxisKey] = []
-    for expr in (*fusion.reductions, *fusion.scans):
-        axes = expr.axes if isinstance(expr, Reduce) else (expr.axis,)
-        own = classes.of(expr.source, single)
-        folds = [k for a, keys in enumerate(own) if a in axes for k in keys]
-        rest = [k for a, keys in enumerate(own) if a not in axes for k in keys]
+    for expr in (*fusion.reductions, *fusion.scans, *fusion.partial_sums):
+        folds, rest = _sides(expr, classes.of(expr.source, single))
         if _repeats([*folds, *rest]):
             return Mismatch("an axis meets itself transposed", expr.source)
         if kept is None:
             kept, reduced = rest, folds
         elif not _meets(expr, folds, reduced) or set(rest) != set(kept):
-            verb = "reduces" if isinstance(expr, Reduce) else "scans"
+            verb = _VERBS[type(expr)]
             return Mismatch(f"it {verb} other axes than the rest", results(expr)[0])
-    for output in fusion.outputs:
+    partial = {total.result for total in fusion.partial_sums}
+    for output in dict.fromkeys(t for t in fusion.outputs if t not in partial):
         own = [k for keys in classes.of(output, single) for k in keys]
         if _repeats(own):
             return Mismatch("an axis meets itself transposed", output)
@@ -140,9 +150,24 @@ def _wanted(
     return kept or [], reduced
 
 
-def _meets(expr: Reduce | Scan, own: list[AxisKey], others: list[AxisKey]) -> bool:
+def _sides(
+    expr: Reduce | Scan | PartialSum, own: list[tuple[AxisKey, ...]]
+) -> tuple[list[AxisKey], list[AxisKey]]:
+    """Return the classes of the reduced loops, and of the kept ones, of its source.
+
+    A partial sum adds up the kept ones.
+    """
+    axes = (expr.axis,) if isinstance(expr, Scan) else expr.axes
+    folds = [k for a, keys in enumerate(own) if a in axes for k in keys]
+    rest = [k for a, keys in enumerate(own) if a not in axes for k in keys]
+    return (rest, folds) if isinstance(expr, PartialSum) else (folds, rest)
+
+
+def _meets(
+    expr: Reduce | Scan | PartialSum, own: list[AxisKey], others: list[AxisKey]
+) -> bool:
     """Tell whether loops can fold both; a scan goes along them in one order only."""
-    return set(own) == set(others) and (own == others or isinstance(expr, Reduce))
+    return set(own) == set(others) and (own == others or not isinstance(expr, Scan))
 
 
 def _repeats(keys: list[AxisKey]) -> bool:
@@ -182,6 +207,7 @@ def roots(fusion: Fusion, space: Space) -> list[Read]:
     """Return where a kernel begins to read: at its outputs, and what it folds."""
     found = [(t, space.points[t]) for t in fusion.outputs]
     found += [(r.source, space.source_point(r)) for r in fusion.reductions]
+    found += [(p.source, point) for p, point in space.crossed.items()]
     found += [(s.source, space.points[s.result]) for s in fusion.scans]
     return list(dict.fromkeys(found))
 
@@ -192,6 +218,9 @@ def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
     Refuse too what reads its tensors at too many points: k rotations in a row read
     2**k of them, and a kernel that computes everything so often is better cut.
     """
+    for total in fusion.partial_sums:
+        if fusion.users[total.result]:
+            return Mismatch("a partial sum is read by its own kernel", total.result)
     budget = POINTS * _work(fusion.exprs) + SPARE
     for tensor, point in reads(fusion, roots(fusion, space)):
         expr = fusion.definition[tensor]

@@ -265,6 +265,21 @@ class Reduce:
 
 
 @node
+class PartialSum:
+    """Add up the source along ``axes`` in parts: a row of the result for each.
+
+    A part has ``share`` neighbours along ``axes``, which run as memory does; the last
+    has what is left. Segmentation makes it of a sum whose source is read along its
+    other axes in the same kernel; a sum of the rows of the result comes after it.
+    """
+
+    source: TensorView
+    result: TensorView
+    axes: tuple[int, ...]
+    share: Scalar
+
+
+@node
 class Scan:
     """Fold ``axis`` of the source, and keep what there is after each element.
 
@@ -436,8 +451,8 @@ Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
 LibraryCall: TypeAlias = Matmul | Sort | Scatter
 LIBRARY_CALLS = (Matmul, Sort, Scatter)
-Fold: TypeAlias = Reduce | Scan | LibraryCall
-FOLDING = (Reduce, Scan, *LIBRARY_CALLS)
+Fold: TypeAlias = Reduce | PartialSum | Scan | LibraryCall
+FOLDING = (Reduce, PartialSum, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = (
     Leaf | Pointwise | View | Pad | Concatenate | Take | Assign | Fold | SumTo | Loop
 )
@@ -474,6 +489,7 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
             | Reshape()
             | Remap()
             | Reduce()
+            | PartialSum()
             | Scan()
             | Sort()
         ):

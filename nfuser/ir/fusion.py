@@ -20,6 +20,7 @@ from nfuser.ir.expr import (
     Matmul,
     Pad,
     Part,
+    PartialSum,
     Pointwise,
     Reduce,
     Scan,
@@ -28,6 +29,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
+from nfuser.ir.tensor import IterType
 from nfuser.ir.walk import toposort
 from nfuser.locks import cached_property
 
@@ -110,6 +112,19 @@ class Fusion:
         )
 
     @cached_property
+    def sums_in_parts(self) -> Mapping[TensorView, TensorView]:
+        """Each array of partial sums that is read, with the first one of its shape.
+
+        Their parts are of the same rows.
+        """
+        firsts: dict[tuple[object, ...], TensorView] = {}
+        return {
+            tensor: firsts.setdefault(tensor.shape, tensor)
+            for tensor in dict.fromkeys(t for e in self.exprs for t in sources(e))
+            if tensor.ndim and tensor.axes[0].iter_type is IterType.PARTS
+        }
+
+    @cached_property
     def definition(self) -> Mapping[TensorView, Expr]:
         """The expression that gives each tensor."""
         return {tensor: e for e in self.exprs for tensor in results(e)}
@@ -127,6 +142,11 @@ class Fusion:
     def reductions(self) -> tuple[Reduce, ...]:
         """The reductions, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, Reduce))
+
+    @cached_property
+    def partial_sums(self) -> tuple[PartialSum, ...]:
+        """The sums in parts, in program order."""
+        return tuple(e for e in self.exprs if isinstance(e, PartialSum))
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:

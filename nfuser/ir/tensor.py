@@ -21,6 +21,7 @@ class IterType(Enum):
     ITERATION = ""
     BROADCAST = "b "
     SYMBOLIC = "? "
+    PARTS = "part "
 
 
 @value

@@ -18,9 +18,11 @@ from nfuser.ir.expr import (
     FromScalar,
     Group,
     Iota,
+    LibraryCall,
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -127,7 +129,16 @@ def expr_text(expr: Expr, names: Names) -> str:
             return f"cum{op.value}({names.tensor(source)}, axis={axis})"
         case SumTo(source):
             return f"sum_to({names.tensor(source)})"
-        case Pad() | Concatenate() | Take() | Matmul() | Sort() | Assign() | Scatter():
+        case (
+            Pad()
+            | Concatenate()
+            | Take()
+            | Assign()
+            | PartialSum()
+            | Matmul()
+            | Sort()
+            | Scatter()
+        ):
             return _joined_text(expr, names)
         case Loop():
             return _loop_text(expr, names)
@@ -136,9 +147,12 @@ def expr_text(expr: Expr, names: Names) -> str:
 
 
 def _joined_text(
-    expr: Pad | Concatenate | Take | Matmul | Sort | Assign | Scatter, names: Names
+    expr: Pad | Concatenate | Take | Assign | PartialSum | LibraryCall, names: Names
 ) -> str:
     match expr:
+        case PartialSum(source, _, axes, share):
+            parts = f"axes={axes}, share={names.scalar(share)}"
+            return f"partial_sum({names.tensor(source)}, {parts})"
         case Sort(source, _, axis):
             stable = ", stable" if expr.stable else ""
             return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"

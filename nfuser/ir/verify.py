@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -78,6 +79,10 @@ def _problem(expr: Expr) -> str | None:
             fits = all(t.shape == tuple(kept) for t in expr.results)
             fits &= len(expr.results) == (2 if op is ReduceOp.MOMENTS else 1)
             return None if fits else "the results' axes do not fit"
+        case PartialSum(source, result, axes):
+            kept = [e for k, e in enumerate(source.shape) if k not in axes]
+            fits = result.shape[1:] == tuple(kept) and source.dtype is result.dtype
+            return None if fits else "the result has a row for each part"
         case Scan(op, source, result, axis):
             fits = source.shape == result.shape and source.dtype is result.dtype
             fits &= op in SCANS and 0 <= axis < source.ndim

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Pointwise, Reduce
 from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
+from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.interleaved_access import from_one_base
 from nfuser.lower.cpu.lane_loops import in_streams
@@ -24,24 +24,21 @@ from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, joined, side_by_side
 from nfuser.lower.cuda.packet_draws import packet_draws
 from nfuser.lower.cuda.stage import Stager
+from nfuser.lower.fold_lanes import fold_lanes
+from nfuser.lower.in_bounds import in_bounds
 from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     AwaitCopies,
     Buffer,
-    Call,
-    Element,
     For,
     If,
     Kernel,
     Launch,
-    Let,
-    Number,
     SetElement,
     Stmt,
     Store,
     StorePacket,
     Value,
-    Var,
     guarded,
     kernel_name,
     only_stores,
@@ -82,8 +79,6 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Bound, Leaf
     from nfuser.schedule.scheduled import Schedule
 
-_LANES = 2001  # number of loops made here; those of nests and combiners are smaller
-
 
 def lower(scheduled: Schedule) -> Kernel:
     """Return the kernel that runs ``scheduled``."""
@@ -108,7 +103,10 @@ class _Builder:
         self.stager = Stager(self.values, self.fusion.outputs)
         self.levels = max(self.space.levels.values(), default=-1) + 1
         self.depths = depths(self.fusion)
+        self.across = Across(self.values, self.depths)
+        self.has_rows = bool(self.levels or self.across.sums)
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
+        self.behind: tuple[Stmt, ...] = ()  # what follows them
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
@@ -137,29 +135,32 @@ class _Builder:
     def kernel(self) -> Kernel:
         if self.fusion.scans:
             lower_scans(self.values, self._store)
-        elif self.levels == 0:
+        elif not self.has_rows:
             self._store_rows()
             self.values.row.stmts[:] = self._in_streams(self.values.row.stmts, {})
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
-        is_flat = self.levels == 0 and not self.fusion.scans
+        is_flat = not (self.has_rows or self.fusion.scans)
         items = self.nest.leaf(Binding.UNROLLED) if is_flat else None
         if items is not None:
             once = items.extent is sc.const(1)
-            body = self._in_bounds(body, items, inside=True)
+            body = in_bounds(self.nest, body, items, inside=True)
             body = body if once else (For(items.index, items.extent, body),)
             body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
         elif is_flat:
             rows = self.nest.leaf(Binding.SERIAL)
             body = body if rows is None else (For(rows.index, rows.stop, body),)
         if is_flat:
-            body = self._in_bounds(body, items, inside=False)
+            body = in_bounds(self.nest, body, items, inside=False)
         if turn := self._turn():
-            body = (*self.before, For(turn.index, turn.stop, body))
-        is_cuda = self.scheduled.target.kind == "cuda"
+            body = (*self.before, For(turn.index, turn.stop, body), *self.behind)
+        target = self.scheduled.target
         body = pruned(body)
-        body = packet_draws(body, self.values) if is_cuda else self._on_cpu(body)
+        if target.has_vectors:
+            body = self._in_vectors(body)
+        else:
+            body = packet_draws(body, self.values)
         body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
         buffers = (*self.buffers, *(s.buffer for s in scratch))
@@ -175,7 +176,9 @@ class _Builder:
             tuple(self.values.parameters.values()),
             tuple((var, x) for (x, _), var in self.values.integers.items()),
             host_scalars(
-                body, prepare_divisions=is_cuda and not self.scheduled.is_wide
+                body,
+                prepare_divisions=target.prepares_divisions
+                and not self.scheduled.is_wide,
             ),
             bound,
             body,
@@ -184,29 +187,12 @@ class _Builder:
             self.scheduled.is_wide,
         )
 
-    def _on_cpu(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _in_vectors(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let what lies between each other's elements be accessed from one address."""
         buffers = {**self.values.buffers, **self.outputs}
         pairs = interleaved(self.fusion, self.scheduled.heuristic.patterns)
         body = from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
         return interleave(tile_draws(body, self.values))
-
-    def _in_bounds(
-        self, body: tuple[Stmt, ...], items: Leaf | None, *, inside: bool
-    ) -> tuple[Stmt, ...]:
-        """Guard what runs once a thread, or ``inside`` the loop over its ``items``.
-
-        Items whose surplus repeats the last element have their stores guarded alone.
-        """
-        for bound in self.nest.kept_bounds:
-            if items is not None and bound.is_clamped:
-                continue
-            moves = items is not None and items.index in scalar_walk.loops_in(
-                bound.index
-            )
-            if moves == inside:
-                body = guarded(sc.less(bound.index, bound.extent), body)
-        return body
 
     def _launch(self) -> Launch:
         def extent(binding: Binding) -> Scalar:
@@ -214,7 +200,7 @@ class _Builder:
             return leaf.extent if leaf else sc.const(1)
 
         one = sc.const(1)
-        if self.scheduled.target.kind == "cpu":
+        if not self.scheduled.target.has_blocks:
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
             phases = self.levels + 1 if self.combiner.phase else 1
             return Launch((pieces, one), (one, one), 1, phases=phases)
@@ -246,6 +232,10 @@ class _Builder:
                 values.kept[key] = array
         if self.combiner.is_shared:
             forget(values)
+        if self.across.is_in_memory:
+            zeros = self.across.stored(self._slots(), self._write)
+            self.before.extend(self._in_steps(zeros))
+        self.before.extend(self.across.cleared())
         for level in range(self.levels):
             self._fold_level(level, heuristic)
         values.emit_all(self.ahead)
@@ -253,12 +243,24 @@ class _Builder:
         if is_whole or self.combiner.phase is not None:
             self._tile(self.levels, {})
             self._store_rows()
+        if self.across.sums:
+            self._end_across()
+
+    def _end_across(self) -> None:
+        """Store the sums that registers hold; let threads of a row end it together."""
+        across = self.across
+        if not across.is_in_memory:
+            self.behind = self._in_steps(across.stored(self._slots(), self._write))
+        self.values.emit_all(across.ended(self.levels))
 
     def _fold_level(self, level: int, heuristic: ReductionHeuristic) -> None:
         combiner = self.combiner
         reduces = [r for r, at in self.space.levels.items() if at == level]
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
+        if not combiner.is_shared:
+            self.values.emit_all(self.ahead)
+            self.ahead = ()
         if combiner.phase is not None:
             next_phase(self.values, combiner, level, states)
             return
@@ -294,8 +296,11 @@ class _Builder:
         return any(loop in self.space.reduced for loop in loops_of(point))
 
     def _full_outputs(self, level: int) -> list[TensorView]:
-        unique = dict.fromkeys(self.fusion.outputs)
-        return [t for t in unique if self._is_full(t) and self.depths[t] == level]
+        return [
+            t
+            for t in self.across.others()
+            if self._is_full(t) and self.depths[t] == level
+        ]
 
     def _roots_of_passes(self) -> list[list[Key]]:
         passes: list[list[Key]] = []
@@ -303,26 +308,31 @@ class _Builder:
             found = [r for r, at in self.space.levels.items() if at == level]
             roots = [(r.source, self.space.source_point(r)) for r in found]
             roots += [(t, self.space.points[t]) for t in self._full_outputs(level)]
+            roots += [self.across.read(total) for total in self.across.at(level)]
             passes.append(roots)
         return passes
 
     def _tile(self, level: int, states: dict[Reduce, fold.State]) -> None:
         """Add one pass over the row: fold into ``states``, store what is complete."""
-        outputs = self._full_outputs(level)
-        if not states and not outputs:
+        outputs, sums = self._full_outputs(level), self.across.at(level)
+        if not states and not outputs and not sums:
             return
         values = self.values
         roots = self._roots_of_passes()[level]
-        is_free = self._is_free(states, outputs, roots)
+        is_free = not sums and self._is_free(states, outputs, roots)
         values.early = self._early_loads(level)
         kept = () if is_free or not states else self._kept_first(roots)
         self.ends = self.nest.reduced_bounds if is_free and not states else ()
         after: list[Stmt] = []
         chunk = Chunk()
         with values.one_pass() as step:
-            folding = self._fold_all(states, after, chunk, rereads=not outputs)
+            rereads = not (outputs or sums)
+            folding = self._fold_all(states, after, chunk, rereads=rereads)
             for output in outputs:
                 self._store(output, after)
+            for total in sums:
+                real = self.combiner.for_real_rows
+                self.across.add(total, self.outputs[total.result], real)
         self.ends = ()
         early, values.early = tuple(values.early or ()), None
         if is_free:
@@ -330,7 +340,7 @@ class _Builder:
         join_chunks(values, self.combiner, states, folding, chunk)
         body = (*step.begin, *self._in_streams(step.loop, folding), *after)
         if ahead := self._prefetch(early):
-            body, early = self._ahead(ahead, body), ()
+            body, early = self._ahead(ahead, body)
         else:
             early = self._begun_before(level, early)
         parts = ((), early, body) if is_free else (body, early, kept)
@@ -393,7 +403,7 @@ class _Builder:
             elif folds_steps(self.scheduled, reduce):
                 fold_steps(self.values, self.combiner, reduce, state, chunk)
             else:
-                self._fold_lanes(reduce, state, after)
+                fold_lanes(self.values, self.combiner, reduce, state, after)
         return folding
 
     def _kept_first(self, roots: list[Key]) -> tuple[Stmt, ...]:
@@ -423,26 +433,31 @@ class _Builder:
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
         turns = (leaf for leaf in self.nest.kept if not leaf.binding.is_bound)
-        return next(turns, None) if self.levels > 0 else None
+        return next(turns, None) if self.has_rows else None
 
     def _prefetch(self, loads: tuple[Stmt, ...]) -> Prefetch | None:
         turn = self._turn()
         return prefetch(self.values, loads, turn) if turn and loads else None
 
-    def _ahead(self, loads: Prefetch, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _ahead(
+        self, loads: Prefetch, body: tuple[Stmt, ...]
+    ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """Copy rows ahead; return the step that takes its packets and runs ``body``.
 
-        Taken step by step, copies need no registers until their turn.
+        Taken step by step, copies need no registers until their turn. Where the last
+        packet is repeated beyond the end, what takes them comes second: all steps do.
         """
         heuristic = self.scheduled.heuristic
         assert isinstance(heuristic, CudaReduction)
-        self.before.extend(self._in_steps(loads.first))
+        self.before.extend(self._in_steps((), loads.first))
         self.values.emit(AwaitCopies())
         meetings = self.levels if heuristic.in_step else 0
-        pieces = dealt(self._in_steps(loads.following), meetings)
+        pieces = dealt(self._in_steps((), loads.following), meetings)
         *self.meanwhile, self.ahead = map(self._if_another_turn, pieces)
         self.shared_bytes = loads.shared_bytes
-        return (*loads.taken, *body)
+        if self._is_clamped:
+            return body, loads.taken
+        return (*loads.taken, *body), ()
 
     def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         turn = self._turn()
@@ -465,27 +480,6 @@ class _Builder:
     def _folds_lanes(self, reduce: Reduce) -> bool:
         return self.nest.lane_reduces and fold.is_of_exponentials(reduce)
 
-    def _fold_lanes(self, reduce: Reduce, state: fold.State, after: list[Stmt]) -> None:
-        """Fold the exponentials of one step: the largest of all lanes comes first."""
-        values = self.values
-        assert values.tile is not None
-        element = values.value(reduce.source, self.space.source_point(reduce))
-        dtype = element.dtype
-        largest, total = Var(dtype, reduce.result), Var(dtype, reduce.result)
-        lowest, zero = fold.initial(reduce)
-        values.tile.stmts.append(Let(largest, lowest))
-        values.tile.stmts.append(Let(total, Number(zero.value, dtype)))
-        lanes = values.array(dtype, values.lane_size)
-        values.emit(SetElement(lanes, values.lane_index, element))
-        values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
-        each = sc.loop_index(_LANES, lanes.size)
-        power = fold.exponential(reduce, Element(lanes, each), largest)
-        add = Let(total, Call("add", (total, power), dtype))
-        after.append(For(each, each.extent, (add,)))
-        with values.block() as body:
-            self.combiner.join(reduce, state, [largest, total])
-        after.extend(body)
-
     def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
         values = self.values
         element = values.value(reduce.source, self.space.source_point(reduce))
@@ -494,7 +488,7 @@ class _Builder:
             state,
             fold.lifted(reduce, element, place_along(values, reduce)),
             values.let,
-            reassociate=self.scheduled.target.kind == "cpu",
+            reassociate=self.scheduled.target.has_vectors,
         )
         self.combiner.assign(state, joined)
 
@@ -513,9 +507,7 @@ class _Builder:
     def _store_rows(self) -> None:
         """Store the outputs that have one element a row (all, without reductions)."""
         outputs = [
-            t
-            for t in dict.fromkeys(self.fusion.outputs)
-            if self.levels == 0 or not self._is_full(t)
+            t for t in self.across.others() if not (self.has_rows and self._is_full(t))
         ]
         if not outputs:
             return
@@ -527,7 +519,7 @@ class _Builder:
                     self._store(output, after)
             for stmt in after:
                 values.emit(stmt)
-        if self.levels == 0:
+        if not self.has_rows:
             values.row.stmts.extend(body)
             return
         # What the stores read is computed by all threads: it may contain barriers.
@@ -580,7 +572,7 @@ class _Builder:
             and values.is_packet(output, point, address)
         )
         is_unrolled = self.nest.leaf(Binding.UNROLLED) is not None
-        full = values.tile is not None if self.levels > 0 else is_unrolled
+        full = values.tile is not None if self.has_rows else is_unrolled
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
             for end in self.ends:

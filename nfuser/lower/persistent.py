@@ -136,7 +136,7 @@ def _is_worth_keeping(values: Values, key: Key, found: Iterable[Key]) -> bool:
     if isinstance(heuristic, CudaReduction) and heuristic.is_shared:
         # Blocks that share rows have registers for what was read, and for little more.
         return not _is_cheap(values, key, found)
-    if values.scheduled.target.kind == "cuda":
+    if values.scheduled.target.has_blocks:
         return True
     exprs = toposort(
         [values.definition[key[0]]],

@@ -38,7 +38,7 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.lower.persistent import kept_values
-from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
 
@@ -55,7 +55,7 @@ _ITEM, _NEXT, _LANE, _GROUP = range(1100, 1104)  # loops made here; a nest's are
 
 def lower_scans(values: Values, store: StoreOutput) -> None:
     """Add the loops of a fusion with scans to the row; ``store`` stores an output."""
-    if values.scheduled.target.kind == "cuda":
+    if values.scheduled.target.has_blocks:
         _Steps(values, store).add()
     else:
         _Sequence(values, store).add()

@@ -176,7 +176,7 @@ class Values(Scopes):
         lane = self.lane_index if self.place(key).in_lane else sc.const(0)
         if key in self.landed:
             return lane
-        if self.scheduled.target.kind == "cuda":
+        if self.scheduled.target.has_blocks:
             return self.step_index() * self._lane_extent() + lane
         place = self._row_position()
         if self.nest.lane is None:
@@ -233,13 +233,13 @@ class Values(Scopes):
     ) -> Value | None:
         """Return a quotient of all a row by one number as a product, if it is one."""
         target, divisor = self.scheduled.target, sources[-1]
-        in_row = self.tile is not None and place.in_tile and target.kind == "cuda"
+        in_row = self.tile is not None and place.in_tile and target.has_blocks
         if not in_row or self.place(divisor) != Place(in_tile=False, in_lane=False):
             return None
         is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
         if expr.op is NEAR["divide"]:
             make = quotients.near
-        elif is_plain and target.compute_capability in quotients.FAST_DOUBLES:
+        elif is_plain and target.fast_doubles:
             make = quotients.exact
         else:
             return None
@@ -377,7 +377,7 @@ class Values(Scopes):
         quotient that has a meaning for one of the two only cannot be a part of both.
         """
         other = self.exclusive.get(key)
-        if other is None or self.scheduled.target.kind != "cuda":
+        if other is None or self.scheduled.target.has_vectors:
             return None
         if (
             key in self.kept

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from nfuser.codegen.printers.source import Source
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.place import Place
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.schedule.scheduled import Schedule, Scheduler
     from nfuser.segment import Segment, Segmented

@@ -24,6 +24,7 @@ from nfuser.ir.expr import (
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -113,7 +114,12 @@ def _strides(
             return dense(shapes[result], _order_beside(result.ndim, own))
         case Take(source, _, result, leads=True):
             return dense(shapes[result], _index_first(expr, shapes[source], found))
-        case Take(_, _, result) | Sort(_, result) | Scatter(result=result):
+        case (
+            Take(_, _, result)
+            | Sort(_, result)
+            | Scatter(result=result)
+            | PartialSum(_, result)
+        ):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))
         case Reduce() | SumTo():
             source = expr.source

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from nfuser.device.describe.descriptor import CPU, Library
 from nfuser.errors import ArgumentError, DeviceError
 from nfuser.ir.base import node
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import CPU as CPU_TARGET
+from nfuser.schedule.facts.target import H200, Target, gpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,17 +125,16 @@ def find_place(
 @cache
 def _target(backend: str, index: int) -> Target:
     if backend == "cpu":
-        return Target("cpu")
+        return CPU_TARGET
     if backend == "interpret":
-        return Target("cuda")
+        return H200
     from nfuser.device.cuda.driver import attributes, why_missing  # noqa: PLC0415 (loads libcuda)
 
     if why_missing() is not None:
-        return Target("cuda")  # of a spec: what it is shown for is an H200
+        return H200  # of a spec
     found = attributes(index)
-    return Target(
-        "cuda",
+    return gpu(
         found.compute_capability,
         found.multiprocessors,
-        shared_bytes=found.shared_per_multiprocessor,
+        found.shared_per_multiprocessor,
     )

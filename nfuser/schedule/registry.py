@@ -12,6 +12,7 @@ from nfuser.schedule.loops import Loops
 from nfuser.schedule.pointwise.pointwise import Pointwise
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
+from nfuser.segment.both_ways import BOTH_WAYS
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
@@ -47,4 +48,7 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
         if rejection is None:
             return scheduler
         reasons.append(rejection)
-    return tuple(reasons)
+    rejection = BOTH_WAYS.can_schedule(fusion)
+    if rejection is None:
+        return BOTH_WAYS
+    return tuple(reasons if rejection.is_other else (*reasons, rejection))

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import (
         Heuristic,
         HorizontalHeuristic,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import data_of
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
-from nfuser.schedule.facts.facts import WARP
 from nfuser.schedule.facts.layout import is_unit, packed, packet_width
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import limited
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
@@ -40,7 +40,6 @@ NARROW = 8  # elements of the shortest side across
 SHORT = 32  # elements along which the flat loop does as well
 THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
-SHARED_BYTES = 40 * 1024  # of a block; CUDA grants 48 KiB unasked
 RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
@@ -65,10 +64,10 @@ def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:
     sizes = [_extent(x, facts) for x in (rows, columns)]
     if sizes[0] <= SHORT:
         return Rejection(NAME, "rows so short share their sectors", staged[0].tensor)
-    tile = _sides(sizes, staged)
+    tile = _sides(sizes, staged, facts.target.block_bytes)
     if tile is None:
         return Rejection(NAME, "its tiles would be mostly empty", staged[0].tensor)
-    staged = _fitting(tile, staged)
+    staged = _fitting(tile, staged, facts.target.block_bytes)
     direct = [a for a in found if a not in staged]
     widths = (
         limited(packet_width(rows, direct, facts), fusion),
@@ -137,14 +136,17 @@ def _extent(loops: Sequence[LoopIndex], facts: Facts) -> int:
     return math.prod(facts.size(loop.extent) for loop in loops)
 
 
-def _sides(sizes: Sequence[int], staged: Sequence[Access]) -> tuple[int, int] | None:
+def _sides(
+    sizes: Sequence[int], staged: Sequence[Access], room: int
+) -> tuple[int, int] | None:
     """Return the sides of a tile: whole cache lines at both ends, best two of them.
 
-    The first that shared memory holds; None where most of each tile would be empty.
+    The first that fits ``room`` bytes of shared memory; None where most of each tile
+    would be empty.
     """
     widest = max(a.tensor.dtype.itemsize for a in staged)
     tiles = [_fitted(tile, sizes) for *tile, most in TILES if widest <= most]
-    fitting = [t for t in tiles if _shared_bytes(t, staged) <= SHARED_BYTES]
+    fitting = [t for t in tiles if _shared_bytes(t, staged) <= room]
     filled = (t for t in fitting or tiles[-1:] if _is_filled(sizes, t))
     return next(filled, None)
 
@@ -162,11 +164,13 @@ def _fitted(tile: Sequence[int], sizes: Sequence[int]) -> tuple[int, int]:
     return along, across
 
 
-def _fitting(tile: tuple[int, int], staged: Sequence[Access]) -> list[Access]:
-    """Return those of ``staged`` that shared memory holds, the first ones."""
+def _fitting(
+    tile: tuple[int, int], staged: Sequence[Access], room: int
+) -> list[Access]:
+    """Return those of ``staged`` that ``room`` bytes hold, the first ones."""
     fitting: list[Access] = []
     for access in staged:
-        if _shared_bytes(tile, [*fitting, access]) <= SHARED_BYTES:
+        if _shared_bytes(tile, [*fitting, access]) <= room:
             fitting.append(access)
     return fitting
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A segmentation as plain numbers and names, which outlive the process.
 
-Tensors and expressions are numbered as the fusion has them.
+Tensors and expressions are numbered as the fusion has them, once its sums both ways
+come in parts.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir.expr import Argument
+from nfuser.ir.expr import Argument, Reduce
 from nfuser.ir.fusion import Fusion
+from nfuser.segment.both_ways import in_parts
 from nfuser.segment.segment import numbered
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 _Body: TypeAlias = "tuple[int | tuple[int, int], ...]"
 _Piece: TypeAlias = "tuple[str, tuple[int, ...], _Body | None]"
 _Reason: TypeAlias = "tuple[str, str, int | None, bool]"
-KeptSegments: TypeAlias = (
-    "tuple[tuple[_Piece, ...], tuple[tuple[int, tuple[_Reason, ...]], ...]]"
-)
+_Cut: TypeAlias = "tuple[int, tuple[_Reason, ...]]"
+# The last numbers are the expressions of the given fusion that come in parts.
+KeptSegments: TypeAlias = "tuple[tuple[_Piece, ...], tuple[_Cut, ...], tuple[int, ...]]"
 
 
 def to_numbers(segmented: Segmented) -> KeptSegments:
@@ -52,15 +54,19 @@ def to_numbers(segmented: Segmented) -> KeptSegments:
         body = None if is_whole else tuple(map(numbered_expr, piece.fusion.exprs))
         pieces.append((piece.scheduler.name, outputs, body))
     cuts = ((tensors[c.tensor], tuple(map(reason, c.reasons))) for c in segmented.cuts)
-    return tuple(pieces), tuple(cuts)
+    parts = (exprs[p] - k for k, p in enumerate(fusion.partial_sums))
+    return tuple(pieces), tuple(cuts), tuple(parts)
 
 
 def from_numbers(
     fusion: Fusion, kept: KeptSegments, schedulers: Mapping[str, Scheduler]
 ) -> Segmented:
     """Return ``fusion`` in the pieces that ``kept`` tells of."""
+    pieces, cuts, parts = kept
+    across = [fusion.exprs[k] for k in parts]
+    if across:
+        fusion = in_parts(fusion, [r for r in across if isinstance(r, Reduce)])
     tensors = tuple(fusion.definition)
-    pieces, cuts = kept
 
     def expr(found: int | tuple[int, int]) -> Expr:
         if isinstance(found, int):

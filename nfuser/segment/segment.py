@@ -30,6 +30,11 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.segment.asked_once import asked_once
+from nfuser.segment.both_ways import (
+    in_parts,
+    only_one_way,
+    summed_both_ways,
+)
 from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
@@ -65,10 +70,20 @@ def segment(
 
         found = spread(fusion, shardings)
         why = _SPREAD if should_merge is None else _ASKED
-        cut = _Cutter(fusion, find, within(found, should_merge), why).run()
+        one_way = only_one_way(find)
+        cut = _Cutter(fusion, one_way, within(found, should_merge), why).run()
         changed = changes(found, cut.segments)
         others = (c for c in cut.cuts if c.tensor not in changed)
         return replace(cut, cuts=(*others, *changed.values()), spread=found)
+    cut = _pieces_of(fusion, find, should_merge)
+    while across := summed_both_ways(cut):
+        cut = _pieces_of(in_parts(cut.fusion, across), find, should_merge)
+    return cut
+
+
+def _pieces_of(
+    fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None
+) -> Segmented:
     if should_merge is None:
         found = find(fusion)
         if not isinstance(found, tuple):
@@ -99,6 +114,7 @@ class _Cutter:
         # Both parts of a complex array are one to those who read them.
         self._whole = {imag: real for real, imag in fusion.complex_arguments}
         self.group_of: dict[Expr, _Group] = {}
+        self._together = dict(fusion.sums_in_parts)
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
         self.overwriting = Overwriting(fusion)
 
@@ -175,7 +191,8 @@ class _Cutter:
 
     def _reads(self, group: _Group) -> set[TensorView]:
         read = (t for e in group.exprs for t in sources(e) if t.ndim)
-        return {self._whole.get(t, t) for t in read}
+        found = (self._whole.get(t, t) for t in read)
+        return {self._together.get(t, t) for t in found}
 
     def _try(
         self, first: _Group, second: _Group, tensor: TensorView | None = None

@@ -30,10 +30,12 @@ class Dialect:
     """That of NumPy, and of whatever speaks as it does.
 
     ``methods`` are those whose meaning is another than that of the NumPy function of
-    their name.
+    their name, ``attributes`` those that NumPy's arrays do not have.
     """
 
     methods: Mapping[str, Callable[..., Any]] = {}
+    attributes: Mapping[str, Callable[..., Any]] = {}
+    has_words = False  # functions of the library that are no NumPy's have fused forms
 
     def meet(self, t: Any, verb: Any, operands: list[Any]) -> list[Any]:
         """Return the operands of an operator, converted as the library does first."""

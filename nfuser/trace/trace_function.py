@@ -46,6 +46,7 @@ from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
 from nfuser.trace.standins.asked import ConversionError, ask_to_rewrite
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
+from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
 from nfuser.trace.torch.tensors import TORCH
 from nfuser.trace.tracer import Tracer
@@ -95,7 +96,8 @@ class _Mode:
 
     def after(self, asked: ConversionError) -> _Mode:
         """Return how to trace anew."""
-        if asked.is_of_loop:
+        if asked.is_of_loop or (asked.is_assigned and self.makes):
+            # Of what np.ndarray makes, for one, only the call itself tells.
             return replace(self, rewrites=True)
         return replace(self, converts=True, makes=self.makes or asked.is_assigned)
 
@@ -347,7 +349,7 @@ def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
     try:
         return tracer.tensor(item), None
     except NfuserError as error:
-        if is_array(item):
+        if is_array(item) or isinstance(item, Standin):
             raise
         raise refusals.returned(item) from error
 

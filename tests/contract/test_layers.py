@@ -55,3 +55,29 @@ def test_importing_nfuser_leaves_what_compiles_alone(room: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+def _asks_of_a_kind(tree: ast.Module) -> list[int]:
+    """Return the lines that compare the kind of something with a name."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Attribute)
+        and node.left.attr == "kind"
+    ]
+
+
+@pytest.mark.parametrize("room", ["schedule", "lower"])
+def test_a_target_is_asked_for_properties_and_never_for_its_kind(room: str) -> None:
+    asking = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        if (lines := _asks_of_a_kind(ast.parse(path.read_text())))
+    }
+    assert not asking
+
+
+def test_what_asks_for_a_kind_is_found() -> None:
+    tree = ast.parse("x = a.target.kind != 'cpu'\ny = kind == 'cpu'\n")
+    assert _asks_of_a_kind(tree) == [1]

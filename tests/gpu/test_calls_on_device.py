@@ -16,6 +16,7 @@ import pytest
 import nfuser
 from nfuser.errors import NfuserError
 from nfuser.schedule.reduction import cuda as reduction_cuda
+from tests.smaller_gpu import use_smaller_gpu
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = ("torch", "cupy")
@@ -220,9 +221,8 @@ def test_rows_that_blocks_share_are_served_natively(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
-    monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
+    use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0)
     monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
-    monkeypatch.setattr(reduction_cuda, "CACHE_BYTES", 0)
     x = library.array(_values(33, 9000))
     fused = nfuser.fuse(lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)))
     (kernel,) = fused.kernels(x)

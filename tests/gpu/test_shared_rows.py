@@ -13,6 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.schedule.reduction import cuda as reduction_cuda
+from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,9 +65,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let blocks keep little, so that short rows are shared by many."""
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
-    monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
+    use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0)
     monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
-    monkeypatch.setattr(reduction_cuda, "CACHE_BYTES", 0)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -38,7 +38,7 @@ from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
 from nfuser.lower.values import Values
 from nfuser.random import default_rng, of
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import CPU
 from tests.random.philox import words
 from tests.schedule import run_schedule
 
@@ -155,7 +155,7 @@ def test_a_thread_of_a_gpu_draws_the_words_of_a_packet_at_once(
 
 def _kernel(function: Callable[..., Any], kind: str) -> Kernel:
     call = run_schedule.Call(function, np.zeros((8, 256), np.float32))
-    target = Target("cpu") if kind == "cpu" else run_schedule.CUDA
+    target = CPU if kind == "cpu" else run_schedule.CUDA
     facts = run_schedule.Facts(call.facts.sizes, call.facts.layouts, target)
     heuristic = call.scheduler.heuristic(call.fusion, facts)
     return lower(call.scheduler.apply(call.fusion, heuristic, target))

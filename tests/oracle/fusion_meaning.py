@@ -22,6 +22,7 @@ from nfuser.ir.expr import (
     Matmul,
     Pad,
     Part,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -128,10 +129,20 @@ class Evaluator:
             case SumTo(source, result):
                 shape = evaluate_all(result.shape, self._sizes)
                 return [_summed(self._held[source].data, shape)]
-            case Matmul() | Sort() | Assign() | Scatter():
+            case Matmul() | Sort() | Assign() | Scatter() | PartialSum():
                 return [self._called(expr)]
             case _:
                 return [self._view(expr, self._held[expr.source].data)]
+
+    def _in_parts(self, expr: PartialSum) -> Array:
+        data = self._held[expr.source].data
+        lead = len(expr.axes)
+        rows = np.moveaxis(data, expr.axes, range(lead))
+        rows = rows.reshape(-1, *rows.shape[lead:])
+        share = evaluate(expr.share, self._sizes)
+        starts = range(0, len(rows), share)
+        parts = [rows[k : k + share].sum(0, dtype=data.dtype) for k in starts]
+        return np.stack(parts) if parts else rows
 
     def _looped(self, expr: Loop) -> list[Array]:
         """Run the body by itself, as often as it says."""
@@ -169,8 +180,10 @@ class Evaluator:
             getattr(np, name).at(rows, index.reshape(-1), flat)
         return Emulated(rows.reshape(source.shape), self._held[expr.source].dtype)
 
-    def _called(self, expr: Matmul | Sort | Assign | Scatter) -> Any:
+    def _called(self, expr: Matmul | Sort | Assign | Scatter | PartialSum) -> Any:
         match expr:
+            case PartialSum():
+                return self._in_parts(expr)
             case Scatter():
                 return self._scattered(expr)
             case Assign():

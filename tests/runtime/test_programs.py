@@ -19,7 +19,7 @@ from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
 from nfuser.runtime.registry import forget_all
 from nfuser.runtime.tables.counters import Counters
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 W = np.ones((3, 5), np.float32)
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 # Sources are printed for the interpreter: nothing is compiled here.
-PLACE = Place(Library.NUMPY, CPU, "interpret", Target("cuda"))
+PLACE = Place(Library.NUMPY, CPU, "interpret", H200)
 
 
 class _Planner:

@@ -22,11 +22,11 @@ from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.place import Place
 from nfuser.runtime.registry import forget_all, shared_cache
 from nfuser.runtime.tables.counters import Counters
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-PLACE = Place(Library.NUMPY, CPU, "interpret", Target("cuda"))
+PLACE = Place(Library.NUMPY, CPU, "interpret", H200)
 
 
 def _built(info: Any) -> tuple[int, int, int]:

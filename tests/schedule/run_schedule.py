@@ -17,7 +17,8 @@ from nfuser.lower.build import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
-from nfuser.schedule.facts.facts import Facts, Layout, Target
+from nfuser.schedule.facts.facts import Facts, Layout
+from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic
 from nfuser.schedule.registry import find_scheduler
 from nfuser.schedule.scheduled import Scheduled
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.scheduled import Scheduler
 
 Array = np.ndarray[Any, Any]
-CUDA = Target("cuda")
+CUDA = H200
 
 
 class Call:

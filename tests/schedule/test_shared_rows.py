@@ -14,6 +14,7 @@ from nfuser.lower.build import lower
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.reduction import cuda as reduction_cuda
 from tests.schedule.run_schedule import Call
+from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let blocks keep little, so that short rows are shared by many."""
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "SHARE_KEPT", 20)
-    monkeypatch.setattr(reduction_cuda, "MAX_THREADS", 64)
+    use_smaller_gpu(monkeypatch, most_threads=64)
     monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
 
 

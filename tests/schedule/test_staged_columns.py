@@ -13,7 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.config import override
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import CPU
 from nfuser.schedule.heuristics.cpu import CpuReduction
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from tests.schedule.run_schedule import Call
@@ -43,7 +43,7 @@ def pair(n0: int, n2: int, n1: int, dtype: str = "f8") -> tuple[Any, Any]:
 
 def chosen(function: Any, *arrays: Any) -> CpuReduction:
     call = Call(function, *arrays, computes=False)
-    facts = replace(call.facts, target=Target("cpu"))
+    facts = replace(call.facts, target=CPU)
     found = call.scheduler.heuristic(call.fusion, facts)
     assert isinstance(found, CpuReduction)
     return found

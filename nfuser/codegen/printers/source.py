@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel, Launch
-    from nfuser.schedule.facts.facts import Target
+    from nfuser.schedule.facts.target import Target
 
 
 @node

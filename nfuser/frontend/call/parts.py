@@ -7,16 +7,21 @@
 from __future__ import annotations
 
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.debug.dump import dump_lazily
 from nfuser.debug.progress import watching
 from nfuser.device.describe.descriptor import describe
 from nfuser.frontend.call.argument_names import unknown_keyword
 from nfuser.frontend.call.arguments import Arguments, ChunkedError, Described
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
-from nfuser.frontend.call.recording import GradientAskedError, any_asks, recorded
+from nfuser.frontend.call.recording import (
+    GradientAskedError,
+    any_asks,
+    recorded,
+    unrecorded,
+)
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
+from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import Form, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
@@ -51,7 +56,7 @@ __all__ = [
     "common_place",
     "current_tracer",
     "describe",
-    "dump_lazily",
+    "dump_call",
     "find_place",
     "has_phantoms",
     "is_integer",
@@ -63,6 +68,7 @@ __all__ = [
     "symbol_values",
     "trees",
     "unknown_keyword",
+    "unrecorded",
     "watching",
     "with_arrays",
 ]

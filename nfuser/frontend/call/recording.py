@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
 
 class GradientAskedError(Exception):
@@ -28,6 +30,12 @@ def any_asks(arrays: Iterable[Any]) -> bool:
     return any(
         x.__class__ in kinds and x.requires_grad and not wrapped(x) for x in arrays
     )
+
+
+def unrecorded() -> AbstractContextManager[Any]:
+    """Return a context in which torch records nothing: a call is only looked at."""
+    torch: Any = sys.modules.get("torch")
+    return nullcontext() if torch is None else torch.no_grad()
 
 
 def recorded(

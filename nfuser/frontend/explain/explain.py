@@ -15,6 +15,7 @@ from nfuser.frontend.explain.explanation import (
     Reason,
 )
 from nfuser.host.call.library_calls import caller
+from nfuser.ir.base import value
 from nfuser.ir.expr import (
     VIEWS,
     Argument,
@@ -42,6 +43,16 @@ if TYPE_CHECKING:
     from nfuser.segment.segmented import Cut as SegmentCut
 
 
+@value
+class Seen:
+    """A call that was looked at: its traced fusion, what its plan would be made of."""
+
+    traced: Fusion
+    outline: Outline
+    names: Mapping[int, str]
+    explanation: Explanation
+
+
 def explain(
     cache: FusionExecutorCache,
     fusion: Fusion,
@@ -51,7 +62,7 @@ def explain(
     counters: Counters,
     names: Mapping[int, str],
     aliases: Mapping[int, int] | None = None,
-) -> Explanation:
+) -> Seen:
     """Explain a call of ``fusion`` that ``cache`` serves, with the lines of ``fusion``.
 
     ``names`` are those of the arguments, ``aliases`` the inputs that outputs go to.
@@ -61,7 +72,8 @@ def explain(
         twin = Fusion(cache.fusion.name, fusion.exprs, fusion.outputs)
         cache, counters = cache.alike(twin), Counters()
     outline = cache.outline(place, arrays, integers, counters)
-    return _Explainer(fusion, outline, place, arrays, names).run(aliases or {})
+    told = _Explainer(fusion, outline, place, arrays, names).run(aliases or {})
+    return Seen(fusion, outline, names, told)
 
 
 class _Explainer:

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from nfuser.frontend.call.arguments import Arguments, Described
     from nfuser.frontend.call.plan_table import Entry, PlanTable
     from nfuser.frontend.call.ready import Ready
+    from nfuser.frontend.explain.explain import Seen
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.explain.kernels import KernelView
     from nfuser.frontend.fuse.bound import Bound
     from nfuser.frontend.fuse.graph import GraphedCall
     from nfuser.frontend.fuse.stages import Lowered
     from nfuser.frontend.fuse.variants import Variant, Variants
+    from nfuser.frontend.report.report import Report
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
     from nfuser.segment import ShouldMerge
@@ -242,6 +244,13 @@ class Fused(Generic[P, R]):
                 for record in entry.records:
                     self._state.discard(record)
 
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Arguments, tuple[Any, ...], Mapping[str, Any]]:
+        """Return the arguments of a call, and how they are passed."""
+        given, named = self._normalised(args, kwargs) if kwargs else (args, kwargs)
+        return parts.Arguments(given, named, self._function), given, named
+
     def _normalised(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -275,11 +284,7 @@ class Fused(Generic[P, R]):
         """
         from nfuser.frontend.fuse.bound import Bound  # noqa: PLC0415 (few ask for it)
 
-        given: tuple[Any, ...] = args
-        named: Mapping[str, Any] = kwargs
-        if named:
-            given, named = self._normalised(given, named)
-        arguments = parts.Arguments(given, named, self._function)
+        arguments, given, named = self._arguments(args, kwargs)
         ready = self._prepare(arguments, given, named)[0]
         outputs = None if out is None else tuple(parts.trees.flatten(out)[0])
         native = _has_native_calls() and not arguments.copies
@@ -317,11 +322,8 @@ class Fused(Generic[P, R]):
             if self._counters.made() > made:
                 self._new_at = self._calls()
             if self._counters.counts["concretizations"] > known:
-                parts.dump_lazily(
-                    "explain",
-                    lambda: str(self._explained(*found, described)),
-                    self._name,
-                )
+                look = functools.partial(self._seen, *found, described)
+                parts.dump_call(self._function, self, look)
             self._discard(self._plans.add(arguments.key, ready))
             return ready, found[1]
 
@@ -392,10 +394,8 @@ class Fused(Generic[P, R]):
         """
         given, named = parts.with_arrays((args, kwargs))
         form = parts.Form(given, named)
-        if named:
-            given, named = self._normalised(given, named)
-        arguments = parts.Arguments(given, named, self._function)
-        with self._lock:
+        arguments, given, named = self._arguments(given, named)
+        with self._lock, parts.unrecorded():
             (variant, captured), described = self._traced(arguments, given, named)
             asked = self._asked(variant, captured, described)
             sources = variant.cache.outline(
@@ -459,42 +459,48 @@ class Fused(Generic[P, R]):
         >>> means = nfuser.fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
         >>> told = means.explain(np.ones((100, 8)))
         >>> told.operations, told.kernels, told.fused.reads, told.unfused.reads
-        (4, 2, 12800, 20800)
+        (4, 2, 6848, 20800)
         >>> for cut in told.cuts:
         ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
         sum it reduces other axes than the rest
         """
-        given, named = parts.with_arrays((args, kwargs))
-        if named:
-            given, named = self._normalised(given, named)
-        arguments = parts.Arguments(given, named, self._function)
-        with self._lock:
-            found, described = self._traced(arguments, given, named)
-            explained = self._explained(*found, described)
-        copies = arguments.copies_told(described.names)
-        return replace(explained, notes=(*explained.notes, *copies))
+        return self._look(args, kwargs).explanation
 
-    def _explained(
+    @telling
+    def report(self, *args: Any, **kwargs: Any) -> Report:
+        """Return a page of how a call is fused: save it, or let a notebook show it.
+
+        Arguments are as for ``explain``; nothing is compiled, and nothing runs.
+
+        >>> import nfuser, numpy as np
+        >>> halves = nfuser.fuse(lambda x: np.exp(x) / 2)
+        >>> halves.report(np.ones((100, 8)))
+        <nfuser.Report lambda: save(path) writes the page>
+        """
+        from nfuser.frontend.report.gather import report_of  # noqa: PLC0415 (few ask for it)
+
+        return report_of(self._function, self, self._look(args, kwargs))
+
+    def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen:
+        arguments, given, named = self._arguments(*parts.with_arrays((args, kwargs)))
+        with self._lock, parts.unrecorded():
+            found, described = self._traced(arguments, given, named)
+            seen = self._seen(*found, described)
+        copies = arguments.copies_told(described.names)
+        told = seen.explanation
+        return replace(seen, explanation=replace(told, notes=(*told.notes, *copies)))
+
+    def _seen(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
-    ) -> Explanation:
-        from nfuser.frontend.explain.explain import explain  # noqa: PLC0415 (few ask for it)
-        from nfuser.frontend.native.why_not import why_not_native  # noqa: PLC0415
+    ) -> Seen:
+        from nfuser.frontend.explain.look import look  # noqa: PLC0415 (few ask for it)
 
         asked = self._asked(variant, arrays, described)
-        captured = variant.trace.captured.arrays
-        names = {**described.names, **{a.slot: a.origin.name for a in captured}}
-        fusion, counters = variant.trace.fusion, self._counters
-        told = explain(variant.cache, fusion, *asked, counters, names)
-        reason = why_not_native(asked[0], variant.trace, described)
-        calls = f"through Python: {reason}" if reason else "native from the third on"
-        return replace(told, calls=calls)
+        return look(variant, asked, described, self._counters)
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
-        given, named = args, kwargs
-        if named:
-            given, named = self._normalised(given, named)
-        arguments = parts.Arguments(given, named, self._function)
-        return self._prepare(arguments, given, named)[0].plan
+        with parts.unrecorded():
+            return self._prepare(*self._arguments(args, kwargs))[0].plan
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""

@@ -58,8 +58,8 @@ def finds_apart(values: Values, reduce: Reduce) -> bool:
     Its lanes have to be in the order of the places, and to be few enough to be kept.
     """
     nest = values.nest
-    is_cpu = values.scheduled.target.kind == "cpu"
-    if not (is_cpu and nest.lane_reduces and fold.finds_place(reduce)):
+    has_vectors = values.scheduled.target.has_vectors
+    if not (has_vectors and nest.lane_reduces and fold.finds_place(reduce)):
         return False
     if _most_lanes(values) == 0 or not _is_ascending(values, reduce):
         return False

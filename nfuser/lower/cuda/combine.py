@@ -32,7 +32,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cpu import CpuReduction, phase_knob
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
@@ -57,7 +57,7 @@ class Combiner:
         self._parts: dict[Reduce, list[tuple[Buffer, Scalar]]] = {}
         self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
         self._has_met = False  # whether blocks have, in what is being combined
-        self._is_alone = values.scheduled.target.kind == "cpu"
+        self._is_alone = not values.scheduled.target.has_blocks
         heuristic = values.scheduled.heuristic
         self._compensated = (
             isinstance(heuristic, ReductionHeuristic) and heuristic.compensated

@@ -137,7 +137,7 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
         below = guarded(sc.less(grid.block, place.end), own)
         body += guarded(sc.less(place.begin - 1, grid.block), below) if body else below
     first = kernels[0]
-    is_cuda = scheduled.target.kind == "cuda"
+    prepares = scheduled.target.prepares_divisions
     launch, name = first.launch, BOUND_NAMES[_blocks(scheduled.parts[0].nest).binding]
     bound: list[tuple[sc.LoopIndex, str]] = [(grid.block, name)]
     if grid.row is not None:
@@ -151,7 +151,7 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
             common.parameter(a.result) for a in scheduled.fusion.arguments if a.by_value
         ),
         tuple(dict.fromkeys(x for k in kernels for x in k.integers)),
-        host_scalars(body, prepare_divisions=is_cuda and not scheduled.is_wide),
+        host_scalars(body, prepare_divisions=prepares and not scheduled.is_wide),
         (*bound, *(b for b in first.bound if b[1] not in names)),
         tuple(body),
         (),

@@ -13,8 +13,6 @@ from nfuser.dtypes import DType
 from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Stmt, Value, Var
 
 TINY = 2.0**-64  # below this a divisor is scaled
-# Where f64 runs at half the speed of f32, not at a thirty-second or less.
-FAST_DOUBLES = ((8, 0), (9, 0), (10, 0))
 
 
 class Exact:

@@ -57,7 +57,7 @@ class _Verifier:
             *(var for var, _ in kernel.integers),
             *(index for index, _ in kernel.bound),
         }
-        self.is_cpu = kernel.scheduled.target.kind == "cpu"
+        self.is_alone = not kernel.scheduled.target.has_blocks
 
     def run(self) -> None:
         self._block(self.kernel.body)
@@ -89,16 +89,21 @@ class _Verifier:
         if isinstance(stmt, Allocate):
             self.known.add(stmt.array)
             is_shared = stmt.array.memory is Memory.SHARED
-            self._require(not (self.is_cpu and is_shared), "shared memory on a CPU")
+            self._require(
+                not (self.is_alone and is_shared), "shared memory without blocks"
+            )
             return
-        self._require(not (self.is_cpu and isinstance(stmt, Barrier)), "a CPU barrier")
+        self._require(
+            not (self.is_alone and isinstance(stmt, Barrier)),
+            "a barrier without blocks",
+        )
         defined = stmt.var if isinstance(stmt, _DEFINING) else None
         used = (getattr(stmt, field.name) for field in fields(stmt))
         self._use(tuple(x for x in used if x is not defined))
         if isinstance(stmt, SetElement):
             same = stmt.value.dtype is stmt.array.dtype
             self._require(same, "an element of another dtype than its array")
-        if self.is_cpu and isinstance(stmt, DrawPacket):
+        if self.is_alone and isinstance(stmt, DrawPacket):
             self._require(_is_block(stmt), "a packet of words that is no block")
         if defined is not None:
             self.known.add(defined)

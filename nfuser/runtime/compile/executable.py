@@ -88,8 +88,7 @@ def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
 def print_kernel(kernel: Kernel) -> Source:
     """Print ``kernel`` for its target."""
     with timing.timed("codegen"):
-        is_cuda = kernel.scheduled.target.kind == "cuda"
-        return (print_cuda if is_cuda else print_cpu)(kernel)
+        return _PRINTERS[kernel.scheduled.target.kind](kernel)
 
 
 def _load_cpu(machine: MachineCode, source: Source, device: int) -> Any:
@@ -106,6 +105,7 @@ def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
     return load_cubin(machine.code, machine.entry, device)
 
 
+_PRINTERS = {"cpu": print_cpu, "cuda": print_cuda}
 _BACKENDS = {
     "cpu": Backend(run, _load_cpu),
     "cuda": Backend(run, _load_cuda),

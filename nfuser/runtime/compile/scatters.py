@@ -11,7 +11,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
 from nfuser.lower.kernel.kernel_ir import Launch
 from nfuser.runtime.compile.executable import KERNELS
-from nfuser.schedule.facts.facts import Target
+from nfuser.schedule.facts.target import CPU
 
 if TYPE_CHECKING:
     from nfuser.device.cpu.kernel import CpuKernel
@@ -89,6 +89,6 @@ def scatter_kernel(op: ScatterOp, dtype: DType) -> CpuKernel:
     kinds = (*("pointer",) * 3, *("i64",) * 5)
     one = sc.const(1)
     launch = Launch((one, one), (one, one), 1)
-    form = KernelForm(digest, signature, kinds, Target("cpu"), (), (), (), launch, 0)
+    form = KernelForm(digest, signature, kinds, CPU, (), (), (), launch, 0)
     made, _ = KERNELS.get(PlainSource(form, entry, text), "cpu", 0)
     return made

@@ -22,19 +22,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Atom
     from nfuser.ir.tensor import TensorView
-
-WARP = 32  # threads of a GPU that run as one, and banks of its shared memory: CUDA's
-
-
-@value
-class Target:
-    """What a kernel is made for; the numbers steer heuristics only."""
-
-    kind: str  # "cuda" or "cpu"
-    compute_capability: tuple[int, int] = (9, 0)
-    multiprocessors: int = 132
-    threads: int = 1
-    shared_bytes: int = 227 << 10  # of a multiprocessor, for all its blocks
+    from nfuser.schedule.facts.target import Target
 
 
 @value

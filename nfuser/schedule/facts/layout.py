@@ -131,7 +131,7 @@ def grouped(
 
 
 def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
-    if facts.target.kind == "cpu" and not _steps_on(access, outer, inner):
+    if facts.target.has_vectors and not _steps_on(access, outer, inner):
         return False
     for moved in (access.address, *access.guards):
         step = moved.steps.get(inner, 0) * facts.size(inner.extent)

@@ -29,7 +29,7 @@ def memory_tensors(fusion: Fusion) -> tuple[TensorView, ...]:
 def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:
     """Return the stride pattern of every memory tensor."""
     tensors = memory_tensors(fusion)
-    if facts.target.kind != "cpu":
+    if not facts.target.has_vectors:
         return tuple(pattern(tensor, facts) for tensor in tensors)
     number = {t: k for k, t in enumerate(tensors)}
     firsts = {facts.between[t] for t in tensors if t in facts.between}

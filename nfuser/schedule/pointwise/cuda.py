@@ -25,7 +25,6 @@ IN_FLIGHT = 16  # bytes of an output that a thread has under way
 MOST_ITEMS = 8  # packets of a thread, where they are narrow
 LEAST_IN_TURN = 8  # blocks along a row: the last of them may be nearly empty
 NEAR_BLOCKS = 256  # that read memory in its order: what they share stays in the L2
-MOST_ROWS = (1 << 16) - 1  # of blocks in a grid: CUDA's limit of its second axis
 
 
 def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
@@ -49,7 +48,9 @@ def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
         together,
         items,
         along,
-        in_turn=along >= 0 and blocks >= LEAST_IN_TURN and rows <= MOST_ROWS,
+        in_turn=along >= 0
+        and blocks >= LEAST_IN_TURN
+        and rows <= shape.facts.target.most_rows,
         # Pieces come out even, so that the last of them has hardly a block too many.
         near=-(-blocks // max(pieces, 1)),
     )

@@ -17,13 +17,15 @@ from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
+    from nfuser.schedule.pointwise.flat_shape import FlatShape
 
 
 class Pointwise:
@@ -36,6 +38,9 @@ class Pointwise:
         if fusion.reductions:
             first = fusion.reductions[0].result
             return Rejection(self.name, "it reduces", first, is_other=True)
+        if fusion.partial_sums:
+            first = fusion.partial_sums[0].result
+            return Rejection(self.name, "it adds up", first, is_other=True)
         if fusion.scans:
             first = fusion.scans[0].result
             return Rejection(self.name, "it scans", first, is_other=True)
@@ -48,19 +53,32 @@ class Pointwise:
         self, fusion: Fusion, facts: Facts, *, may_tile: bool = True
     ) -> FlatHeuristic:
         """Group loops that run as one, and choose as the target would."""
-        shape = flat_shape(fusion, facts)
-        if facts.target.kind == "cpu":
-            return pointwise_cpu.cpu_choice(fusion, shape)
-        tiled = transpose.choose(fusion, shape) if may_tile else None
-        if isinstance(tiled, TransposeHeuristic):
-            return tiled
-        return pointwise_cuda.cuda_choice(fusion, shape)
+        choose = CHOICES[facts.target.kind]
+        return choose(fusion, flat_shape(fusion, facts), may_tile)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Flatten all groups; the innermost gives packets (CUDA) or vectors (CPU)."""
         assert isinstance(heuristic, FlatHeuristic)
         found = strides(fusion, heuristic.patterns)
         return scheduled(fusion, heuristic, target, found)
+
+
+def _cpu_choice(fusion: Fusion, shape: FlatShape, may_tile: bool) -> FlatHeuristic:
+    return pointwise_cpu.cpu_choice(fusion, shape)
+
+
+def _cuda_choice(fusion: Fusion, shape: FlatShape, may_tile: bool) -> FlatHeuristic:
+    tiled = transpose.choose(fusion, shape) if may_tile else None
+    if isinstance(tiled, TransposeHeuristic):
+        return tiled
+    return pointwise_cuda.cuda_choice(fusion, shape)
+
+
+CHOICES: Mapping[str, Callable[[Fusion, FlatShape, bool], FlatHeuristic]] = {
+    "cuda": _cuda_choice,
+    "cpu": _cpu_choice,
+}
+"""What chooses for each kind of target."""
 
 
 def scheduled(

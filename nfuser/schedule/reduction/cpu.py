@@ -26,7 +26,6 @@ CHUNK = 16384  # elements that vector lanes add up before their sum is added
 CHUNK_F64 = 4096  # the same of f64, which no wider type adds up
 CHUNK_PLACES = 2048  # gone through again if the best is in it: as one of each part is
 CHUNK_ALONE = 128  # the same without lanes, as many as NumPy's pairwise sum
-ROOM = 16384  # elements of one row that stay on the stack of a thread
 SHORT = 32  # elements whose plain sum is as good as NumPy's pairwise one
 PARTS = 32  # of a row that threads share, whatever their number: equal bits
 SHARE = 64  # rows of each part of columns, at least: joining parts costs little then
@@ -39,7 +38,8 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
     """Keep rows that fit, cut few long ones, and add long sums in chunks."""
     shape, staged = _staged(shape)
     columns = staged.columns if staged else _columns(fusion, shape)
-    keeps = shape.length * columns <= ROOM
+    room = shape.target.stack_elements
+    keeps = shape.length * columns <= room
     is_long = shape.inner or shape.length > SHORT
     parts = 1 if staged else _parts(shape, columns)
     if parts > 1 and not shape.inner:
@@ -54,7 +54,7 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
         patterns(fusion, shape.facts),
         shape.inner,
         columns,
-        room=ROOM if keeps and parts == 1 else 0,
+        room=room if keeps and parts == 1 else 0,
         parts=parts,
         phases=parts > 1 and not is_single_pass(fusion),
         chunk=_chunk(fusion, shape) if is_chunked or finds else 0,
@@ -71,11 +71,11 @@ def _staged(shape: RowShape) -> tuple[RowShape, Staged | None]:
     Along a short row, vectors are hardly full before it ends.
     """
     if not shape.inner:
-        return shape, staged_columns(shape, ROOM)
+        return shape, staged_columns(shape, shape.target.stack_elements)
     if shape.length > SHORT:
         return shape, None
     columns = shape.by_columns()
-    staged = staged_columns(columns, ROOM, INSTEAD)
+    staged = staged_columns(columns, shape.target.stack_elements, INSTEAD)
     return (columns if staged else shape), staged
 
 
@@ -93,7 +93,7 @@ def _parts(shape: RowShape, columns: int) -> int:
     pieces, each is cut into fewer, as every part brings the states of all together.
     """
     if shape.inner:
-        is_long = shape.length >= PARTS * ROOM
+        is_long = shape.length >= PARTS * shape.target.stack_elements
         return PARTS if is_long and shape.rows < PARTS else 1
     lanes = shape.count(tuple(shape.lane_group()))
     pieces = shape.rows // lanes * -(-lanes // columns)
@@ -101,7 +101,7 @@ def _parts(shape: RowShape, columns: int) -> int:
     if parts <= 2:  # whole pieces are enough for many threads
         return 1
     is_long = shape.count(tuple(shape.first_group())) >= parts * SHARE
-    is_large = shape.length * shape.rows >= PARTS * ROOM
+    is_large = shape.length * shape.rows >= PARTS * shape.target.stack_elements
     return parts if is_long and is_large else 1
 
 

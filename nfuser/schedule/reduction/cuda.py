@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from nfuser.domains.space import space_of
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Pointwise, ReduceOp
-from nfuser.schedule.facts.facts import WARP
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight, weight_in_rows
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 ACROSS = WARP  # columns, or packets of them, that are read side by side across memory
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
-MAX_THREADS = 1024  # of a block: CUDA's limit
-REGISTERS = 65536  # of a multiprocessor, of 4 bytes each
 STEPS = 4  # packets of a row that a thread has in flight
 NARROW = 4  # times as many, at most, where packets are narrower
 LONG_STEPS = 32  # of single elements, where rows are long
@@ -39,9 +37,6 @@ LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
 COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
-SHARED_BYTES = 40 * 1024  # of a block; CUDA grants 48 KiB unasked
-CACHE_BYTES = 40 << 20  # of a device, for rows that are read again
-NEAR_BYTES = 26 << 20  # of these, for what is fast to read again
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
@@ -123,7 +118,7 @@ def _heuristic(
 
 
 def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
-    geometry, most = _geometry(fusion, shape, width, MAX_THREADS)
+    geometry, most = _geometry(fusion, shape, width, shape.target.most_threads)
     # A single pass has nothing to keep, unless it is one of moments over rows.
     if is_single_pass(fusion):
         is_cut = _splits(shape, geometry, width, most) > 1
@@ -137,9 +132,11 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
         else _steps(shape, geometry.fold, width)
     )
     words = shape.kept_words(steps, width)
-    if words > _register_budget(fusion, threads):
+    if words > _register_budget(fusion, shape, threads):
         return None
-    blocks = REGISTERS // (threads * (words + _spare(fusion))) if exact else 0
+    blocks = (
+        shape.target.registers // (threads * (words + _spare(fusion))) if exact else 0
+    )
     if exact and steps > MOST_STEPS:
         return None
     if exact and blocks < 2 and _is_read_twice(fusion, shape):
@@ -148,10 +145,10 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
         return None
     # More threads would leave each fewer registers than rows and packets need.
     most = threads if exact else 256 if threads <= 256 else most
-    while most // 2 >= threads and words > _register_budget(fusion, most):
+    while most // 2 >= threads and words > _register_budget(fusion, shape, most):
         most //= 2
     common = shape.common_words(steps, width)
-    has_room = words + common <= _register_budget(fusion, most)
+    has_room = words + common <= _register_budget(fusion, shape, most)
     return _heuristic(
         fusion,
         shape,
@@ -200,7 +197,7 @@ def _geometry(
         rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
         keep = min(128 // fold, rows) if fold <= WARP else 1
         return Geometry(fold, keep, 1), limit
-    most = _most_across(fusion, width)
+    most = _most_across(fusion, shape, width)
     keep = min(ACROSS, power_of_two(max(shape.rows // width, 1)), most)
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
@@ -235,7 +232,7 @@ def _is_read_again(fusion: Fusion, shape: RowShape, width: int) -> bool:
     That costs less than to keep so many, with an address and an end for each; with
     weights beside them, also where they do not fit the cache.
     """
-    is_near = _under_way(shape, LOOP_THREADS) <= CACHE_BYTES
+    is_near = _under_way(shape, LOOP_THREADS) <= shape.target.cache_bytes
     has_weights = width == 1 and shape.common_words(1, width) > 0
     is_better = is_near or _is_read_twice(fusion, shape)
     is_better = is_better or (has_weights and _is_full(shape))
@@ -247,7 +244,7 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
 
     Where it keeps one it has nothing to do while the next is read.
     """
-    is_near = _under_way(shape, AGAIN_THREADS) <= CACHE_BYTES
+    is_near = _under_way(shape, AGAIN_THREADS) <= shape.target.cache_bytes
     levels = space_of(fold_exponentials(fusion)).levels.values()
     has_two_passes = max(levels) == 0 and not has_moments(fusion)
     return is_near and has_two_passes and _is_full(shape)
@@ -255,12 +252,12 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
 
 def _is_full(shape: RowShape) -> bool:
     """Tell whether rows keep all multiprocessors busy, with a block each."""
-    return shape.rows > shape.facts.target.multiprocessors
+    return shape.rows > shape.target.multiprocessors
 
 
 def _under_way(shape: RowShape, threads: int) -> int:
     """Return the bytes of the rows that blocks of ``threads`` loop over at once."""
-    blocks = shape.facts.target.multiprocessors * RESIDENT_THREADS // threads
+    blocks = shape.target.multiprocessors * RESIDENT_THREADS // threads
     return shape.length * shape.read_again_bytes() * blocks
 
 
@@ -271,7 +268,7 @@ def _whole(threads: int) -> int:
     return -(-threads // WARP) * WARP
 
 
-def _most_across(fusion: Fusion, width: int) -> int:
+def _most_across(fusion: Fusion, shape: RowShape, width: int) -> int:
     """Return the most threads of a block that folds columns.
 
     Each value of each state passes through shared memory of its own.
@@ -281,7 +278,7 @@ def _most_across(fusion: Fusion, width: int) -> int:
     twos = (*_PAIRS, ReduceOp.SUM) if is_f64 else _PAIRS
     values = sum(2 if r.op in twos else 1 for r in looped.reductions)
     most = 512
-    while most > 1 and most * 8 * values * width > SHARED_BYTES:
+    while most > 1 and most * 8 * values * width > shape.target.block_bytes:
         most //= 2
     return most
 
@@ -296,9 +293,9 @@ def _words(shape: RowShape, fold: int, width: int) -> int:
     return shape.loaded_words(shape.steps(fold, width), width)
 
 
-def _register_budget(fusion: Fusion, threads: int) -> int:
+def _register_budget(fusion: Fusion, shape: RowShape, threads: int) -> int:
     """Return the 32-bit registers of a thread that rows may take."""
-    return min(REGISTERS // max(threads, 256), 192) - _spare(fusion)
+    return min(shape.target.registers // max(threads, 256), 192) - _spare(fusion)
 
 
 def _spare(fusion: Fusion) -> int:
@@ -321,17 +318,17 @@ def _kept_as_stored(
     """
     if not shape.inner or weight(fusion) > LIGHT or is_single_pass(fusion):
         return None
-    geometry, _ = _geometry(fusion, shape, width, MAX_THREADS)
+    geometry, _ = _geometry(fusion, shape, width, shape.target.most_threads)
     stored = shape.stored_bytes(width)
     # Its registers would leave no room for those of another row.
-    room = _register_budget(fusion, 2 * geometry.fold)
+    room = _register_budget(fusion, shape, 2 * geometry.fold)
     if stored is None or _words(shape, geometry.fold, width) <= room:
         return None
     threads = STORED_THREADS
 
     def fitting(steps: int) -> int:
         taken = steps * threads * width * stored + STATES_BYTES
-        return min(shape.facts.target.shared_bytes // taken, STORED_BLOCKS)
+        return min(shape.target.shared_bytes // taken, STORED_BLOCKS)
 
     # Powers of two serve more lengths, if they cost no block.
     least = shape.least_steps(threads, width)
@@ -366,8 +363,8 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
     threads = SHARE_THREADS
     if not shape.inner:
         # Columns meet twice in shared memory: in a block, and after an exchange.
-        threads = min(threads, _most_across(fusion, width) // 2)
-    room = _register_budget(fusion, threads * SHARE_BLOCKS) - SHARE_SPARE
+        threads = min(threads, _most_across(fusion, shape, width) // 2)
+    room = _register_budget(fusion, shape, threads * SHARE_BLOCKS) - SHARE_SPARE
     room = min(room, SHARE_KEPT)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
@@ -379,7 +376,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
         room // words,
         ROW_LIMIT // max(width * weight_in_rows(fusion), 1),
     )
-    resident = SHARE_BLOCKS * shape.facts.target.multiprocessors
+    resident = SHARE_BLOCKS * shape.target.multiprocessors
     along, across = (width, 1) if shape.inner else (1, width)
     places = -(-shape.length // along)
     keep = min(ACROSS, power_of_two(-(-shape.rows // width)), threads)
@@ -425,15 +422,17 @@ def _looped(
 ) -> CudaReduction:
     is_narrow = _is_narrow(shape, width)
     is_light = is_single or is_narrow
-    limit = LOOP_THREADS if is_light else MAX_THREADS
+    limit = LOOP_THREADS if is_light else shape.target.most_threads
     if is_narrow and not is_single:
         # The fewer rows are under way, the nearer they are the second time.
-        while limit < AGAIN_THREADS and _under_way(shape, limit) > NEAR_BYTES:
+        while (
+            limit < AGAIN_THREADS and _under_way(shape, limit) > shape.target.near_bytes
+        ):
             limit *= 2
     geometry, most = _geometry(fusion, shape, width, limit)
     splits = _splits(shape, geometry, width, most) if is_single else 1
     cost = _waves_cost(shape, geometry, width, most, splits)
-    while splits > 1 and shape.inner and limit < MAX_THREADS:
+    while splits > 1 and shape.inner and limit < shape.target.most_threads:
         # Larger blocks may fill the device as well, and need not meet.
         limit *= 2
         larger, more = _geometry(fusion, shape, width, limit)
@@ -479,7 +478,7 @@ def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
         return _waves_cost(shape, geometry, width, most, splits)
 
     full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
-    useful = [s for s in full if 1 < s <= min(turns // 4, MAX_THREADS)]
+    useful = [s for s in full if 1 < s <= min(turns // 4, shape.target.most_threads)]
     best = min(useful, key=cost, default=1)
     return best if 10 * cost(best) < 9 * cost(1) else 1
 
@@ -503,4 +502,4 @@ def _tiles_and_turns(
 
 
 def _resident(shape: RowShape, most: int) -> int:
-    return shape.facts.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+    return shape.target.multiprocessors * max(RESIDENT_THREADS // most, 1)

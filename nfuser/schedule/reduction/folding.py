@@ -24,7 +24,7 @@ def is_single_pass(fusion: Fusion) -> bool:
     in_two = any(
         r.op is ReduceOp.MOMENTS and not takes_one_pass(r) for r in fusion.reductions
     )
-    return rows_only and not in_two and max(space.levels.values()) == 0
+    return rows_only and not in_two and max(space.levels.values(), default=0) == 0
 
 
 def sums_in_f64(fusion: Fusion) -> bool:

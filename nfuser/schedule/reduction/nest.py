@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from nfuser.schedule.heuristics.cuda import CudaReduction
 
 
-def cuda_nest(space: Space, heuristic: CudaReduction) -> Nest:
+def cuda_nest(space: Space, heuristic: CudaReduction, share: Scalar | None) -> Nest:
     """Rows over blocks, one row over threads; packets along memory.
 
-    The threads of a row are x where memory runs along the row (a warp then reads
-    neighbours and folds by shuffles), else y.
+    A block takes ``share`` rows after each other, if that is not None. The threads of a
+    row are x where memory runs along the row (a warp then reads neighbours and folds by
+    shuffles), else y.
     """
     builder = NestBuilder(space.kept, space.reduced)
     kept = builder.merged(heuristic.kept)
@@ -31,7 +32,7 @@ def cuda_nest(space: Space, heuristic: CudaReduction) -> Nest:
     fold, keep = Binding.THREAD_X, Binding.THREAD_Y
     if not heuristic.inner:
         fold, keep = keep, fold
-    _bind_rows(builder, kept, heuristic, keep)
+    _bind_rows(builder, kept, heuristic, keep, share)
     if reduced:
         _bind_fold(builder, reduced, heuristic, fold)
     if packet is not None:
@@ -44,12 +45,15 @@ def _bind_rows(
     kept: list[LoopAxis],
     heuristic: CudaReduction,
     threads: Binding,
+    share: Scalar | None,
 ) -> None:
     block = builder.merge(kept) if kept else builder.one()
     thread = turn = None
+    if share is not None:
+        block, turn = builder.split(block, share, Tail.SHRINK)
     if heuristic.keep is not sc.const(1):
         block, thread = builder.split(block, heuristic.keep, Tail.CLAMP)
-    if heuristic.rounds is not sc.const(1):
+    if share is None and heuristic.rounds is not sc.const(1):
         block, turn = builder.split(block, heuristic.rounds, Tail.SHRINK)
     builder.bind(block, Binding.BLOCK_X)
     if turn is not None:
@@ -100,8 +104,10 @@ def _row_end(heuristic: CudaReduction, length: Scalar) -> Tail:
     return Tail.CLAMP if has_last else Tail.GUARD
 
 
-def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
+def cpu_nest(space: Space, heuristic: CpuReduction, share: Scalar | None) -> Nest:
     """Rows, or parts of rows, over the caller's range; vectors along memory.
+
+    Where ``share`` is not None, a piece of that range is so many rows.
 
     Where memory runs along the kept loops, a tile of columns is folded at once, for
     several rows after each other where they share what is staged.
@@ -118,6 +124,8 @@ def cpu_nest(space: Space, heuristic: CpuReduction) -> Nest:
         k = staged.across
         kept[k], turn = builder.split(kept[k], staged.rounds_knob, Tail.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
+    if share is not None:
+        rows, turn = builder.split(rows, share, Tail.SHRINK)
     builder.bind(rows, Binding.PARALLEL)
     if turn is not None:
         builder.bind(turn, Binding.SERIAL)

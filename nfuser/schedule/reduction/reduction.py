@@ -12,6 +12,7 @@ from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.memory import patterns, strides
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
+from nfuser.schedule.reduction.both_ways import cpu_both_ways, cuda_both_ways
 from nfuser.schedule.reduction.cpu import cpu_choice
 from nfuser.schedule.reduction.cuda import cuda_choice
 from nfuser.schedule.reduction.expand import (
@@ -26,10 +27,26 @@ from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from nfuser.domains.maps import Read
     from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.ir.scalar import Scalar
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
+
+
+CHOICES: Mapping[str, Callable[[Fusion, RowShape], ReductionHeuristic]] = {
+    "cuda": cuda_choice,
+    "cpu": cpu_choice,
+}
+"""What chooses for each kind of target."""
+BOTH_WAYS: Mapping[str, Callable[[Fusion, RowShape], ReductionHeuristic]] = {
+    "cuda": cuda_both_ways,
+    "cpu": cpu_both_ways,
+}
+"""The same where rows come with sums across them."""
 
 
 class Reduction:
@@ -38,8 +55,11 @@ class Reduction:
     name = "reduction"
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
-        """Take what reduces, all reductions over the same loops."""
-        if not fusion.reductions:
+        """Take what reduces, all reductions over the same loops.
+
+        Partial sums of the other loops may come with them, or be all there is.
+        """
+        if not (fusion.reductions or fusion.partial_sums):
             return Rejection(self.name, "it does not reduce", is_other=True)
         if fusion.scans:
             return Rejection(self.name, "it scans too", fusion.scans[0].result)
@@ -56,8 +76,9 @@ class Reduction:
         found = accesses(fusion, facts, steps)
         outputs = tuple(dict.fromkeys(fusion.outputs))
         shape = RowShape(facts, space, found, outputs, _folded(fusion))
-        choose = cuda_choice if facts.target.kind == "cuda" else cpu_choice
-        return choose(fusion, shape)
+        if fusion.partial_sums:
+            return BOTH_WAYS[facts.target.kind](fusion, shape.by_rows())
+        return CHOICES[facts.target.kind](fusion, shape)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Expand what the heuristic decides, and build the nest."""
@@ -71,11 +92,16 @@ class Reduction:
         fusion = merge_common_subexpressions(fusion)
         space = space_of(fusion)
         if isinstance(heuristic, CudaReduction):
-            nest = cuda_nest(space, heuristic)
+            nest = cuda_nest(space, heuristic, share_of(fusion))
         else:
-            nest = cpu_nest(space, heuristic)
+            nest = cpu_nest(space, heuristic, share_of(fusion))
         found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)
+
+
+def share_of(fusion: Fusion) -> Scalar | None:
+    """Return how many rows a part of the sums across rows has, if there are any."""
+    return fusion.partial_sums[0].share if fusion.partial_sums else None
 
 
 @remembered

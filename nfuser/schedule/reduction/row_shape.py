@@ -44,6 +44,7 @@ class RowShape:
         reduced = ordered(space.reduced, found, facts)
         self.facts, self.found, self.space, self.outputs = facts, found, space, outputs
         self.folded = folded  # what reductions are of
+        self.target = facts.target
         self.inner = _runs_inside(kept, reduced, found, facts)
         self.kept = grouped(kept, found, facts)
         self.reduced = grouped(reduced, found, facts)
@@ -54,6 +55,12 @@ class RowShape:
         """Return the same rows, to be folded along the kept loops."""
         made = copy(self)
         made.inner = False
+        return made
+
+    def by_rows(self) -> RowShape:
+        """Return the same rows, to be gone through along the reduced loops."""
+        made = copy(self)
+        made.inner = True
         return made
 
     def count(self, loops: tuple[LoopIndex, ...]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.schedule.facts.facts import WARP
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
 
 if TYPE_CHECKING:

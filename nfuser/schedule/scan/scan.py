@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Mismatch, Space, find_space, space_of
-from nfuser.schedule.facts.facts import WARP, accesses
+from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.layout import grouped, is_unit, ordered, packed, packet_width
 from nfuser.schedule.facts.memory import (
     memory_tensors,
@@ -15,6 +15,7 @@ from nfuser.schedule.facts.memory import (
     patterns,
     strides,
 )
+from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import limited
 from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.scan.nest import cpu_nest, cuda_nest
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex
-    from nfuser.schedule.facts.facts import Access, Facts, Target
+    from nfuser.schedule.facts.facts import Access, Facts
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
 
 ROW_THREADS = 256  # threads of one row, where there are rows enough for all blocks
@@ -50,6 +52,8 @@ class Scans:
             return Rejection(self.name, "it does not scan", is_other=True)
         if fusion.reductions:
             return Rejection(self.name, "it reduces", fusion.reductions[0].result)
+        if fusion.partial_sums:
+            return Rejection(self.name, "it adds up", fusion.partial_sums[0].result)
         space = find_space(fusion)
         if isinstance(space, Mismatch):
             return Rejection(self.name, space.reason, space.tensor)
@@ -73,8 +77,8 @@ class Scans:
         )
         lanes = grouped(space.reduced if inner else kept, found, facts)[-1]
         shape = _Shape(fusion, facts, found, space, [space.loops[k] for k in lanes])
-        is_cpu = facts.target.kind == "cpu"
-        if is_cpu:
+        is_alone = not facts.target.has_blocks
+        if is_alone:
             width, fold, keep, items = 1, 1, 1, 1
         else:
             width, fold, keep, items = shape.rows() if inner else shape.columns()
@@ -87,7 +91,7 @@ class Scans:
             fold,
             keep,
             items,
-            is_cpu or needs_wide_index(fusion, facts),
+            is_alone or needs_wide_index(fusion, facts),
             packed(shape.lanes, found, width, facts, memory_tensors(fusion)),
         )
 
@@ -95,7 +99,7 @@ class Scans:
         """Build the nest."""
         assert isinstance(heuristic, ScanHeuristic)
         space = space_of(fusion)
-        build = cuda_nest if target.kind == "cuda" else cpu_nest
+        build = cuda_nest if target.has_blocks else cpu_nest
         nest = build(space, heuristic)
         found = strides(fusion, heuristic.patterns)
         return Scheduled(fusion, space, nest, found, heuristic, target)

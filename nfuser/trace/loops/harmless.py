@@ -34,6 +34,7 @@ _METHODS = {
     tuple: frozenset({"index", "count", "_replace", "_asdict"}),
     list: frozenset({"index", "count", "copy"}),
     dict: frozenset({"get", "keys", "values", "items", "copy"}),
+    np.ufunc: frozenset({"outer", "reduce", "accumulate", "reduceat"}),
     np.ndarray: frozenset(
         {
             *("all", "any", "argmax", "argmin", "astype", "conj", "copy", "cumsum"),

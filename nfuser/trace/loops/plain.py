@@ -26,7 +26,7 @@ import nfuser.ops.folds.loops as verb
 import nfuser.trace.loops.forms as forms
 import nfuser.trace.standins.host_numbers as known
 import nfuser.trace.tree as tree
-from nfuser.errors import NfuserError, TraceError
+from nfuser.errors import LastingEffectError, NfuserError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.trace.captures.parts import is_users_file
@@ -65,17 +65,13 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class LastingError(TraceError):
-    """The body of a loop, or a branch, does what must not happen once for all."""
-
-
 class Plain:
     """What the functions of one trace that were written anew call."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._t = tracer
         self._depth = 0  # of bodies and branches that run in place of others
-        self._refused: LastingError | None = None
+        self._refused: LastingEffectError | None = None
         self._cell = CellType(self)
 
     def call(self, function: Any) -> Any:
@@ -83,6 +79,8 @@ class Plain:
         kind: type = type(function)
         if kind is FunctionType:
             return self._function(function)
+        if kind is type and self._t.makes and id(function) == id(np.ndarray):
+            return partial(self._t.handlers["ndarray"], self._t)
         if kind is MethodType and type(function.__func__) is FunctionType:
             return MethodType(self._function(function.__func__), function.__self__)
         if issubclass(kind, Standin):
@@ -152,9 +150,9 @@ class Plain:
         """Whether what runs now runs once in place of any number of times."""
         return self._depth > 0
 
-    def _lasting(self, what: str) -> LastingError:
+    def _lasting(self, what: str) -> LastingEffectError:
         line = current_line()
-        self._refused = LastingError(
+        self._refused = LastingEffectError(
             "take it out of the loop, or write nfuser.unroll(range(n)) for a short "
             "one: what runs in a loop or in a branch that is traced once may compute, "
             f"and assign to arrays; found that {what}{line.note if line else ''}"

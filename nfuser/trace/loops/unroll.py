@@ -24,8 +24,10 @@ def unroll(turns: Iterable[T]) -> tuple[T, ...]:
 
     Examples
     --------
+    >>> total = 0
     >>> for k in unroll(range(3)):
-    ...     print(k, end=" ")
-    0 1 2
+    ...     total = 10 * total + k
+    >>> total
+    12
     """
     return tuple(turns)

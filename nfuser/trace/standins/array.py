@@ -22,7 +22,7 @@ from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
 from nfuser.trace.standins.asked import ask_to_convert, ask_to_rewrite
 from nfuser.trace.standins.host_numbers import host_number
-from nfuser.trace.standins.symbolic import SymbolicInt, integer
+from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ class TracedArray(Methods, NumpyProtocols):
         dialect, held = self._tracer.dialect, self._operand().dtype.numpy
         if name in dialect.methods:
             return partial(dialect.methods[name], self._tracer, self)
+        if name in dialect.attributes:
+            return dialect.attributes[name](self._tracer, self)
         if name in _OF_NUMBERS and self._is_number and hasattr(held.type, name):
             return lambda: getattr(self.item(), name)()
         raise dialect.attribute(name)
@@ -246,7 +248,10 @@ class TracedArray(Methods, NumpyProtocols):
     @property
     def size(self) -> SymbolicInt | int:
         """The number of elements."""
-        return integer(self._tracer, sc.product(self._operand().shape))
+        count = sc.product(self._operand().shape)
+        if self._tracer.dialect.has_words:
+            return SymbolicCount(self._tracer, count, self.shape)
+        return integer(self._tracer, count)
 
     @property
     def dtype(self) -> Any:

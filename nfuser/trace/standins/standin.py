@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Frames that are in a call of torch's C code. It takes whatever says that it is a
 # tensor for one, and reads its memory.
 inside_torch: set[FrameType] = set()
+# The classes of what masks choose, which alone know how they meet arrays.
+chosen_by_masks: set[type] = set()
 
 
 def shown_class(standin: Any) -> type:

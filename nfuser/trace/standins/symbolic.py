@@ -59,8 +59,8 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _operand(self) -> Scalar:
         return self._scalar
 
-    def __call__(self, *_: Any) -> Any:
-        """Refuse ``x.size(0)``."""
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Refuse ``x.shape[0](0)``."""
         raise refusals.called()
 
     def _combine(self, other: Any, fold: Callable[..., Scalar], verb: Any) -> Any:
@@ -328,6 +328,20 @@ Integral.register(SymbolicInt)
 
 def _plain(x: Any) -> Any:
     return int(x) if isinstance(x, SymbolicInt) else x
+
+
+class SymbolicCount(SymbolicInt):
+    """The number of elements of a tensor, whose ``x.size(dim)`` is an extent of it."""
+
+    __slots__ = ("_shape",)
+
+    def __init__(self, tracer: Tracer, scalar: Scalar, shape: tuple[Any, ...]) -> None:
+        super().__init__(tracer, scalar)
+        self._shape = shape
+
+    def __call__(self, dim: Any = None) -> Any:
+        """Return the extent of an axis, or all."""
+        return self._shape if dim is None else self._shape[dim]
 
 
 def integer(tracer: Tracer, x: Scalar) -> Any:

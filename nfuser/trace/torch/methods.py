@@ -87,21 +87,6 @@ def _mean(
     return t.handlers["mean"](t, x, dtype=dtype, **found)
 
 
-def _extreme(name: str) -> Callable[..., Any]:
-    def fold(t: Tracer, x: Any, *args: Any, **options: Any) -> Any:
-        if args or options.keys() & {"dim", "axis", "keepdim", "keepdims"}:
-            message = (
-                f"write x.a{name}(dim, keepdim=...), or np.{name}(x, axis=..., "
-                f"keepdims=...), for the values, and x.arg{name}(dim) for where they "
-                f"are: of a tensor x.{name}(dim) is both; of two arrays, "
-                f"np.{name}imum(x, y)"
-            )
-            raise ArgumentError(message)
-        return t.handlers[name](t, x, **options)
-
-    return fold
-
-
 def _along(name: str, spelt: str) -> Callable[..., Any]:
     """Return the method ``spelt`` of tensors, which folds as NumPy's ``name`` does."""
 
@@ -151,21 +136,6 @@ def _scan(name: str) -> Callable[..., Any]:
         return t.handlers[name](t, x, axis, dtype=_summed(held, dtype), **o)
 
     return scan
-
-
-def _argsort(
-    t: Tracer,
-    x: Any,
-    dim: Any = -1,
-    descending: Any = False,
-    stable: Any = False,
-    **options: Any,
-) -> Any:
-    del stable  # it always is
-    if descending is not False:
-        raise refusals.torch_meaning("argsort")
-    axis = options.pop("axis", dim)
-    return t.handlers["argsort"](t, x, plain(axis), **options)
 
 
 def _clip(t: Tracer, x: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 (torch's names)
@@ -248,8 +218,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sum": _sum("sum"),
     "prod": _sum("prod"),
     "mean": _mean,
-    "max": _extreme("max"),
-    "min": _extreme("min"),
     "amax": _along("max", "amax"),
     "amin": _along("min", "amin"),
     "std": _spread("std"),
@@ -260,7 +228,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "argmin": _along("argmin", "argmin"),
     "cumsum": _scan("cumsum"),
     "cumprod": _scan("cumprod"),
-    "argsort": _argsort,
     "clip": _clip,
     "clamp": _clip,
     "round": _round,

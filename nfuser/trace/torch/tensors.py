@@ -21,8 +21,9 @@ from nfuser.ir.tensor import TensorView
 from nfuser.trace.dialect import Dialect
 from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
-from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.state import check_autocast, default_float
+from nfuser.trace.torch.words.kinds import ATTRIBUTES
+from nfuser.trace.torch.words.table import Methods
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -41,9 +42,11 @@ _OF_NUMBERS = frozenset((ops.floor_divide, ops.remainder, ops.power))
 
 
 class Torch(Dialect):
-    """That of torch, whose functions of other names are refused by name."""
+    """That of torch; what of its words has no fused form is refused by name."""
 
-    methods = METHODS
+    methods = Methods()
+    attributes = ATTRIBUTES
+    has_words = True
 
     def meet(self, t: Tracer, verb: Any, operands: list[Any]) -> list[Any]:
         """Convert to the dtype that torch computes in.

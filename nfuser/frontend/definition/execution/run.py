@@ -152,7 +152,8 @@ class Runner:
         from nfuser.frontend.explain.explain import explain  # noqa: PLC0415 (few ask for it)
 
         names = {slot: defined.name for slot, defined in enumerate(self._inputs)}
-        return explain(self._cache, self.fusion, *asked, counters, names, self._aliases)
+        given = (self._cache, self.fusion, *asked, counters, names, self._aliases)
+        return explain(*given).explanation
 
     # -- one call ------------------------------------------------------------
 

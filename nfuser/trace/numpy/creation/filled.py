@@ -61,6 +61,22 @@ def _filled(fill: int) -> Any:
     return handler
 
 
+def ndarray(
+    t: Tracer,
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: int = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> Any:
+    """Return what calling the class makes, which is what ``numpy.empty`` does."""
+    for name, given in (("buffer", buffer), ("offset", offset), ("strides", strides)):
+        if given:
+            raise refusals.keyword("ndarray", name)
+    return _filled(0)(t, shape, dtype, order or "C")
+
+
 def arange(
     t: Tracer,
     start_or_stop: Any,
@@ -210,6 +226,7 @@ HANDLERS: dict[str, Any] = {
     "zeros": _filled(0),
     "ones": _filled(1),
     "empty": _filled(0),
+    "ndarray": ndarray,
     "arange": arange,
     "linspace": linspace,
     "eye": eye,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.trace.dialect import NUMPY
-from nfuser.trace.standins.standin import Standin
+from nfuser.trace.standins.standin import Standin, chosen_by_masks
 from nfuser.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
     @unwatched
     def method(self: Any, other: Any) -> Any:
+        if type(other) in chosen_by_masks:
+            return NotImplemented
         return self._tracer.operate(verb, self, other)
 
     return method
@@ -47,6 +49,8 @@ def _in_place(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
 
 @unwatched
 def _power(self: Any, other: Any) -> Any:
+    if type(other) in chosen_by_masks:
+        return NotImplemented
     # Of arrays alone NumPy takes the square, which makes an int8 of a bool.
     is_square = type(other) is int and other == 2 and not self._is_number
     squares = is_square and self._tracer.dialect is NUMPY

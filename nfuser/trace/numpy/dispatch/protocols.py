@@ -4,6 +4,7 @@
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.errors import TraceError
 from nfuser.trace.standins.asked import to_be_assigned, wanted
-from nfuser.trace.standins.standin import Standin
+from nfuser.trace.standins.standin import Standin, chosen_by_masks
 from nfuser.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class NumpyProtocols(Standin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Any:
+        for x in inputs:
+            if type(x) in chosen_by_masks:
+                return NotImplemented
         tracer = self._tracer
         name = ufunc.__name__
         if method == "reduce" and name in _REDUCTIONS:
@@ -97,6 +101,9 @@ class NumpyProtocols(Standin):
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
+        for kind in types:
+            if kind in chosen_by_masks:
+                return NotImplemented
         tracer = self._tracer
         module = func.__module__.removeprefix("nfuser.").split("._")[0]
         name = func.__name__
@@ -121,12 +128,14 @@ class NumpyProtocols(Standin):
         name = getattr(func, "__name__", str(func))
         if name in _OF_TENSORS and len(args) == 2 and not kwargs:
             return _operated(name, *args)
-        raise refusals.of_torch(name)
+        from nfuser.trace.torch.words.table import call_function  # noqa: PLC0415 (torch is there)
+
+        return call_function(name, args, dict(kwargs or {}))
 
 
 def _operated(name: str, x: Any, y: Any) -> Any:
     """Return what an operator of a tensor gives, as ``weight * x`` does."""
-    tracer = next(a for a in (x, y) if isinstance(a, Standin))._tracer  # pyright: ignore[reportPrivateUsage]
+    tracer = next(a for a in (x, y) if isinstance(a, Standin))._tracer
     verb = getattr(ops, _OF_TENSORS[name])
     return tracer.call_operator(verb, *((y, x) if name[:3] == "__r" else (x, y)))
 

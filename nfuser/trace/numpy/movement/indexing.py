@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.numpy.movement.masks as masks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
@@ -39,6 +40,8 @@ class Gather:
 def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     """Return ``x[key]``."""
     listed = key if isinstance(key, tuple) else (key,)
+    if any(masks.is_mask(tracer, k) for k in listed):
+        return masks.chosen(tracer, x, listed)
     spelled = [_read(tracer, k) for k in listed]
     keys = _with_ellipsis(spelled, x.ndim)
     arrays = [k for k in keys if isinstance(k, Gather)]

@@ -23,7 +23,8 @@ from nfuser.trace.torch.names import instead
 
 MASK = (
     "use where(condition, x, fill), and reduce that: indexing by a boolean array gives "
-    "a shape that depends on values"
+    "a shape that depends on values; it may be computed with element by element, "
+    "summed, and assigned under the same mask"
 )
 SCATTER = (
     "write where(condition, new, x): assigning by a mask beside other indices is not "
@@ -34,8 +35,13 @@ COUNTED = (
     "loop counts, as by arrays of integers, is not supported yet in loops"
 )
 MASKED_VALUES = (
-    "assign one value, or x[mask] = f(x)[mask] as x[...] = where(mask, f(x), x): how "
-    "many elements a mask chooses is not known while tracing"
+    "take one value, or values of the same mask, as in x[mask] = f(y[mask]); or write "
+    "x[...] = where(mask, values, x): how many elements a mask chooses is not known "
+    "while tracing"
+)
+MASKED_EXTREME = (
+    "write np.max(x, where=mask, initial=least), or min likewise with the greatest: a "
+    "mask may choose nothing, which has no greatest and no least element"
 )
 _NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
 _AFTERWARDS = "call x.{name} of the returned array"
@@ -316,6 +322,12 @@ def of_torch(name: str) -> TraceError:
         advice = f"np.{name}, or the function of that name in nfuser.numpy"
     advice = advice or "it with array operations, or call it outside"
     return TraceError(f"write {advice}: torch.{name} does not take a traced array")
+
+
+def torch_options(name: str, error: TypeError) -> TraceError:
+    """Return the error for arguments of a function of torch that are not known."""
+    told = str(error).partition(") ")[2] or str(error)
+    return TraceError(f"write {name} with fewer options: torch.{name}: {told}")
 
 
 def torch_meaning(name: str) -> TraceError:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums across the rows that a thread, or a block, goes through after each other.
+
+They begin before the first row, take part in the pass over each row that has what they
+add, and lie in memory after the last: a row of their result for each part of the rows.
+A GPU thread that keeps rows is at the same columns in all of them, and has their sums
+in registers. Else they lie in the result from the beginning.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.lower.kernel.kernel_ir import (
+    Barrier,
+    Call,
+    Element,
+    For,
+    Load,
+    Number,
+    SetElement,
+    Store,
+    guarded,
+)
+from nfuser.schedule.facts.target import WARP
+from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.schedule.nest import Binding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from nfuser.ir.expr import PartialSum
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.lower.kernel.kernel_ir import Array, Buffer, Stmt, Value
+    from nfuser.lower.scopes import Key
+    from nfuser.lower.values import Values
+
+    Write: TypeAlias = Callable[[Buffer, TensorView, Scalar, Value, list[Stmt]], None]
+
+_CLEARING = 2100  # number of the loop made here, unlike those of nests and combiners
+
+
+class Across:
+    """The partial sums of a kernel, from their beginning to the rows of their parts."""
+
+    def __init__(self, values: Values, depths: Mapping[TensorView, int]) -> None:
+        self.values = values
+        self.sums = values.fusion.partial_sums
+        self._points = values.scheduled.space.crossed
+        self._depths = depths
+        self._arrays: dict[PartialSum, Array] = {}
+        heuristic = values.scheduled.heuristic
+        self._has_blocks = values.scheduled.target.has_blocks
+        if isinstance(heuristic, CudaReduction) and heuristic.is_persistent:
+            for total in self.sums:
+                dtype = total.result.dtype.compute
+                self._arrays[total] = values.array(dtype, heuristic.room)
+
+    def others(self) -> list[TensorView]:
+        """Return the outputs that are not sums across rows, each once."""
+        partial = {total.result for total in self.sums}
+        outputs = dict.fromkeys(self.values.fusion.outputs)
+        return [tensor for tensor in outputs if tensor not in partial]
+
+    def at(self, level: int) -> list[PartialSum]:
+        """Return the sums of what is known once ``level`` reductions are complete."""
+        return [p for p in self.sums if self._depths[p.source] == level]
+
+    def read(self, total: PartialSum) -> Key:
+        """Return what is added up, and where."""
+        return total.source, self._points[total]
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether each addition goes to memory."""
+        return bool(self.sums) and not self._arrays
+
+    def address(self, total: PartialSum) -> Scalar:
+        """Return where the sum of the current column lies, in the row of this part."""
+        values, tensor = self.values, total.result
+        place = values.address(tensor, values.scheduled.space.points[tensor])
+        return place + self._part() * values.scheduled.strides[tensor][0]
+
+    def _part(self) -> Scalar:
+        part: Scalar = sc.const(0)
+        for binding in (Binding.PARALLEL, Binding.BLOCK_X, Binding.THREAD_Y):
+            leaf = self.values.nest.leaf(binding)
+            if leaf is not None and leaf.extent is not sc.const(1):
+                part = part * leaf.extent + leaf.index
+        return part
+
+    def cleared(self) -> tuple[Stmt, ...]:
+        """Return what sets sums in registers to nothing."""
+        found: list[Stmt] = []
+        for array in self._arrays.values():
+            each = sc.loop_index(_CLEARING, sc.const(array.size))
+            clear = SetElement(array, each, Number(0.0, array.dtype))
+            found.append(For(each, each.extent, (clear,)))
+        return tuple(found)
+
+    def add(
+        self,
+        total: PartialSum,
+        buffer: Buffer,
+        real: Callable[[tuple[Stmt, ...]], Sequence[Stmt]],
+    ) -> None:
+        """Add the current element; in memory, ``real`` rows alone are added."""
+        values = self.values
+        element = values.value(*self.read(total))
+        dtype = element.dtype
+        if array := self._arrays.get(total):
+            place = self._place()
+            joined = Call("add", (Element(array, place), element), dtype)
+            values.emit(SetElement(array, place, joined))
+            return
+        address = self.address(total)
+        known = Load(buffer, address, volatile=self._has_blocks)
+        joined = Call("add", (known, element), dtype)
+        for stmt in real((Store(buffer, address, joined),)):
+            values.emit(stmt)
+
+    def stored(
+        self, slots: Iterable[tuple[TensorView, Buffer]], write: Write
+    ) -> tuple[Stmt, ...]:
+        """Return the step that stores the sums of a column: zeros before they begin."""
+        after: list[Stmt] = []
+        buffers = dict(slots)
+        with self.values.one_pass() as step:
+            for total in self.sums:
+                output, address = total.result, self.address(total)
+                write(buffers[output], output, address, self._value(total), after)
+        return step.then(after)
+
+    def ended(self, levels: int) -> tuple[Stmt, ...]:
+        """Return what threads wait for at the end of a row, if they are several warps.
+
+        If they meet but once, the states of the next row pass through the same shared
+        memory.
+        """
+        threads = self.values.nest.leaf(Binding.THREAD_X)
+        if levels != 1 or threads is None:
+            return ()
+        return guarded(sc.less(WARP, threads.extent), (Barrier(),))
+
+    def _value(self, total: PartialSum) -> Value:
+        """Return what is stored of a column: its sum, or nothing before it begins."""
+        if array := self._arrays.get(total):
+            return Element(array, self._place())
+        return Number(0.0, total.result.dtype.compute)
+
+    def _place(self) -> Scalar:
+        values = self.values
+        return values.step_index() * values.lane_size + values.lane_index

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of exponentials, a step of lanes at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir import scalar as sc
+from nfuser.lower import fold
+from nfuser.lower.kernel.kernel_ir import (
+    Call,
+    Element,
+    For,
+    Let,
+    Number,
+    SetElement,
+    Var,
+)
+
+if TYPE_CHECKING:
+    from nfuser.ir.expr import Reduce
+    from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.kernel.kernel_ir import Stmt
+    from nfuser.lower.values import Values
+
+_LANES = 2001  # number of loops made here; those of nests and combiners are smaller
+
+
+def fold_lanes(
+    values: Values,
+    combiner: Combiner,
+    reduce: Reduce,
+    state: fold.State,
+    after: list[Stmt],
+) -> None:
+    """Fold the exponentials of one step: the largest of all lanes comes first."""
+    assert values.tile is not None
+    space = values.scheduled.space
+    element = values.value(reduce.source, space.source_point(reduce))
+    dtype = element.dtype
+    largest, total = Var(dtype, reduce.result), Var(dtype, reduce.result)
+    lowest, zero = fold.initial(reduce)
+    values.tile.stmts.append(Let(largest, lowest))
+    values.tile.stmts.append(Let(total, Number(zero.value, dtype)))
+    lanes = values.array(dtype, values.lane_size)
+    values.emit(SetElement(lanes, values.lane_index, element))
+    values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
+    each = sc.loop_index(_LANES, lanes.size)
+    power = fold.exponential(reduce, Element(lanes, each), largest)
+    add = Let(total, Call("add", (total, power), dtype))
+    after.append(For(each, each.extent, (add,)))
+    with values.block() as body:
+        combiner.join(reduce, state, [largest, total])
+    after.extend(body)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All words of torch's: which are methods of tensors, and which functions."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.trace.standins.standin import Standin
+from nfuser.trace.torch.methods import METHODS
+from nfuser.trace.torch.words import (
+    activations,
+    elementwise,
+    folds,
+    kinds,
+    layers,
+    losses,
+    parts,
+    shapes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nfuser.trace.torch.words.common import Word
+    from nfuser.trace.tracer import Tracer
+
+_FUNCTIONS: dict[str, Word] = {
+    **elementwise.WORDS,
+    **shapes.WORDS,
+    **kinds.WORDS,
+    **folds.WORDS,
+    **parts.WORDS,
+    **activations.WORDS,
+    **layers.WORDS,
+    **losses.WORDS,
+    **METHODS,
+    "max": folds.extreme("max"),
+    "min": folds.extreme("min"),
+}
+_IN_PLACE = frozenset(
+    (
+        *("add", "sub", "mul", "div", "pow", "neg", "abs", "exp", "log", "sqrt"),
+        *("rsqrt", "sigmoid", "tanh", "sin", "cos", "floor", "ceil", "round", "trunc"),
+        *("clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "relu", "square"),
+        *("reciprocal", "remainder", "floor_divide", "lerp", "addcmul", "addcdiv"),
+        *("logical_not", "nan_to_num", "erf", "erfc", "expm1", "log1p", "silu"),
+        *("tril", "triu", "hardtanh", "leaky_relu", "elu"),
+    )
+)
+
+
+def _fill(t: Tracer, x: Any, value: Any = 0) -> Any:
+    del t
+    x[...] = value
+    return x
+
+
+def _copy(t: Tracer, x: Any, source: Any, non_blocking: Any = False) -> Any:
+    del t, non_blocking
+    x[...] = source
+    return x
+
+
+_WRITES: dict[str, Word] = {"fill_": _fill, "zero_": _fill, "copy_": _copy}
+
+
+def word(name: str) -> Word | None:
+    """Return what a name of torch's does, if it has a fused form.
+
+    One that ends with an underscore writes what the other one gives.
+    """
+    if name in _WRITES:
+        return _WRITES[name]
+    if name.endswith("_") and name[:-1] in _IN_PLACE:
+        return _writing(name[:-1])
+    return _FUNCTIONS.get(name)
+
+
+@cache
+def _writing(name: str) -> Word:
+    found = _FUNCTIONS[name]
+
+    def written(t: Tracer, x: Any, *args: Any, **options: Any) -> Any:
+        x[...] = found(t, x, *args, **options)
+        return x
+
+    return written
+
+
+class Methods(Mapping[str, Any]):
+    """The words that are methods of tensors."""
+
+    def __getitem__(self, name: str) -> Word:
+        """Return what a method does."""
+        found = word(name) if hasattr(sys.modules["torch"].Tensor, name) else None
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FUNCTIONS)
+
+    def __len__(self) -> int:
+        return len(_FUNCTIONS)
+
+
+def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return what a function of torch's gives for traced tensors."""
+    tracer: Any = _tracer_of((*args, *options.values()))
+    found = word(name)
+    if found is None or tracer is None or not tracer.dialect.has_words:
+        raise refusals.of_torch(name)
+    options.pop("_stacklevel", None)
+    if options.get("out", 0) is None:
+        del options["out"]
+    for first in ("input", "tensors"):
+        if first in options:
+            args = (options.pop(first), *args)
+    args = tuple(_traced(tracer, x) for x in args)
+    options = {key: _traced(tracer, x) for key, x in options.items()}
+    try:
+        return found(tracer, *args, **options)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise refusals.torch_options(name, error) from None
+        raise
+
+
+def _traced(t: Tracer, item: Any) -> Any:
+    """Return a tensor from outside as a traced one, also within a list."""
+    if isinstance(item, sys.modules["torch"].Tensor) and not isinstance(item, Standin):
+        return t.wrap(t.tensor(item))
+    if isinstance(item, (tuple, list)) and any(hasattr(x, "dtype") for x in item):
+        return type(item)(_traced(t, x) for x in item)
+    return item
+
+
+def _tracer_of(items: tuple[Any, ...]) -> Any:
+    """Return the trace of the first traced array, also within a list."""
+    for item in items:
+        if isinstance(item, Standin):
+            return item._tracer  # pyright: ignore[reportPrivateUsage]
+        if isinstance(item, (tuple, list)):
+            found = _tracer_of(tuple(item))
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of ``asv_bench.programs`` run as they are, with one line more."""
+
+# Programs are given, and give, what has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from difflib import ndiff
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2]))  # after what is installed
+
+from asv_bench.programs.program import PROGRAMS, Program, copied, listed
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_WAIT = {"radii": "histograms have no fused form"}
+
+
+def _decorated(program: Program, folder: Path) -> tuple[ModuleType, str, str]:
+    """Return the module with the decorator on its function, and both sources."""
+    plain = Path(str(program.plain_module.__file__)).read_text()
+    head = f"def {program.function}("
+    text = plain.replace(head, f"@nfuser.fuse\n{head}")
+    text = text.replace("import numpy as np", "import nfuser\nimport numpy as np")
+    path = folder / f"decorated_{program.module}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, plain, text
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.module)
+def test_the_decorator_alone_fuses_it(program: Program, tmp_path: Path) -> None:
+    module, plain, text = _decorated(program, tmp_path)
+    lines = ndiff(plain.splitlines(), text.splitlines())
+    changed = [line for line in lines if line[0] in "+-"]
+    assert sorted(changed) == ["+ @nfuser.fuse", "+ import nfuser"]
+    if program.module in _WAIT:
+        pytest.skip(_WAIT[program.module])
+    given = program.given(program.small)
+    theirs = copied(given)
+    wanted = listed(program.plain(*theirs))
+    fused: Any = getattr(module, program.function)
+    for _ in range(3):  # the third call takes another way than the first
+        ours = copied(given)
+        found = listed(fused(*ours))
+        pairs = zip((*wanted, *theirs), (*found, *ours), strict=True)
+        for one, other in pairs:
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+    assert fused.cache_info().traces == 1
