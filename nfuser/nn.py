@@ -17,13 +17,14 @@ from nfuser.errors import DTypeError
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import probability
 from nfuser.trace import current_tracer
+from nfuser.trace.numpy.composed.segments import fold_segments, mean_of_segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.random.methods import Distributions
 
-__all__ = ["dropout"]
+__all__ = ["dropout", "segment_max", "segment_mean", "segment_min", "segment_sum"]
 
 
 def dropout(x: Any, p: Any = 0.5, *, rng: Distributions, training: bool = True) -> Any:
@@ -36,13 +37,52 @@ def dropout(x: Any, p: Any = 0.5, *, rng: Distributions, training: bool = True) 
     if not training:
         return x
     if current_tracer() is None:
-        return _at_once()(x, p, rng)
+        return _at_once(_dropped)(x, p, rng)
     return _dropped(x, p, rng)
 
 
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    """Return the sum of those rows of ``data`` that have each id, 0 where none has.
+
+    There is an id for each row, from 0 to less than ``num_segments``; another one
+    raises. Sums are of the dtype of the data, and the same in each run.
+    """
+    return _of_segments("add", data, segment_ids, num_segments)
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    """Return the greatest of the rows that have each id.
+
+    Where none has, it is minus infinity, or the least integer of the dtype.
+    """
+    return _of_segments("maximum", data, segment_ids, num_segments)
+
+
+def segment_min(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    """Return the least of the rows that have each id.
+
+    Where none has, it is infinity, or the greatest integer of the dtype.
+    """
+    return _of_segments("minimum", data, segment_ids, num_segments)
+
+
+def segment_mean(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    """Return the mean of the rows that have each id, not a number where none has."""
+    return _of_segments("mean", data, segment_ids, num_segments)
+
+
+def _of_segments(how: str, data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    tracer = current_tracer()
+    if tracer is None:
+        return _at_once(_of_segments)(how, data, segment_ids, num_segments)
+    if how == "mean":
+        return mean_of_segments(tracer, data, segment_ids, num_segments)
+    return fold_segments(tracer, how, data, segment_ids, num_segments)
+
+
 @cache
-def _at_once() -> Callable[..., Any]:
-    made = fuse(_dropped)
+def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    made = fuse(function)
     made.is_of_nfuser = True
     return made
 

@@ -350,7 +350,8 @@ class Scatter:
     the end if negative; each has as many elements of ``value`` as the other axes
     have. Values of one position come in the order of the index: sums have the same
     bits whoever computes them, and the last value that is set stays. No kernel runs
-    it: it is a statement of its own, and a position that is not there an error.
+    it: it is a statement of its own, and a position that is not there an error. Where
+    there is a ``complaint``, that is what the error says, and negative ones are wrong.
     """
 
     op: ScatterOp
@@ -358,6 +359,7 @@ class Scatter:
     index: TensorView
     value: TensorView
     result: TensorView
+    complaint: str = ""
 
     name: ClassVar[Literal["scatter"]] = "scatter"
     noun: ClassVar = "scatter"

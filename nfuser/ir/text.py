@@ -160,7 +160,8 @@ def _joined_text(
             return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
         case Scatter(op, source, index, value):
             listed = ", ".join(names.tensor(t) for t in (source, index, value))
-            return f"scatter_{op.value}({listed})"
+            told = f", complaint={expr.complaint!r}" if expr.complaint else ""
+            return f"scatter_{op.value}({listed}{told})"
         case Assign(source, value, _, starts, steps):
             begin = ", ".join(names.scalar(s) for s in starts)
             operands = f"{names.tensor(source)}, {names.tensor(value)}"

@@ -102,7 +102,7 @@ def _problem(expr: Expr) -> str | None:
         case Scatter(_, source, index, value, result):
             fits = index.dtype is DType.I64 and 0 < expr.lead <= source.ndim
             fits &= source.dtype is value.dtype is result.dtype
-            fits &= source.shape == result.shape and not source.dtype.is_complex
+            fits &= source.shape == result.shape
             fits &= value.ndim >= index.ndim
             return None if fits else "a scatter is of one dtype, and keeps its shape"
         case Loop():

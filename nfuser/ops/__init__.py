@@ -200,7 +200,13 @@ from nfuser.ops.shapes.moves import (
     tile,
 )
 from nfuser.ops.shapes.order import argsort, lexsort, sort
-from nfuser.ops.shapes.scatter import flat_index, rows_first, scatter, scatter_rows
+from nfuser.ops.shapes.scatter import (
+    flat_index,
+    rows_first,
+    scatter,
+    scatter_along,
+    scatter_rows,
+)
 from nfuser.ops.shapes.views import (
     at_least,
     broadcast_to,
@@ -372,6 +378,7 @@ __all__ = [
     "rows_first",
     "rsqrt",
     "scatter",
+    "scatter_along",
     "scatter_rows",
     "sigmoid",
     "sign",

@@ -19,6 +19,7 @@ from nfuser.host.call.program import (
     HostScalar,
     HostStmt,
     Launch,
+    Number,
     Operand,
     Part,
     Repeat,
@@ -34,7 +35,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.runtime.assigned import first_byte, owners
-from nfuser.runtime.compile.scatters import scatter_kernel
+from nfuser.runtime.compile.scatters import scatter_kernels
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.heuristics.cpu import phase_knob
 
@@ -214,18 +215,23 @@ class _Program:
         for expr in piece.fusion.exprs:
             if isinstance(expr, ex.Argument):
                 read[expr.result] = Operand(self.places[expr.result])
+            elif isinstance(expr, ex.Constant):
+                number = Number(expr.value.real, expr.result.dtype)
+                read[expr.result] = Operand(number)
             elif isinstance(expr, ex.VIEWS):
                 source = read[expr.source]
                 views = (*source.views, self._view(expr))
                 read[expr.result] = Operand(source.part, views)
         operands = tuple(read[t] for t in ex.sources(call))
-        result = self.places[call.result].slot
-        made = Call(call.name, operands, result, call.result.source)
+        place = self.places[call.result]
+        made = Call(call.name, operands, place.slot, call.result.source)
+        made = replace(made, offset=place.offset)
         if isinstance(call, ex.Sort):
             made = replace(made, axis=call.axis, stable=call.stable)
         if isinstance(call, ex.Scatter):
-            kernel = partial(scatter_kernel, call.op, call.result.dtype)
-            made = replace(made, scattered=Scattered(call.op, call.lead, kernel))
+            kernels = partial(scatter_kernels, call.op, call.result.dtype)
+            scattered = Scattered(call.op, call.lead, kernels, call.complaint)
+            made = replace(made, scattered=scattered)
         body.append(made)
         return body
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import VIEWS, Argument, Remap, Slice
+from nfuser.ir.expr import VIEWS, Argument, Constant, Remap, Slice
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
 from nfuser.segment import Rejection
@@ -39,11 +39,13 @@ class LibraryCalls:
 def _is_read_in_place(expr: Expr) -> bool:
     """Tell whether array libraries give ``expr`` without a kernel of ours.
 
-    Not all of them have negative steps, and a start that the caller passes is another
-    one in each call.
+    Numbers of the program are. Not all of them have negative steps, and a start that
+    the caller passes is another one in each call.
     """
     if isinstance(expr, Argument):
         return not expr.by_value
+    if isinstance(expr, Constant):
+        return True
     if isinstance(expr, Slice):
         moving = (isinstance(s, ScalarInput) for s in symbols(expr.starts))
         return min(expr.steps, default=1) > 0 and not any(moving)

@@ -16,7 +16,7 @@ import pytest
 import nfuser
 import nfuser.lax
 from nfuser.config import override
-from nfuser.errors import NfuserError, ShapeError, UnsupportedError
+from nfuser.errors import NfuserError, ShapeError
 
 RNG = np.random.default_rng(0)
 X = RNG.random((5, 6, 4))
@@ -174,14 +174,6 @@ def test_values_that_do_not_fit_are_refused_before() -> None:
 
     with pytest.raises(ShapeError, match="could not broadcast"):
         nfuser.fuse(work)(np.zeros(4), AT[:3] % 4, np.ones(2))
-
-
-def test_complex_arrays_are_refused_by_name() -> None:
-    def work(x: Any, i: Any) -> None:
-        x[i] = 5
-
-    with pytest.raises(UnsupportedError, match="write the real and the imaginary"):
-        nfuser.fuse(work)(np.zeros(4, complex), AT % 4)
 
 
 def test_empty_indices_and_arrays_change_nothing() -> None:

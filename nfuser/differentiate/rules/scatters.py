@@ -13,10 +13,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nfuser.ir.expr import Scatter, Take
-    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
 
@@ -74,32 +71,10 @@ def added_back(b: Builder, expr: Take, t: TensorView) -> TensorView:
     source, index, axis = expr.source, expr.index, expr.axis
     zeros = ops.full(b, source.shape, 0, t.dtype)
     if expr.along:
-        indices = _all_indices(b, source.shape, index, t.shape, axis)
-        return ops.scatter(b, ScatterOp.ADD, zeros, indices, t)
+        return ops.scatter_along(b, ScatterOp.ADD, zeros, axis, index, t)
     lead = tuple(range(index.ndim))
     if axis and lead:
         t = ops.moveaxis(b, t, tuple(k + axis for k in lead), lead)
     turned, back = ops.rows_first(b, zeros, [axis])
     found = ops.scatter(b, ScatterOp.ADD, turned, [index], t)
     return ops.permute(b, found, back) if axis else found
-
-
-def _all_indices(
-    b: Builder,
-    extents: Sequence[Scalar],
-    index: TensorView,
-    shape: Sequence[Scalar],
-    axis: int,
-) -> list[TensorView]:
-    """Return an index for each axis; those but ``axis`` count, or stay at 0."""
-    found: list[TensorView] = []
-    for k, extent in enumerate(extents):
-        if k == axis:
-            found.append(ops.broadcast_to(b, index, shape))
-            continue
-        own = b.cast(ops.arange(b, shape[k]), DType.I64)
-        own = b.point("minimum", own, b.from_scalar(extent - 1, DType.I64))
-        rest = tuple(range(1, len(extents) - k))
-        own = ops.expand_dims(b, own, rest) if rest else own
-        found.append(ops.broadcast_to(b, own, shape))
-    return found

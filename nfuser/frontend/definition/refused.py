@@ -31,7 +31,6 @@ _SHARED = (
     "says"
 )
 OPERATIONS = {
-    "scatter": "it has no fused form yet; apply it outside",
     **dict.fromkeys(("uniform", "normal", "rand_like", "randn_like"), _RANDOM),
     **dict.fromkeys(("grouped_mm", "cutlass_nvfp4_grouped_mm"), _GROUPED),
     "preprocess_grouped_matmul_input_sf": _GROUPED,

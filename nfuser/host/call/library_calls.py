@@ -15,13 +15,14 @@ from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.dtypes.tensors import as_tensor
 from nfuser.errors import UnsupportedError, host_error
+from nfuser.host.call.program import Number
 from nfuser.host.call.scatters import scatter_call
 from nfuser.host.run.arrays import Arrays, arrays_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Operand, ViewOf
+    from nfuser.host.call.program import Call, Operand, Part, ViewOf
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
 
@@ -34,19 +35,17 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     _check(stmt, library, device)
     if stmt.scattered is not None:
         arrays = arrays_of(Library.NUMPY, device)
-        readers = [_reader(x, arrays) for x in stmt.operands]
-        return scatter_call(stmt, stmt.scattered, readers)
+        return scatter_call(stmt, stmt.scattered, _reading(stmt, arrays))
     library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
-    readers = [_reader(x, arrays) for x in stmt.operands]
+    reading = _reading(stmt, arrays)
     compute = _function(stmt, arrays)
     name, note = stmt.name, stmt.note
 
     def call(*given: Any) -> None:
         *operands, out = given
         try:
-            read = [r(x) for r, x in zip(readers, operands, strict=True)]
-            compute(*read, out)
+            compute(*reading(operands), out)
         except Exception as error:
             message = f"{name}: {library.value} failed: {error}{note}"
             raise host_error(message, error) from error
@@ -70,7 +69,7 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
 
 
 def _check(stmt: Call, library: Library, device: Device) -> None:
-    dtype = stmt.operands[0].part.slot.dtype
+    dtype = stmt.operands[0].dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
     if stmt.scattered is not None and device.is_cuda:
         reason = f"arrays on {device} are not assigned to by arrays of integers yet"
@@ -100,17 +99,43 @@ def caller(name: str, library: Library, device: Device) -> Library:
     )
 
 
-def _reader(operand: Operand, arrays: Arrays) -> Callable[[Any], Any]:
+def _reading(stmt: Call, arrays: Arrays) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return what gives the operands, from the arrays that have their memory."""
+    fixed: list[Any] = []  # the numbers
+    steps: list[tuple[int, int, Callable[[Any], Any]]] = []
+    for k, operand in enumerate(stmt.operands):
+        fixed.append(None)
+        if isinstance(part := operand.part, Number):
+            made = arrays.number(part.value, part.dtype)
+            fixed[-1] = _through(operand.views, arrays, [])(made)
+        else:
+            steps.append((k, len(steps), _reader(operand, part, arrays)))
+
+    def read(given: Sequence[Any]) -> list[Any]:
+        found = fixed.copy()
+        for k, place, step in steps:
+            found[k] = step(given[place])
+        return found
+
+    return read
+
+
+def _reader(operand: Operand, part: Part, arrays: Arrays) -> Callable[[Any], Any]:
     """Return what gives the operand, from the array that has its memory."""
     steps: list[Callable[[Any], Any]] = []
     if arrays.library is Library.TORCH:
         steps.append(_as_torch)
     elif arrays.library is Library.NUMPY:
         steps.append(np.asarray)
-    part = operand.part
     if part.slot.dtype.is_complex:
         steps.append(_imaginary if part.offset else _real)
-    steps += [_view(view, arrays) for view in operand.views]
+    return _through(operand.views, arrays, steps)
+
+
+def _through(
+    views: Sequence[ViewOf], arrays: Arrays, before: list[Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
+    steps = [*before, *(_view(view, arrays) for view in views)]
 
     def read(array: Any) -> Any:
         for step in steps:

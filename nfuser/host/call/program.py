@@ -8,7 +8,7 @@ decided when the program was built for one call's shapes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from nfuser.dtypes import DType
 from nfuser.ir.base import node
@@ -113,6 +113,17 @@ class Launch:
 
 
 @node
+class Number:
+    """A number that is part of the program."""
+
+    value: bool | float
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.value}"
+
+
+@node
 class ViewOf:
     """How the library makes a view: ``slice`` has start, stop and step of each axis."""
 
@@ -125,30 +136,48 @@ class ViewOf:
 
 @node
 class Operand:
-    """What the library reads: the elements of ``part``, through views of them."""
+    """What the library reads, through views: the elements of a part, or a number."""
 
-    part: Part
+    part: Part | Number
     views: tuple[ViewOf, ...] = ()
+
+    @property
+    def dtype(self) -> DType:
+        """Of what element type it is; parts of complex numbers are real."""
+        part = self.part
+        return part.dtype if isinstance(part, Number) else part.slot.dtype
 
     def __str__(self) -> str:
         return "".join([str(self.part), *map(str, self.views)])
 
 
+class ScatterKernels(NamedTuple):
+    """What compiles each of the loops, or finds it on disk."""
+
+    pieces: Callable[[], CpuKernel]
+    columns: Callable[[], CpuKernel]
+    look: Callable[[], CpuKernel]
+    tally: Callable[[], CpuKernel]
+    group: Callable[[], CpuKernel]
+
+
 @node
 class Scattered:
-    """What a scatter does; ``kernel`` gives the loop that does it, and compiles it."""
+    """What a scatter does; ``kernels`` gives the loops that do it."""
 
     op: ScatterOp
     lead: int
-    kernel: Callable[[], CpuKernel]
+    kernels: Callable[[], ScatterKernels]
+    complaint: str = ""
 
 
 @node
 class Call:
     """Let the array library write what its function ``name`` gives into ``result``.
 
-    ``axis`` and ``stable`` are of those that sort, ``scattered`` is of a scatter: what
-    it does, and how to get the kernel that does it on a CPU.
+    Of a complex result it is the real part, or the imaginary one, which lies ``offset``
+    bytes on. ``axis`` and ``stable`` are of those that sort, ``scattered`` is of a
+    scatter: what it does, and how to get the kernels that do it on a CPU.
     """
 
     name: Literal["matmul", "sort", "argsort", "scatter"]
@@ -158,6 +187,7 @@ class Call:
     axis: int = -1
     stable: bool = False
     scattered: Scattered | None = None
+    offset: int = 0
 
     @property
     def note(self) -> str:
@@ -203,7 +233,8 @@ def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
         case Launch():
             return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
         case Call(_, operands, result):
-            return (*(x.part.slot for x in operands), result)
+            parts = (x.part for x in operands)
+            return (*(p.slot for p in parts if isinstance(p, Part)), result)
         case _:
             return (stmt.slot,)
 

@@ -13,6 +13,7 @@ from nfuser.host.call.program import (
     Free,
     HostStmt,
     Launch,
+    Number,
     Operand,
     Part,
     Repeat,
@@ -102,5 +103,7 @@ def _part(part: Part, new_of: Mapping[Slot, Slot]) -> Part:
 
 
 def _operand(operand: Operand, new_of: Mapping[Slot, Slot]) -> Operand:
+    if isinstance(operand.part, Number):
+        return operand
     part = _part(operand.part, new_of)
     return operand if part is operand.part else replace(operand, part=part)

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatters on a CPU: the index is checked, and then one native loop obeys it."""
+"""Scatters on a CPU: the index is looked at, and then native loops obey it.
+
+Which pieces the loops take follows from sizes and from the index alone: the result has
+the same bits for any number of threads, and in each run. They are those of one value
+after another, but for sums and products where many values come to each place: such are
+of pieces of the values, which are joined in their order.
+"""
 
 # Arrays of several libraries have no common static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -8,56 +14,189 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nfuser.codegen.numba.compiler_lock import imported
+from nfuser.device.cpu.affinity import num_threads
 from nfuser.errors import host_error
+from nfuser.ir.expr import ScatterOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Scattered
+    from nfuser.host.call.program import Call, Scattered, ScatterKernels
 
 _GRAIN = 64  # elements of rows that a thread takes at once: no line of two threads
-
-_FEW = 4096
+_FEW = 1 << 15  # indices that NumPy looks at sooner than a loop of ours is called
+_MANY = 1 << 19  # indices that are worth a second thread
+_BLOCK = 1 << 15  # indices that are looked at together
+_PIECES = 16
+_EACH = 16  # values for each place of a piece that are worth an array of its own
+_GROUPS = 64  # of rows, few enough that each thread writes to all of them at once
+_IDENTITIES = {ScatterOp.ADD: -0.0, ScatterOp.MULTIPLY: 1}
 
 
 def scatter_call(
-    stmt: Call, scattered: Scattered, readers: Sequence[Callable[[Any], Any]]
+    stmt: Call,
+    scattered: Scattered,
+    reading: Callable[[Sequence[Any]], list[Any]],
 ) -> Callable[..., None]:
     """Return what scatters into the last array given, whose memory the first may be.
 
     Nothing is written where the index names a position that is not there.
     """
     imported("nfuser.device.cpu.threads")
-    from nfuser.device.cpu.threads import run_range  # noqa: PLC0415 (its own pool)
-
-    kernel, lead = scattered.kernel(), scattered.lead
+    kernels, lead = scattered.kernels(), scattered.lead
+    is_part = stmt.result.dtype.is_complex
 
     def call(*given: Any) -> None:
         *operands, target = given
-        read = [r(x) for r, x in zip(readers, operands, strict=True)]
+        read = reading(operands)
         source, out = read[0], np.asarray(target)
-        index = np.ascontiguousarray(read[1])
-        _check(index, out.shape[:lead], stmt.note)
+        if is_part:
+            out = out.imag if stmt.offset else out.real
+        index = np.ascontiguousarray(read[1]).reshape(-1)
+        looks = _look(kernels, index)
+        _check(looks, out.shape[:lead], scattered.complaint, stmt.note)
         value, step = _in_row(read[2], out)
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         if whole.ctypes.data != source.ctypes.data:
             whole[...] = source
-        addresses = [x.ctypes.data for x in (whole, index, value)]
         rows, inner = prod(out.shape[:lead]), prod(out.shape[lead:])
         if index.size and inner:
-            has_runs = inner == 1 and _has_runs(index.reshape(-1))
-            numbers = [index.size, rows, inner, step, int(has_runs)]
-            cost = index.size * inner
-            run_range(kernel, [*addresses, *numbers], inner, _GRAIN, cost)
+            loops = _Loops(kernels, scattered.op, whole, index, value, rows, step)
+            if inner == 1:
+                loops.elements(looks)
+            else:
+                loops.columns(inner)
         if whole is not out:
             out[...] = whole
 
     return call
+
+
+class _Looks(NamedTuple):
+    """What is to be known of an index."""
+
+    low: int = 0
+    high: int = -1
+    is_sorted: bool = False
+    has_runs: bool = False  # neighbours mostly name one position
+
+
+def _look(kernels: ScatterKernels, index: Any) -> _Looks:
+    if not index.size:
+        return _Looks()
+    if index.size < _FEW:
+        return _Looks(int(index.min()), int(index.max()))
+    blocks = -(-index.size // _BLOCK)
+    found = np.empty((blocks, 4), np.int64)
+    arguments = [index.ctypes.data, found.ctypes.data, index.size, _BLOCK]
+    _run(kernels.look(), arguments, blocks, index.size)
+    falls, stays = (int(n) for n in found[:, 2:].sum(0))
+    low, high = int(found[:, 0].min()), int(found[:, 1].max())
+    return _Looks(low, high, not falls, stays > index.size * 7 // 8)
+
+
+class _Loops(NamedTuple):
+    """The loops of one scatter, with what they are given."""
+
+    kernels: ScatterKernels
+    op: ScatterOp
+    out: Any
+    index: Any
+    value: Any
+    rows: int
+    step: int
+
+    def columns(self, inner: int) -> None:
+        """Take one row after another; threads share the elements of all of them."""
+        given = [x.ctypes.data for x in (self.out, self.index, self.value)]
+        numbers = [self.index.size, self.rows, inner, self.step]
+        cost = self.index.size * inner
+        _run(self.kernels.columns(), [*given, *numbers], inner, cost, _GRAIN)
+
+    def elements(self, looks: _Looks) -> None:
+        """Take one element after another, or those of pieces that are independent."""
+        count = self.index.size
+        each = min(count // (_EACH * self.rows), _PIECES)
+        if count < _MANY:
+            self.pieces(self.index, self.value, [0, count], looks.has_runs)
+        elif each > 1 and self.op in _IDENTITIES:
+            self._apart(each, looks.has_runs)
+        elif num_threads() == 1:
+            self.pieces(self.index, self.value, [0, count], looks.has_runs)
+        elif looks.is_sorted and looks.low >= 0:
+            firsts = self.index[_even(count, _PIECES)[1:-1]]
+            cuts = [0, *np.searchsorted(self.index, firsts), count]
+            self.pieces(self.index, self.value, cuts, looks.has_runs)
+        else:
+            self._grouped()
+
+    def pieces(
+        self,
+        index: Any,
+        value: Any,
+        bounds: Any,
+        has_runs: bool,
+        out: Any = None,
+        apart: int = 0,
+    ) -> None:
+        """Take what lies between ``bounds``, which no two threads write the same of."""
+        bounds = np.asarray(bounds, np.int64)
+        written = self.out if out is None else out
+        given = [x.ctypes.data for x in (written, index, value, bounds)]
+        numbers = [self.rows, apart, self.step, int(has_runs)]
+        arguments = [*given, *numbers]
+        _run(self.kernels.pieces(), arguments, bounds.size - 1, index.size)
+
+    def _apart(self, pieces: int, has_runs: bool) -> None:
+        """Let each piece have an array of its own, and join these in order."""
+        dtype = self.out.dtype
+        identity = np.array(_IDENTITIES[self.op]).astype(dtype)
+        own = np.full((pieces, self.rows), identity, dtype)
+        bounds = _even(self.index.size, pieces)
+        self.pieces(self.index, self.value, bounds, has_runs, own, self.rows)
+        join = np.add if self.op is ScatterOp.ADD else np.multiply
+        flat = self.out.reshape(-1)
+        with np.errstate(all="ignore"):
+            for part in own:
+                join(flat, part, out=flat)
+
+    def _grouped(self) -> None:
+        """Put what is for one group of rows together, and take a group at a time."""
+        shift = max((self.rows - 1) // _GROUPS, 1).bit_length()
+        groups = ((self.rows - 1) >> shift) + 1
+        bounds = _even(self.index.size, _PIECES)
+        counts = np.zeros((_PIECES, groups), np.int64)
+        given = [x.ctypes.data for x in (self.index, bounds, counts)]
+        numbers = [self.rows, groups, shift]
+        _run(self.kernels.tally(), [*given, *numbers], _PIECES, self.index.size)
+        ends = counts.T.cumsum().reshape(groups, _PIECES).T
+        places = np.ascontiguousarray(ends - counts)
+        edges = [0, *ends[-1]]
+        index = np.empty_like(self.index)
+        value = np.empty(self.index.size, self.value.dtype) if self.step else self.value
+        arrays = (self.index, self.value, bounds, places, index, value)
+        given = [x.ctypes.data for x in arrays]
+        arguments = [*given, *numbers, self.step]
+        _run(self.kernels.group(), arguments, _PIECES, self.index.size)
+        self.pieces(index, value, edges, has_runs=False)
+
+
+def _run(
+    kernel: Any, arguments: Sequence[Any], total: int, cost: int, grain: int = 1
+) -> None:
+    from nfuser.device.cpu.threads import run_range  # noqa: PLC0415 (its own pool)
+
+    run_range(kernel, arguments, total, grain, cost)
+
+
+def _even(count: int, pieces: int) -> Any:
+    """Return where pieces of one size, but for the last, begin and end."""
+    return np.arange(pieces + 1, dtype=np.int64) * count // pieces
 
 
 def _in_row(value: Any, out: Any) -> tuple[Any, int]:
@@ -72,23 +211,14 @@ def _in_row(value: Any, out: Any) -> tuple[Any, int]:
     return np.ascontiguousarray(value), 1
 
 
-def _has_runs(index: Any) -> bool:
-    """Tell whether neighbours mostly name one position, as far as some of them show."""
-    if index.size < _FEW:
-        return False
-    some = index[: -1 : index.size // 256]
-    after = index[1 :: index.size // 256][: some.size]
-    return int(np.count_nonzero(some[: after.size] == after)) > after.size * 7 // 8
-
-
-def _check(index: Any, shape: tuple[int, ...], note: str) -> None:
+def _check(looks: _Looks, shape: tuple[int, ...], complaint: str, note: str) -> None:
     rows = prod(shape)
-    if not index.size:
+    if looks.low >= (0 if complaint else -rows) and looks.high < rows:
         return
-    low, high = int(index.min()), int(index.max())
-    if low >= -rows and high < rows:
-        return
-    wrong = high if high >= rows else low
+    if complaint:
+        told = complaint.format(low=looks.low, high=looks.high)
+        raise host_error(f"{told}{note}", ValueError())
+    wrong = looks.high if looks.high >= rows else looks.low
     if len(shape) == 1:
         place = f"index {wrong} is out of bounds for axis 0 with size {rows}"
     else:

@@ -41,6 +41,10 @@ class Arrays:
 
     # -- operations ----------------------------------------------------------
 
+    def number(self, value: bool | float, dtype: DType) -> Any:
+        """Return an array without axes."""
+        return self.module.asarray(np.full((), value, dtype.numpy))
+
     def copy(self, source: Any, out: Any) -> Any:
         """Copy elements."""
         if out is None:
@@ -232,6 +236,11 @@ def _torch_kind(dtype: DType) -> Any:
 
 class TorchArrays(Arrays):
     """PyTorch's tensors, on the CPU or on CUDA streams."""
+
+    def number(self, value: bool | float, dtype: DType) -> Any:
+        """Return a tensor without axes."""
+        kind, device = self._kind(dtype), str(self.device)
+        return self.module.full((), value, dtype=kind, device=device)
 
     def copy(self, source: Any, out: Any) -> Any:
         """Copy elements."""

@@ -96,14 +96,19 @@ def linspace(
     *,
     endpoint: bool = True,
 ) -> TensorView:
-    """Return ``count`` numbers evenly spaced from ``start`` to ``stop``, in f64."""
-    first, last = (b.convert(x, DType.F64) for x in (start, stop))
+    """Return ``count`` numbers evenly spaced from ``start`` to ``stop``.
+
+    They are computed in f64, or in f32 where both ends are f32, as NumPy does.
+    """
+    is_short = all(b.type_of(x) is DType.F32 for x in (start, stop))
+    kind = DType.F32 if is_short else DType.F64
+    first, last = (b.convert(x, kind) for x in (start, stop))
     number = sc.as_scalar(count)
     parts = sc.maximum(number - 1, 1) if endpoint else sc.maximum(number, 1)
     delta = subtract(b, last, first)
-    divisor = b.from_scalar(parts, DType.F64)
+    divisor = b.from_scalar(parts, kind)
     step = divide(b, delta, divisor)
-    index = b.cast(arange(b, number), DType.F64)
+    index = b.cast(arange(b, number), kind)
     # A step that underflows to 0 is put off, as NumPy does.
     small = multiply(b, divide(b, index, divisor), delta)
     grown = where(b, equal(b, step, 0.0), small, multiply(b, index, step))
@@ -111,8 +116,8 @@ def linspace(
     if endpoint:
         at_end = equal(b, arange(b, number), sc.maximum(number - 1, 1))
         made = where(b, at_end, last, made)
-    if dtype is None or dtype is DType.F64:
-        return made
+    if dtype is None or dtype is kind:
+        return b.cast(made, dtype or DType.F64)
     if dtype.is_integer:
         made = floor_divide(b, made, 1.0)
     return b.cast(made, dtype)

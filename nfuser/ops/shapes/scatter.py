@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ops.shapes.creation as creation
 import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
+_OF_PARTS = (ScatterOp.SET, ScatterOp.ADD)
 _OF_TRUTH = {ScatterOp.ADD: ScatterOp.MAX, ScatterOp.MULTIPLY: ScatterOp.MIN}
 
 
@@ -32,29 +34,65 @@ def scatter(
     There is an index for each of the first axes; they have one shape, with which the
     shape of the value begins. It goes on as that of ``x`` does.
     """
-    if x.dtype.is_complex:
-        message = (
-            "write the real and the imaginary parts, each by itself: complex arrays "
-            "are not assigned to by arrays of integers"
-        )
-        raise UnsupportedError(message)
     extents = x.shape[: len(indices)]
     index = flat_index(b, [b.cast(i, DType.I64) for i in indices], extents)
     return scatter_rows(b, op, x, index, value)
 
 
-def scatter_rows(
-    b: Builder, op: ScatterOp, x: TensorView, index: TensorView, value: TensorView
+def scatter_along(
+    b: Builder,
+    op: ScatterOp,
+    x: TensorView,
+    axis: int,
+    index: TensorView,
+    value: TensorView,
 ) -> TensorView:
-    """Return what ``scatter`` does, for an index of all the first axes in C order."""
+    """Return what ``scatter`` does to the element along ``axis`` that each index names.
+
+    The index stretches to the shape of the value. Along other axes elements stay where
+    they are, and all of them are at 0 where ``x`` has but one.
+    """
+    indices: list[TensorView] = []
+    for k, extent in enumerate(x.shape):
+        if k == axis:
+            indices.append(views.broadcast_to(b, index, value.shape))
+            continue
+        own = creation.arange(b, value.shape[k])
+        if extent is not value.shape[k]:
+            own = b.point("minimum", own, b.from_scalar(extent - 1, DType.I64))
+        rest = tuple(range(1, x.ndim - k))
+        own = views.expand_dims(b, own, rest) if rest else own
+        indices.append(views.broadcast_to(b, own, value.shape))
+    return scatter(b, op, x, indices, value)
+
+
+def scatter_rows(
+    b: Builder,
+    op: ScatterOp,
+    x: TensorView,
+    index: TensorView,
+    value: TensorView,
+    complaint: str = "",
+) -> TensorView:
+    """Return what ``scatter`` does, for an index of all the first axes in C order.
+
+    A ``complaint`` is what the error says about an index that is not right; ``{low}``
+    and ``{high}`` in it are the least and the greatest.
+    """
     kind = x.dtype
+    if kind.is_complex and op not in _OF_PARTS:
+        message = (
+            f"write it with the real and the imaginary parts: {op.value} at the places "
+            "of an index array has no fused form for complex numbers"
+        )
+        raise UnsupportedError(message)
     if kind.is_bool:
         kind, op = DType.U8, _OF_TRUTH.get(op, op)
     elif kind.is_half:
         kind = DType.F32
     held, new = b.cast(x, kind), b.cast(value, kind)
     made = b.new(x.shape, kind)
-    b.emit(Scatter(op, held, index, new, made))
+    b.emit(Scatter(op, held, index, new, made, complaint))
     return b.cast(made, x.dtype)
 
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nfuser.codegen.printers.source import KernelForm, PlainSource
+from nfuser.host.call.program import ScatterKernels
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
 from nfuser.lower.kernel.kernel_ir import Launch
@@ -14,6 +16,8 @@ from nfuser.runtime.compile.executable import KERNELS
 from nfuser.schedule.facts.target import CPU
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nfuser.device.cpu.kernel import CpuKernel
     from nfuser.dtypes import DType
 
@@ -24,9 +28,10 @@ _UPDATES = {
     ScatterOp.MAX: "maximum(old, new)",
     ScatterOp.MIN: "minimum(old, new)",
 }
-# Where neighbours mostly are for the same place, that stays in a register: a processor
-# takes three times as long to read what it has just stored.
-_TEXT = """\
+# Of the index between ``bounds`` of a piece; a piece may have an array of its own, the
+# rows ``apart``. Where neighbours mostly are for the same place, that stays in a
+# register: a processor takes three times as long to read what it has just stored.
+_PIECES = """\
 from nfuser.codegen.primitives.cpu import (
     i64,
     load,
@@ -38,55 +43,142 @@ from nfuser.codegen.primitives.cpu import (
 )
 
 
-def {entry}(start, stop, out, index, value, count, rows, inner, step, has_runs):
-    if has_runs:
-        last = i64(-1)
-        old = load(value, 0)
-        for k in range(count):
-            i = load(index, k)
-            i = select(i < 0, i + rows, i)
-            if i != last:
-                if last >= 0:
-                    store(out, last, old)
+def {entry}(start, stop, out, index, value, bounds, rows, apart, step, has_runs):
+    for piece in range(start, stop):
+        first = load(bounds, piece)
+        end = load(bounds, piece + 1)
+        base = piece * apart
+        if has_runs:
+            last = i64(-1)
+            old = load(value, 0)
+            for k in range(first, end):
+                i = load(index, k)
+                i = select(i < 0, i + rows, i)
+                if i != last:
+                    if last >= 0:
+                        store(out, base + last, old)
+                    old = load(out, base + i)
+                    last = i
+                new = load(value, k * step)
+                old = {update}
+            if last >= 0:
+                store(out, base + last, old)
+        else:
+            for k in range(first, end):
+                i = load(index, k)
+                i = base + select(i < 0, i + rows, i)
                 old = load(out, i)
-                last = i
-            new = load(value, k * step)
-            old = {update}
-        if last >= 0:
-            store(out, last, old)
-    elif inner == 1:
-        for k in range(count):
+                new = load(value, k * step)
+                store(out, i, {update})
+"""
+# Of rows, whose elements are divided among threads.
+_COLUMNS = """\
+from nfuser.codegen.primitives.cpu import load, maximum, minimum, select, store, {cast}
+
+
+def {entry}(start, stop, out, index, value, count, rows, inner, step):
+    for k in range(count):
+        i = load(index, k)
+        i = select(i < 0, i + rows, i)
+        for j in range(start, stop):
+            old = load(out, i * inner + j)
+            new = load(value, (k * inner + j) * step)
+            store(out, i * inner + j, {update})
+"""
+# The least and the greatest of a block, how often it falls, and how often it stays.
+_LOOK = """\
+from nfuser.codegen.primitives.cpu import i64, load, select, store
+
+
+def {entry}(start, stop, index, found, count, block):
+    for k in range(start, stop):
+        first = k * block
+        end = select(first + block < count, first + block, count)
+        low = load(index, first)
+        high = low
+        falls = i64(0)
+        stays = i64(0)
+        for j in range(select(first > 0, first, i64(1)), end):
+            i = load(index, j)
+            before = load(index, j - 1)
+            low = select(i < low, i, low)
+            high = select(i > high, i, high)
+            falls += select(i < before, i64(1), i64(0))
+            stays += select(i == before, i64(1), i64(0))
+        store(found, 4 * k, low)
+        store(found, 4 * k + 1, high)
+        store(found, 4 * k + 2, falls)
+        store(found, 4 * k + 3, stays)
+"""
+# How many of each piece are for each group of ``1 << shift`` rows.
+_COUNT = """\
+from nfuser.codegen.primitives.cpu import load, select, store
+
+
+def {entry}(start, stop, index, bounds, counts, rows, groups, shift):
+    for piece in range(start, stop):
+        for k in range(load(bounds, piece), load(bounds, piece + 1)):
+            i = load(index, k)
+            at = piece * groups + (select(i < 0, i + rows, i) >> shift)
+            store(counts, at, load(counts, at) + 1)
+"""
+# Put what is for a group together, in its order: each piece begins at its own place.
+_GROUP = """\
+from nfuser.codegen.primitives.cpu import load, select, store
+
+
+def {entry}(
+    start, stop, index, value, bounds, places, indices, values, rows, groups, shift,
+    step,
+):
+    for piece in range(start, stop):
+        for k in range(load(bounds, piece), load(bounds, piece + 1)):
             i = load(index, k)
             i = select(i < 0, i + rows, i)
-            old = load(out, i)
-            new = load(value, k * step)
-            store(out, i, {update})
-    else:
-        for k in range(count):
-            i = load(index, k)
-            i = select(i < 0, i + rows, i)
-            for j in range(start, stop):
-                old = load(out, i * inner + j)
-                new = load(value, (k * inner + j) * step)
-                store(out, i * inner + j, {update})
+            at = piece * groups + (i >> shift)
+            place = load(places, at)
+            store(places, at, place + 1)
+            store(indices, place, i)
+            store(values, place * step, load(value, k * step))
 """
 
 
-def scatter_kernel(op: ScatterOp, dtype: DType) -> CpuKernel:
-    """Return the loop over an index, which is right: compiled, or found on disk.
-
-    A range is one of the elements of each row.
-    """
+def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
+    """Return the loops of one scatter; each is given an index that is right."""
     cast = f"to_{dtype.value}"
-    entry = f"scatter_{op.value}_{dtype.value}"
     update = _UPDATES[op].format(cast=cast)
-    text = _TEXT.format(cast=cast, entry=entry, update=update)
+    own = f"{op.value}_{dtype.value}"
     number = dtype.numpy.name
-    numbers = ", ".join(["int64"] * 5)
-    listed = ", ".join(f"CPointer({n})" for n in (number, "int64", number))
-    signature = f"void(int64, int64, {listed}, {numbers})"
+    whole = "int64"
+
+    def kernel(
+        name: str, text: str, pointers: Sequence[str], numbers: int
+    ) -> Callable[[], CpuKernel]:
+        written = text.format(entry=name, cast=cast, update=update)
+        return partial(_compiled, name, written, tuple(pointers), numbers)
+
+    written = (number, whole, number)
+    return ScatterKernels(
+        kernel(f"scatter_{own}", _PIECES, (*written, whole), 4),
+        kernel(f"scatter_rows_{own}", _COLUMNS, written, 4),
+        kernel("look_at_index", _LOOK, (whole, whole), 2),
+        kernel("count_groups", _COUNT, (whole, whole, whole), 3),
+        kernel(
+            f"group_{dtype.value}",
+            _GROUP,
+            (whole, number, whole, whole, whole, number),
+            4,
+        ),
+    )
+
+
+def _compiled(
+    entry: str, text: str, pointers: tuple[str, ...], numbers: int
+) -> CpuKernel:
+    listed = ", ".join(f"CPointer({name})" for name in pointers)
+    signature = f"void(int64, int64, {listed}, {', '.join(['int64'] * numbers)})"
     digest = hashlib.sha256(repr((text, signature)).encode()).hexdigest()
-    kinds = (*("pointer",) * 3, *("i64",) * 5)
+    kinds = (*("pointer",) * len(pointers), *("i64",) * numbers)
     one = sc.const(1)
     launch = Launch((one, one), (one, one), 1)
     form = KernelForm(digest, signature, kinds, CPU, (), (), (), launch, 0)

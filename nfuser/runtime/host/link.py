@@ -296,6 +296,8 @@ class _Inserted:
         return self.places[slot]
 
     def _operand(self, operand: flat.Operand) -> flat.Operand:
+        if isinstance(operand.part, flat.Number):
+            return operand
         if not self.location(operand.part.slot).is_whole:
             raise NotLinkedError
         return replace(operand, part=self._part(operand.part))

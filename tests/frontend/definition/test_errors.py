@@ -51,9 +51,9 @@ WRITTEN: dict[str, tuple[Callable[[FusionDefinition, Any], Any], type, str]] = {
         "300 out of bounds for int8",
     ),
     "an operation that is not there yet": (
-        lambda fd, x: fd.ops.scatter(x, x, x, 0),
+        lambda fd, x: fd.ops.scaled_mm(x, x, x, x),
         NotImplementedError,
-        "fd.ops.scatter is not supported",
+        "fd.ops.scaled_mm is not supported",
     ),
     "more of the largest than there are": (
         lambda fd, x: fd.ops.topk(x, 9, 0),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of ``fd.ops`` that read elements where an index says.
+"""Operations of ``fd.ops`` that read and write elements where an index says.
 
 An index counts from the end if it is negative. Numbers that name no element are
-refused; elements of an index tensor that name none read the nearest one.
+refused; elements of an index tensor that name none read the nearest one, and raise
+where something is written.
 """
 
 # The operands of an operation are handles and numbers of many types.
@@ -19,6 +20,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import AxisError, DTypeError, ShapeError
 from nfuser.frontend.definition.draft import INTEGERS
 from nfuser.ir import scalar as sc
+from nfuser.ir.expr import ScatterOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +129,34 @@ def _gather(d: Draft, arg: Any, index: Any, dim: int) -> Any:
     return ops.take_along_axis(d.builder, x, chosen, place)
 
 
+def _scatter(d: Draft, arg1: Any, index: Any, src: Any, dim: int) -> Any:
+    """Set one element along ``dim`` for each of ``index``: the last one stays.
+
+    What is set are the first elements of ``src`` along each axis, or that number.
+    """
+    x, chosen, value = d.tensor(arg1), _index(d, index), d.tensor(src)
+    place = ops.normal_axis(dim, x.ndim)
+    held = (x, value) if value.ndim else (x,)
+    if any(t.ndim != chosen.ndim for t in held):
+        shapes = " and ".join(d.shape_text(t) for t in (chosen, *held))
+        message = f"scatter takes tensors of as many axes, found shapes {shapes}"
+        raise ShapeError(message)
+    for t in held:
+        text = (
+            f"the index, of shape {d.shape_text(chosen)}, is longer than the tensor, "
+            f"of shape {d.shape_text(t)}, along axis"
+        )
+        for k, extent in enumerate(chosen.shape):
+            if t is value or k != place:
+                d.require_natural(t.shape[k] - extent, f"{text} {k}, by {{}}")
+    zeros, ones = [sc.const(0)] * x.ndim, (1,) * x.ndim
+    if not value.ndim:
+        value = ops.broadcast_to(d.builder, value, chosen.shape)
+    elif any(a is not b for a, b in zip(chosen.shape, value.shape, strict=True)):
+        value = ops.sliced(d.builder, value, zeros, list(chosen.shape), ones)
+    return ops.scatter_along(d.builder, ScatterOp.SET, x, place, chosen, value)
+
+
 def _take_along_axis(d: Draft, arg: Any, index: Any, dim: int) -> Any:
     """Take one element along ``dim`` for each of ``index``; the other axes stretch."""
     x, chosen = d.tensor(arg), _index(d, index)
@@ -182,6 +212,7 @@ GATHERS: dict[str, Callable[..., Any]] = {
     "embedding_fwd": _embedding,
     "gather": _gather,
     "index_select": _index_select,
+    "scatter": _scatter,
     "select": _select,
     "take": _take,
     "take_along_axis": _take_along_axis,

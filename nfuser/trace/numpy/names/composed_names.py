@@ -13,6 +13,7 @@ argsort = function("argsort")
 array_equal = function("array_equal")
 array_equiv = function("array_equiv")
 average = function("average")
+bincount = function("bincount")
 broadcast_shapes = function("broadcast_shapes")
 can_cast = function("can_cast")
 choose = function("choose")
@@ -31,6 +32,9 @@ dot = function("dot")
 ediff1d = function("ediff1d")
 einsum = function("einsum")
 gradient = function("gradient")
+histogram = function("histogram")
+histogram2d = function("histogram2d")
+histogramdd = function("histogramdd")
 i0 = function("i0")
 inner = function("inner")
 interp = function("interp")
@@ -104,6 +108,7 @@ __all__ = [
     "array_equiv",
     "average",
     "bartlett",
+    "bincount",
     "blackman",
     "broadcast_shapes",
     "can_cast",
@@ -127,6 +132,9 @@ __all__ = [
     "gradient",
     "hamming",
     "hanning",
+    "histogram",
+    "histogram2d",
+    "histogramdd",
     "i0",
     "indices",
     "inner",

@@ -81,7 +81,9 @@ _NUMPY_FUNCTIONS = {
     "nonzero": _KEEP_SHAPE,
     "argwhere": _KEEP_SHAPE,
     "flatnonzero": _KEEP_SHAPE,
-    "unique": _OF_VALUES,
+    "unique": "write y = np.sort(x.ravel()), and y[1:] != y[:-1] where another value "
+    "begins, or call it outside, as it gives a shape that depends on values",
+    "histogram_bin_edges": "write np.linspace(x.min(), x.max(), n + 1)",
     "extract": _KEEP_SHAPE,
     "compress": _KEEP_SHAPE,
     "insert": "write np.concatenate([x[:k], new, x[k:]])",
