@@ -114,3 +114,16 @@ def test_a_cast_scalar_stays_weak() -> None:
     found = _run(scaled, ONES[0], 3)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, [3, 3, 3])
+
+
+def test_a_scatter_sets_an_element_for_each_index() -> None:
+    def scattered(fd: Any) -> Any:
+        x, source = fd.define_tensor([-1, -1]), fd.define_tensor([-1, -1])
+        index = fd.define_tensor([-1, -1], dtype=DataType.Int)
+        return fd.ops.scatter(x, index, source, 1)
+
+    x, source = np.zeros((3, 4), np.float32), np.ones((3, 5), np.float32)
+    index = np.array([[0, 3, 3], [1, -1, 2]])
+    wanted = x.copy()
+    np.put_along_axis(wanted[:2], index, source[:2, :3], 1)
+    np.testing.assert_array_equal(_run(scattered, x, source, index), wanted)
