@@ -54,7 +54,8 @@ def scatter_call(
     def call(*given: Any) -> None:
         *operands, target = given
         read = reading(operands)
-        source, out = read[0], np.asarray(target)
+        source: Any = read[0]
+        out: Any = np.asarray(target)
         if is_part:
             out = out.imag if stmt.offset else out.real
         index = np.ascontiguousarray(read[1]).reshape(-1)
