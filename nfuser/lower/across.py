@@ -24,11 +24,11 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.schedule.facts.target import WARP
-from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.placement.placement import Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
     from nfuser.ir.expr import PartialSum
@@ -46,28 +46,18 @@ _CLEARING = 2100  # number of the loop made here, unlike those of nests and comb
 class Across:
     """The partial sums of a kernel, from their beginning to the rows of their parts."""
 
-    def __init__(self, values: Values, depths: Mapping[TensorView, int]) -> None:
+    def __init__(self, values: Values) -> None:
         self.values = values
         self.sums = values.fusion.partial_sums
         self._points = values.scheduled.space.crossed
-        self._depths = depths
         self._arrays: dict[PartialSum, Array] = {}
-        heuristic = values.scheduled.heuristic
         self._has_blocks = values.scheduled.target.has_blocks
-        if isinstance(heuristic, CudaReduction) and heuristic.is_persistent:
-            for total in self.sums:
+        placed, rows = values.scheduled.placements, values.scheduled.rows
+        for total in self.sums:
+            key = (total.result, values.scheduled.space.points[total.result])
+            if rows and placed[key].where is Where.REGISTERS:
                 dtype = total.result.dtype.compute
-                self._arrays[total] = values.array(dtype, heuristic.room)
-
-    def others(self) -> list[TensorView]:
-        """Return the outputs that are not sums across rows, each once."""
-        partial = {total.result for total in self.sums}
-        outputs = dict.fromkeys(self.values.fusion.outputs)
-        return [tensor for tensor in outputs if tensor not in partial]
-
-    def at(self, level: int) -> list[PartialSum]:
-        """Return the sums of what is known once ``level`` reductions are complete."""
-        return [p for p in self.sums if self._depths[p.source] == level]
+                self._arrays[total] = values.array(dtype, rows.room)
 
     def read(self, total: PartialSum) -> Key:
         """Return what is added up, and where."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.maps import loops_of, source_points
+from nfuser.domains.maps import source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise, Reduce
@@ -45,13 +45,7 @@ from nfuser.lower.kernel.kernel_ir import (
     pruned,
 )
 from nfuser.lower.kernel.parameters import host_scalars
-from nfuser.lower.persistent import (
-    computed_everywhere,
-    depths,
-    forget,
-    is_everywhere,
-    kept_values,
-)
+from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
     Chunk,
@@ -61,13 +55,13 @@ from nfuser.lower.steps import (
     in_steps,
     join_chunks,
 )
-from nfuser.lower.values import Values, packets
-from nfuser.schedule.facts.memory import interleaved, memory_tensors
-from nfuser.schedule.heuristics.cpu import CpuReduction
-from nfuser.schedule.heuristics.cuda import CudaReduction, TransposeHeuristic
-from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
+from nfuser.lower.values import Values
+from nfuser.schedule.facts.layout import packets
+from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import Scheduled
+from nfuser.schedule.placement.placement import Route
+from nfuser.schedule.placement.row_passes import RowPasses
+from nfuser.schedule.scheduled import Meeting, Scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,7 +71,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.scopes import Key
     from nfuser.schedule.nest import Bound, Leaf
-    from nfuser.schedule.scheduled import Schedule
+    from nfuser.schedule.scheduled import Rows, Schedule
 
 
 def lower(scheduled: Schedule) -> Kernel:
@@ -100,10 +94,10 @@ class _Builder:
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
         self.combiner = Combiner(self.values)
-        self.stager = Stager(self.values, self.fusion.outputs)
-        self.levels = max(self.space.levels.values(), default=-1) + 1
-        self.depths = depths(self.fusion)
-        self.across = Across(self.values, self.depths)
+        self.stager = Stager(self.values)
+        self.passes = RowPasses(self.fusion, self.space)
+        self.levels = self.passes.folds
+        self.across = Across(self.values)
         self.has_rows = bool(self.levels or self.across.sums)
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
         self.behind: tuple[Stmt, ...] = ()  # what follows them
@@ -190,7 +184,7 @@ class _Builder:
     def _in_vectors(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let what lies between each other's elements be accessed from one address."""
         buffers = {**self.values.buffers, **self.outputs}
-        pairs = interleaved(self.fusion, self.scheduled.heuristic.patterns)
+        pairs = self.scheduled.between
         body = from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
         return interleave(tile_draws(body, self.values))
 
@@ -204,13 +198,11 @@ class _Builder:
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
             phases = self.levels + 1 if self.combiner.phase else 1
             return Launch((pieces, one), (one, one), 1, phases=phases)
-        heuristic = self.scheduled.heuristic
-        counts = isinstance(heuristic, CudaReduction | TransposeHeuristic)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
             (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
-            heuristic.most_threads,
-            heuristic.blocks if counts else 0,
+            self.scheduled.threads,
+            self.scheduled.blocks,
             is_cooperative=self.combiner.is_shared,
             shared_bytes=self.shared_bytes,
         )
@@ -218,18 +210,12 @@ class _Builder:
     # -- reductions ----------------------------------------------------------
 
     def _reduce(self) -> None:
-        heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
-        values = self.values
-        if isinstance(heuristic, CpuReduction) and heuristic.staged:
-            copies = stage_columns(values, heuristic.staged, heuristic.room)
-            self.before.extend(self._in_steps(copies))
-        if isinstance(heuristic, CudaReduction) and heuristic.as_stored:
-            self.shared_bytes = land_rows(values, self._roots_of_passes())
-        elif heuristic.is_persistent:
-            for key in kept_values(values, self._roots_of_passes()):
-                array = values.array(key[0].dtype.compute, heuristic.room)
-                values.kept[key] = array
+        values, rows = self.values, self.rows
+        copies = stage_columns(values, rows.room)
+        self.before.extend(self._in_steps(copies) if copies else ())
+        self.shared_bytes = land_rows(values)
+        if not self.shared_bytes:
+            values.keep_placed(rows.room)
         if self.combiner.is_shared:
             forget(values)
         if self.across.is_in_memory:
@@ -237,10 +223,9 @@ class _Builder:
             self.before.extend(self._in_steps(zeros))
         self.before.extend(self.across.cleared())
         for level in range(self.levels):
-            self._fold_level(level, heuristic)
+            self._fold_level(level)
         values.emit_all(self.ahead)
-        is_whole = heuristic.is_persistent or not heuristic.is_split
-        if is_whole or self.combiner.phase is not None:
+        if rows.meeting is not Meeting.LAST:
             self._tile(self.levels, {})
             self._store_rows()
         if self.across.sums:
@@ -253,9 +238,9 @@ class _Builder:
             self.behind = self._in_steps(across.stored(self._slots(), self._write))
         self.values.emit_all(across.ended(self.levels))
 
-    def _fold_level(self, level: int, heuristic: ReductionHeuristic) -> None:
+    def _fold_level(self, level: int) -> None:
         combiner = self.combiner
-        reduces = [r for r, at in self.space.levels.items() if at == level]
+        reduces = self.passes.reduces(level)
         states = {r: combiner.begin(r) for r in reduces}
         self._tile(level, states)
         if not combiner.is_shared:
@@ -269,7 +254,7 @@ class _Builder:
         if combiner.is_shared:
             meanwhile = self.meanwhile.pop(0) if self.meanwhile else ()
             combiner.exchange(states, meanwhile)
-        if heuristic.is_persistent or not heuristic.is_split:
+        if self.rows.meeting is not Meeting.LAST:
             for reduce in reduces:
                 combiner.publish(reduce, states[reduce])
             return
@@ -287,38 +272,18 @@ class _Builder:
         return any(bound.is_clamped for bound in self.nest.reduced_bounds)
 
     @property
-    def _is_persistent(self) -> bool:
-        heuristic = self.scheduled.heuristic
-        return isinstance(heuristic, ReductionHeuristic) and heuristic.is_persistent
-
-    def _is_full(self, output: TensorView) -> bool:
-        point = self.space.points[output]
-        return any(loop in self.space.reduced for loop in loops_of(point))
-
-    def _full_outputs(self, level: int) -> list[TensorView]:
-        return [
-            t
-            for t in self.across.others()
-            if self._is_full(t) and self.depths[t] == level
-        ]
-
-    def _roots_of_passes(self) -> list[list[Key]]:
-        passes: list[list[Key]] = []
-        for level in range(self.levels + 1):
-            found = [r for r, at in self.space.levels.items() if at == level]
-            roots = [(r.source, self.space.source_point(r)) for r in found]
-            roots += [(t, self.space.points[t]) for t in self._full_outputs(level)]
-            roots += [self.across.read(total) for total in self.across.at(level)]
-            passes.append(roots)
-        return passes
+    def rows(self) -> Rows:
+        """How rows are folded; a kernel without reductions does not ask."""
+        assert self.scheduled.rows is not None
+        return self.scheduled.rows
 
     def _tile(self, level: int, states: dict[Reduce, fold.State]) -> None:
         """Add one pass over the row: fold into ``states``, store what is complete."""
-        outputs, sums = self._full_outputs(level), self.across.at(level)
+        outputs, sums = self.passes.outputs(level), self.passes.sums(level)
         if not states and not outputs and not sums:
             return
         values = self.values
-        roots = self._roots_of_passes()[level]
+        roots = self.passes.roots()[level]
         is_free = not sums and self._is_free(states, outputs, roots)
         values.early = self._early_loads(level)
         kept = () if is_free or not states else self._kept_first(roots)
@@ -339,7 +304,9 @@ class _Builder:
             values.everywhere |= step.kept
         join_chunks(values, self.combiner, states, folding, chunk)
         body = (*step.begin, *self._in_streams(step.loop, folding), *after)
-        if ahead := self._prefetch(early):
+        turn = self._turn()
+        if turn and level == 0 and self._copies_ahead():
+            ahead = prefetch(values, early, turn)
             body, early = self._ahead(ahead, body)
         else:
             early = self._begun_before(level, early)
@@ -374,7 +341,7 @@ class _Builder:
         if early and values.landed:
             values.emit_all((*self._in_steps(early), AwaitCopies()))
             return ()
-        if early and level and self._is_persistent:
+        if early and level and self.rows.keeps:
             values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
             return ()
         return early
@@ -435,9 +402,9 @@ class _Builder:
         turns = (leaf for leaf in self.nest.kept if not leaf.binding.is_bound)
         return next(turns, None) if self.has_rows else None
 
-    def _prefetch(self, loads: tuple[Stmt, ...]) -> Prefetch | None:
-        turn = self._turn()
-        return prefetch(self.values, loads, turn) if turn and loads else None
+    def _copies_ahead(self) -> bool:
+        placed = self.scheduled.placements.values()
+        return any(placement.route is Route.AHEAD for placement in placed)
 
     def _ahead(
         self, loads: Prefetch, body: tuple[Stmt, ...]
@@ -447,11 +414,9 @@ class _Builder:
         Taken step by step, copies need no registers until their turn. Where the last
         packet is repeated beyond the end, what takes them comes second: all steps do.
         """
-        heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, CudaReduction)
         self.before.extend(self._in_steps((), loads.first))
         self.values.emit(AwaitCopies())
-        meetings = self.levels if heuristic.in_step else 0
+        meetings = self.levels if self.rows.in_step else 0
         pieces = dealt(self._in_steps((), loads.following), meetings)
         *self.meanwhile, self.ahead = map(self._if_another_turn, pieces)
         self.shared_bytes = loads.shared_bytes
@@ -472,9 +437,7 @@ class _Builder:
         """
         if self.nest.leaf(Binding.UNROLLED) is None:
             return None
-        heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, CudaReduction)
-        is_in_time = level == 0 or heuristic.eager or not heuristic.is_persistent
+        is_in_time = level == 0 or self.rows.eager or not self.rows.keeps
         return [] if is_in_time else None
 
     def _folds_lanes(self, reduce: Reduce) -> bool:
@@ -498,16 +461,16 @@ class _Builder:
         *first: tuple[Stmt, ...],
         chunk: Chunk | None = None,
     ) -> tuple[Stmt, ...]:
-        heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
-        return in_steps(self.scheduled, heuristic, first, body, chunk or Chunk())
+        return in_steps(self.scheduled, first, body, chunk or Chunk())
 
     # -- outputs -------------------------------------------------------------
 
     def _store_rows(self) -> None:
         """Store the outputs that have one element a row (all, without reductions)."""
         outputs = [
-            t for t in self.across.others() if not (self.has_rows and self._is_full(t))
+            t
+            for t in self.passes.elements()
+            if not (self.has_rows and self.passes.is_full(t))
         ]
         if not outputs:
             return

@@ -46,5 +46,4 @@ def even_conditions(scheduled: Scheduled) -> frozenset[Scalar]:
     """Return the conditions that hold for all lanes of a packet or for none."""
     if scheduled.nest.leaf(Binding.PACKET) is None:
         return frozenset()
-    packed = scheduled.heuristic.packed
-    return frozenset(c for _, point in packed for c in point.guard)
+    return frozenset(c for _, point in scheduled.packed for c in point.guard)

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.domains.maps import data_of
-from nfuser.domains.space import reads
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Argument, ReduceOp, Scan, results, sources
+from nfuser.ir.expr import ReduceOp, Scan
 from nfuser.ir.tensor import TensorView
 from nfuser.lower import fold
 from nfuser.lower.kernel.kernel_ir import (
@@ -37,10 +35,9 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.persistent import kept_values
 from nfuser.schedule.facts.target import WARP
-from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.scan.scan_passes import read_early, scan_stages
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -141,12 +138,12 @@ class _Steps(_Scans):
 
     def __init__(self, values: Values, store: StoreOutput) -> None:
         super().__init__(values, store)
-        heuristic = values.scheduled.heuristic
-        assert isinstance(heuristic, ScanHeuristic)
-        self._inner, self._items = heuristic.inner, heuristic.items
+        together = next(x for x in self.nest.reduced if x.binding.is_bound)
+        self._inner = together.binding is Binding.THREAD_X
+        self._items = self._extent(Binding.UNROLLED)
         # Packets lie along the row, or are columns side by side.
-        self._width = heuristic.width if self._inner else 1
-        self._columns = 1 if self._inner else heuristic.width
+        self._width = values.lane_size if self._inner else 1
+        self._columns = 1 if self._inner else values.lane_size
         one = sc.const(1)
         self._index: dict[Binding, Scalar] = {
             x.binding: sc.const(0) if x.extent is one else x.index
@@ -155,11 +152,19 @@ class _Steps(_Scans):
         self._thread = self._index[
             Binding.THREAD_X if self._inner else Binding.THREAD_Y
         ]
-        self._warp = min(heuristic.fold, WARP) if self._inner else 1
-        self._groups = heuristic.fold // self._warp  # that meet in shared memory
-        self._across = 1 if self._inner else heuristic.keep
+        fold = self._extent(together.binding)
+        self._warp = min(fold, WARP) if self._inner else 1
+        self._groups = fold // self._warp  # that meet in shared memory
+        self._across = 1 if self._inner else self._extent(Binding.THREAD_X)
         self._held: dict[Scan, Array] = {}
         self._carries = {scan: self._carry(scan) for scan in self.fusion.scans}
+
+    def _extent(self, binding: Binding) -> int:
+        leaf = self.nest.leaf(binding)
+        if leaf is None:
+            return 1
+        assert isinstance(leaf.extent, sc.Const)
+        return leaf.extent.value
 
     def _carry(self, scan: Scan) -> Array:
         """Return what lies before a step, at first nothing."""
@@ -170,16 +175,9 @@ class _Steps(_Scans):
 
     def add(self) -> None:
         """Add the loops to the row."""
-        values, stages = self.values, self._stages()
-        ahead = self._read_ahead(stages[0])
-        passes = [[self.source(s) for s in scans] for scans in stages]
-        passes[0] += ahead
-        passes.append([(t, self.space.points[t]) for t in self.fusion.outputs])
-        size = self._items * values.lane_size
-        for tensor, point in kept_values(values, passes):
-            if not isinstance(values.definition[tensor], Scan):
-                array = values.array(tensor.dtype.compute, size)
-                values.kept[tensor, point] = array
+        values, stages = self.values, scan_stages(self.fusion)
+        ahead = read_early(values.scheduled, values.varying, stages[0])
+        values.keep_placed(self._items * values.lane_size)
         body: list[Stmt] = []
         for number, scans in enumerate(stages):
             body += self._gather(scans, ahead if number == 0 else [])
@@ -193,34 +191,6 @@ class _Steps(_Scans):
         is_loop = step.extent is not sc.const(1)
         whole = (For(step.index, step.stop, tuple(body)),) if is_loop else tuple(body)
         values.row.stmts.extend(whole)
-
-    def _stages(self) -> list[list[Scan]]:
-        """Return the scans by how many others each waits for."""
-        depth: dict[TensorView, int] = {}
-        stages: list[list[Scan]] = []
-        for expr in self.fusion.exprs:
-            above = max((depth[t] for t in sources(expr)), default=0)
-            if isinstance(expr, Scan):
-                stages += [[]] if above == len(stages) else []
-                stages[above].append(expr)
-                above += 1
-            depth.update(dict.fromkeys(results(expr), above))
-        return stages
-
-    def _read_ahead(self, first: list[Scan]) -> list[Key]:
-        """Return what is read for later only: it is loaded with the rest."""
-        values = self.values
-        begin = [(t, self.space.points[t]) for t in self.fusion.outputs]
-        begin += [self.source(s) for s in self.fusion.scans if s not in first]
-        return [
-            (tensor, point)
-            for tensor, point in reads(self.fusion, list(dict.fromkeys(begin)))
-            if isinstance(values.definition[tensor], Argument)
-            and tensor in values.buffers
-            and values.place((tensor, point)).in_tile
-            and not point.guard
-            and not data_of(point)  # which an earlier scan may choose
-        ]
 
     # -- passes --------------------------------------------------------------
 

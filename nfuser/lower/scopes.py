@@ -10,21 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.domains.maps import Point, data_of, datum_point, source_points
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.expr import (
-    Argument,
-    Concatenate,
-    Constant,
-    FromScalar,
-    Iota,
-    Pad,
-    Reduce,
-    Scan,
-)
-from nfuser.ir.tensor import TensorView
-from nfuser.ir.walk import toposort
 from nfuser.lower.guards import even_conditions, exclusive_reads
 from nfuser.lower.kernel.kernel_ir import (
     Allocate,
@@ -39,13 +25,15 @@ from nfuser.lower.kernel.kernel_ir import (
     Value,
     Var,
 )
-from nfuser.schedule.facts.memory import memory_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from nfuser.domains.maps import Point
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Datum, LoopIndex, Scalar
+    from nfuser.ir.scalar import Datum, Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.placement.varying import Within
     from nfuser.schedule.scheduled import Scheduled
 
 Key: TypeAlias = "tuple[TensorView, Point]"
@@ -76,14 +64,6 @@ class Pass:
         return (*self.begin, *self.loop, *after)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value is computed: inside the tile of a row, inside the lane loop."""
-
-    in_tile: bool
-    in_lane: bool
-
-
 class Scopes:
     """The scopes of a kernel under construction."""
 
@@ -106,81 +86,17 @@ class Scopes:
         self.buffers: dict[TensorView, Buffer] = {}
         self.parameters: dict[TensorView, Var] = {}
         self.integers: dict[tuple[Scalar, DType], Var] = {}
-        self._numbers = {
-            t: k for k, t in reversed(list(enumerate(memory_tensors(self.fusion))))
-        }
         self.exclusive = exclusive_reads(scheduled)
         self.even = even_conditions(scheduled)
-        self._places: dict[Key, Place] = {}
-        self._loop_places = {
-            loop: self._loop_place(loop) for loop in scheduled.space.loops
-        }
+        self.varying = scheduled.varying()
+        self.place = self.varying.place  # where a value belongs
+        self.needs = self.varying.needs  # what it is computed from, or found with
 
-    def numbered(self, key: Key) -> tuple[int, Point]:
-        """Return ``key`` as heuristics name it: by the number of its tensor."""
-        return self._numbers[key[0]], key[1]
-
-    # -- where ---------------------------------------------------------------
-
-    def _loop_place(self, loop: LoopIndex) -> Place:
-        used = set(scalar_walk.loops_in(self.nest.index_of[loop]))
-        lane = self.nest.lane
-        in_lane = lane is not None and lane.index in used
-        folds = loop in self.scheduled.space.reduced
-        return Place(folds, in_lane)
-
-    def place(self, key: Key) -> Place:
-        """Return where the value of ``key`` belongs."""
-        if key not in self._places:
-            for item in toposort([key], self._unplaced):
-                self._places[item] = self._own_place(item)
-        return self._places[key]
-
-    def _unplaced(self, key: Key) -> list[Key]:
-        if key in self._places:
-            return []
-        return self.needs(key)
-
-    def needs(self, key: Key) -> list[Key]:
-        """Return the values that ``key`` is computed from, or found with."""
-        tensor, point = key
-        found = source_points(self.definition[tensor], point)
-        for chosen in data_of(point):
-            assert isinstance(chosen.tensor, TensorView)
-            found.append((chosen.tensor, datum_point(chosen, point)))
-        return found
-
-    def _own_place(self, key: Key) -> Place:
-        tensor, point = key
-        expr, inner = self.definition[tensor], self.needs(key)
-        match expr:
-            case Constant() | FromScalar():
-                places = []
-            case Argument():
-                strides = self.scheduled.strides.get(tensor, ())
-                moving = (
-                    [
-                        p
-                        for p, s in zip(point, strides, strict=True)
-                        if s is not sc.const(0)
-                    ]
-                    if not expr.by_value
-                    else []
-                )
-                places = self._places_of([*moving, *point.guard])
-            case Iota() | Reduce() | Scan():
-                places = self._places_of(list(point))
-            case Pad() | Concatenate():
-                places = self._places_of([c for _, p in inner for c in p.guard])
-            case _:
-                places = []
-        places += [self._places[k] for k in inner]
-        return Place(any(p.in_tile for p in places), any(p.in_lane for p in places))
-
-    def _places_of(self, scalars: list[Scalar]) -> list[Place]:
-        return [
-            self._loop_places[loop] for x in scalars for loop in scalar_walk.loops_in(x)
-        ]
+    def keep_placed(self, room: int) -> None:
+        """Declare arrays for what passes leave for each other."""
+        for key, placement in self.scheduled.placements.items():
+            if placement.is_kept:
+                self.kept[key] = self.array(key[0].dtype.compute, room)
 
     # -- scopes --------------------------------------------------------------
 
@@ -258,7 +174,7 @@ class Scopes:
         self.emit(Let(var, value))
         return var
 
-    def scope_of(self, place: Place) -> Scope:
+    def scope_of(self, place: Within) -> Scope:
         """Return the scope that is open at ``place``."""
         if place.in_lane:
             assert self.lane is not None

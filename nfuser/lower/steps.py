@@ -20,20 +20,16 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.schedule.heuristics.cpu import CpuReduction
-from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.expr import Reduce
-    from nfuser.ir.scalar import Scalar
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.lower.kernel.kernel_ir import Value
     from nfuser.lower.values import Values
-    from nfuser.schedule.nest import Leaf, Nest
+    from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Scheduled
 
 
@@ -48,7 +44,6 @@ class Chunk:
 
 def in_steps(
     scheduled: Scheduled,
-    heuristic: ReductionHeuristic,
     first: tuple[tuple[Stmt, ...], ...],
     body: tuple[Stmt, ...],
     chunk: Chunk,
@@ -67,14 +62,14 @@ def in_steps(
         always = first if bound.is_clamped else ()
         inside = (guarded(within, p) for p in parts[len(always) :])
         parts = (*always, *inside)
-    full = _full_turns(scheduled, heuristic)
+    full = scheduled.rows and scheduled.rows.unguarded
     for leaf in reversed(nest.reduced):
         if leaf.binding.is_bound or leaf.extent is sc.const(1):
             continue
-        parts = _in_loop(parts, leaf, nest, heuristic, chunk)
+        parts = _in_loop(parts, leaf, scheduled, chunk)
         if full is None:
             continue
-        plain = _in_loop(plain, leaf, nest, heuristic, chunk)
+        plain = _in_loop(plain, leaf, scheduled, chunk)
         if leaf is full[0]:
             # Rows that are known to be empty leave no loop.
             pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
@@ -82,45 +77,19 @@ def in_steps(
     return sum(parts, ())
 
 
-def _full_turns(
-    scheduled: Scheduled, heuristic: ReductionHeuristic
-) -> tuple[Leaf, Scalar] | None:
-    """Return a GPU's loop along rows, and how many turns of it need no guard, if any.
-
-    Single elements have one each, which would cost as much as what is done with them.
-    """
-    nest, bounds = scheduled.nest, scheduled.nest.reduced_bounds
-    is_plain = len(bounds) == 1 and not bounds[0].is_clamped
-    is_cuda = isinstance(heuristic, CudaReduction)
-    if not is_cuda or nest.lane is not None or not is_plain:
-        return None
-    if heuristic.exact:
-        leaf = nest.leaf(Binding.UNROLLED)
-        return None if leaf is None else (leaf, leaf.extent - 1)
-    serial = [leaf for leaf in nest.reduced if leaf.binding is Binding.SERIAL]
-    if len(serial) != 1:
-        return None
-    share = sc.const(1)
-    for leaf in nest.reduced:
-        share = share if leaf is serial[0] else share * leaf.extent
-    return serial[0], bounds[0].extent // share
-
-
 def _in_loop(
     parts: tuple[tuple[Stmt, ...], ...],
     leaf: Leaf,
-    nest: Nest,
-    heuristic: ReductionHeuristic,
+    scheduled: Scheduled,
     chunk: Chunk,
 ) -> tuple[tuple[Stmt, ...], ...]:
+    nest = scheduled.nest
     if leaf.binding is not Binding.UNROLLED:
         parts = (sum(parts, ()),)
     loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
-    count = 1
-    if is_last and isinstance(heuristic, CpuReduction):
-        count = heuristic.streams
+    count = scheduled.walk.streams if is_last else 1
     made = tuple(jammed(loop, count) for loop in loops)
     together = nest.leaf(Binding.UNROLLED)
     if leaf.binding is Binding.UNROLLED or (together is None and is_last):
@@ -130,11 +99,9 @@ def _in_loop(
 
 def folds_steps(scheduled: Scheduled, reduce: Reduce) -> bool:
     """Tell whether what is loaded together is folded so, without lanes."""
-    nest, heuristic = scheduled.nest, scheduled.heuristic
+    nest, rows = scheduled.nest, scheduled.rows
     together = nest.leaf(Binding.UNROLLED)
-    is_looped = (
-        isinstance(heuristic, ReductionHeuristic) and not heuristic.is_persistent
-    )
+    is_looped = rows is not None and not rows.keeps
     has_several = together is not None and together.extent is not sc.const(1)
     is_alone = nest.lane is None and is_looped
     return has_several and is_alone and fold.is_of_exponentials(reduce)
@@ -180,8 +147,8 @@ def chunk_of(
     (zero,) = fold.initial(reduce)
     assert tile is not None
     if not values.nest.lane_reduces:
-        heuristic = values.scheduled.heuristic
-        if not (isinstance(heuristic, CpuReduction) and heuristic.chunk):
+        rows = values.scheduled.rows
+        if rows is None or not rows.chunk:
             return state
         array = values.array(zero.dtype, values.lane_size)
         return [Element(array, values.lane_index)]

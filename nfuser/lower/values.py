@@ -47,9 +47,11 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.lower.lower_bound import least
-from nfuser.lower.scopes import Key, Place, Scope, Scopes
-from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
+from nfuser.lower.scopes import Key, Scope, Scopes
+from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.placement.placement import Where
+from nfuser.schedule.placement.varying import Within
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Datum, Scalar
@@ -176,7 +178,8 @@ class Values(Scopes):
         lane = self.lane_index if self.place(key).in_lane else sc.const(0)
         if key in self.landed:
             return lane
-        if self.scheduled.target.has_blocks:
+        placement = self.scheduled.placements.get(key)
+        if placement is None or placement.where is not Where.STACK:
             return self.step_index() * self._lane_extent() + lane
         place = self._row_position()
         if self.nest.lane is None:
@@ -187,11 +190,10 @@ class Values(Scopes):
 
     def _row_position(self) -> Scalar:
         """Return the number of the current element along its row."""
-        heuristic = self.scheduled.heuristic
-        assert isinstance(heuristic, ReductionHeuristic)
+        rows = self.scheduled.rows
+        assert rows is not None
         total: Scalar = sc.const(0)
-        for number in (n for group in heuristic.reduced for n in group):
-            loop = self.scheduled.space.loops[number]
+        for loop in rows.order:
             total = total * loop.extent + self.index(loop)
         return total
 
@@ -207,7 +209,7 @@ class Values(Scopes):
     def _lane_extent(self) -> Scalar:
         return self.nest.lane.extent if self.nest.lane else sc.const(1)
 
-    def _computed(self, expr: Expr, point: Point, place: Place) -> Value:
+    def _computed(self, expr: Expr, point: Point, place: Within) -> Value:
         sources = source_points(expr, point)
         match expr:
             case Constant(number):
@@ -229,12 +231,12 @@ class Values(Scopes):
                 return self._operand(sources[0])
 
     def _quotient(
-        self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Place
+        self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Within
     ) -> Value | None:
         """Return a quotient of all a row by one number as a product, if it is one."""
         target, divisor = self.scheduled.target, sources[-1]
         in_row = self.tile is not None and place.in_tile and target.has_blocks
-        if not in_row or self.place(divisor) != Place(in_tile=False, in_lane=False):
+        if not in_row or self.place(divisor) != Within(in_tile=False, in_lane=False):
             return None
         is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
         if expr.op is NEAR["divide"]:
@@ -270,7 +272,7 @@ class Values(Scopes):
         var = self.integers.setdefault((scalar, wide), Var(wide))
         return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
 
-    def _pieced(self, sources: list[Key], point: Point, place: Place) -> Value:
+    def _pieced(self, sources: list[Key], point: Point, place: Within) -> Value:
         """Return the first source whose guard holds, or else the last."""
         found = self._operand(sources[-1])
         for tensor, where in sources[-2::-1]:
@@ -310,7 +312,9 @@ class Values(Scopes):
         assert found is not None
         return found
 
-    def _pointwise(self, expr: Pointwise, operands: list[Value], place: Place) -> Value:
+    def _pointwise(
+        self, expr: Pointwise, operands: list[Value], place: Within
+    ) -> Value:
         if is_copy(expr.op):
             return operands[0]
         source, target = expr.operands[0].dtype, expr.result.dtype
@@ -411,7 +415,7 @@ class Values(Scopes):
         lane = self.nest.lane
         if lane is None or lane.binding is not Binding.PACKET:
             return False
-        if self.numbered((tensor, point)) not in self.scheduled.heuristic.packed:
+        if not self.scheduled.is_access((tensor, point), self.scheduled.packed):
             return False
         if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
             return False
@@ -540,9 +544,3 @@ def wrap_index(value: Value, extent: Value) -> tuple[list[Stmt], Value]:
     wrapped = Call("select", (behind, from_end, given), DType.I64)
     low = Call("maximum", (wrapped, zero), DType.I64)
     return steps, Call("minimum", (low, last), DType.I64)
-
-
-def packets(dtype: DType, width: int) -> list[tuple[int, int]]:
-    """Cut ``width`` elements into accesses of at most 16 bytes: (start, length)."""
-    chunk = min(width, 16 // dtype.itemsize)
-    return [(start, chunk) for start in range(0, width, chunk)]

@@ -37,7 +37,7 @@ from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
 from nfuser.schedule.facts.memory import memory_tensors
-from nfuser.schedule.heuristics.cpu import phase_knob
+from nfuser.schedule.scheduled import phase_knob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

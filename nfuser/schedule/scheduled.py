@@ -3,25 +3,34 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from nfuser.ir.base import node
+from nfuser.ir import scalar as sc
+from nfuser.ir.base import node, value
+from nfuser.ir.expr import Argument
+from nfuser.schedule.facts.memory import interleaved, memory_numbers
+from nfuser.schedule.placement.varying import Varying
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.facts.layout import Packed
     from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import (
         Heuristic,
         HorizontalHeuristic,
         PartHeuristic,
     )
-    from nfuser.schedule.nest import Nest
+    from nfuser.schedule.nest import Leaf, Nest
+    from nfuser.schedule.placement.placement import LeftOut, Placement, Placements
     from nfuser.segment import Rejection
 
 
@@ -39,9 +48,65 @@ class Tile:
     other_place: Scalar
 
 
+class Meeting(Enum):
+    """How those that share a row bring together what they have folded."""
+
+    ALONE = "alone"  # nobody shares: one block, or one thread, has the row
+    LAST = "last"  # the last to finish joins what all have left
+    EXCHANGE = "exchange"  # all learn what the others have, and go on
+    PHASES = "phases"  # each pass is a launch, and begins with what the last has left
+
+
+def phase_knob() -> Scalar:
+    """Return the number of a launch among those of one kernel in a call.
+
+    No module makes it: an import waits for no fork, as the table of scalars does.
+    """
+    return sc.knob("phase")
+
+
+@value
+class Rows:
+    """How the rows of a kernel are folded.
+
+    ``order`` lists the reduced loops as memory runs. Where a row ``keeps`` what its
+    passes leave for each other, that is up to ``room`` elements of a value. At most
+    ``chunk`` elements are added up before their sum is added to the row's (0: all).
+    States that are ``compensated`` keep what rounding takes away. An ``eager`` thread
+    loads what all rows share before it meets others, not after; ``in_step``, all
+    blocks meet at the same time, and let memory work meanwhile.
+
+    The first so many turns of one loop, ``unguarded``, lie within every row.
+    """
+
+    order: tuple[LoopIndex, ...]
+    keeps: bool
+    room: int
+    meeting: Meeting
+    compensated: bool
+    chunk: int = 0
+    eager: bool = False
+    in_step: bool = False
+    unguarded: tuple[Leaf, Scalar] | None = None
+
+
+@value
+class Walk:
+    """How a CPU's loops meet memory: at so many places at once, past the cache."""
+
+    streams: int = 1
+    bypass: bool = False
+
+
 @node
 class Scheduled:
-    """A fusion, the space and nest it runs in, and how its tensors lie in memory."""
+    """A fusion, the space and nest it runs in, and where its values lie.
+
+    Lowering does what is said here and decides nothing; the ``heuristic`` is what it
+    came of, and the name of the kernel's form. ``placements`` say where values lie
+    between what makes them and what reads them; all others are inline, computed where
+    they are read. What would have been placed if there were room is ``left_out``.
+    """
 
     fusion: Fusion
     space: Space
@@ -50,11 +115,54 @@ class Scheduled:
     heuristic: PartHeuristic
     target: Target
     tile: Tile | None = None
+    placements: Placements = field(default_factory=dict["Read", "Placement"])
+    left_out: tuple[LeftOut, ...] = ()
+    rows: Rows | None = None
+    walk: Walk = Walk()
 
     @property
     def is_wide(self) -> bool:
         """Whether indices have 64 bits."""
         return self.heuristic.wide_index
+
+    @property
+    def threads(self) -> int:
+        """How many threads a block may have."""
+        return self.heuristic.most_threads
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks a multiprocessor holds at least; 0 where any number does."""
+        return self.heuristic.blocks
+
+    @property
+    def packed(self) -> Packed:
+        """The accesses that go in packets, each by the number of its tensor."""
+        return self.heuristic.packed
+
+    @property
+    def between(self) -> Mapping[TensorView, TensorView]:
+        """What lies between another's elements, each one after its fellow."""
+        return interleaved(self.fusion, self.heuristic.patterns)
+
+    def varying(self) -> Varying:
+        """Return what the values vary with."""
+        return Varying(self.fusion, self.space, self.nest, self.strides)
+
+    def is_access(self, key: Read, accesses: Packed) -> bool:
+        """Tell whether ``key``, a tensor in memory, is one of ``accesses``."""
+        return (memory_numbers(self.fusion)[key[0]], key[1]) in accesses
+
+    def is_input(self, key: Read, accesses: Packed | None = None) -> bool:
+        """Tell whether ``key`` is loaded, and, if given, one of ``accesses``."""
+        expr = self.fusion.definition[key[0]]
+        if not isinstance(expr, Argument) or expr.by_value:
+            return False
+        return accesses is None or self.is_access(key, accesses)
+
+    def is_packed_input(self, key: Read) -> bool:
+        """Tell whether ``key`` is loaded in packets."""
+        return self.is_input(key, self.packed)
 
 
 @node

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir.text import Names, fusion_lines
+from nfuser.schedule.placement.placement import described
 from nfuser.schedule.scheduled import Joined
 
 if TYPE_CHECKING:
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
 
 
 def text(scheduled: Schedule, names: Names | None = None) -> str:
-    """Render the fusion and the loops it runs in."""
+    """Render the fusion, the loops it runs in, and what is placed between them."""
     names = names or Names()
     lines = fusion_lines(scheduled.fusion, names)
     parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
     lines.append(f"schedule {scheduled.heuristic}")
-    lines += [f"  loops [{_leaves(part.nest, names)}]" for part in parts]
+    for part in parts:
+        lines.append(f"  loops [{_leaves(part.nest, names)}]")
+        placed = described(part.placements, part.left_out, names.tensor)
+        lines += [f"  {line}" for line in placed]
     return "\n".join(lines) + "\n"
 
 

@@ -11,9 +11,11 @@ where it is needed, as by the flat loop.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import data_of
+from nfuser.domains.space import reads, roots
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.schedule.facts.layout import is_unit, packed, packet_width
@@ -22,6 +24,7 @@ from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import limited
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.placement.placement import Placement, Route, Where
 from nfuser.schedule.scheduled import Tile
 from nfuser.segment import Rejection
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.pointwise.flat_shape import FlatShape
+    from nfuser.schedule.scheduled import Scheduled
 
 NAME = "transpose"
 TILES = ((64, 128, 2), (64, 64, 4), (32, 32, 8))  # sides, and bytes of an element
@@ -199,6 +203,17 @@ def build(
     along, place = _nest(loops, heuristic, is_across=False)
     across, other = _nest(loops, heuristic, is_across=True)
     return along, Tile(across, _slots(heuristic.tile), place, other)
+
+
+def place_tiles(scheduled: Scheduled, heuristic: TransposeHeuristic) -> Scheduled:
+    """Return ``scheduled`` with what is staged placed in shared memory."""
+    fusion, space = scheduled.fusion, scheduled.space
+    found = reads(fusion, roots(fusion, space))
+    staged = [key for key in found if scheduled.is_input(key, heuristic.staged)]
+    outputs = ((t, space.points[t]) for t in dict.fromkeys(fusion.outputs))
+    staged += [key for key in outputs if scheduled.is_access(key, heuristic.staged)]
+    placed = dict.fromkeys(staged, Placement(Where.SHARED, Route.LAID))
+    return replace(scheduled, placements=placed)
 
 
 @node

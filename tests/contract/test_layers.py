@@ -81,3 +81,14 @@ def test_a_target_is_asked_for_properties_and_never_for_its_kind(room: str) -> N
 def test_what_asks_for_a_kind_is_found() -> None:
     tree = ast.parse("x = a.target.kind != 'cpu'\ny = kind == 'cpu'\n")
     assert _asks_of_a_kind(tree) == [1]
+
+
+def test_lowering_reads_what_a_schedule_says_and_no_heuristic() -> None:
+    reading = {
+        str(path.relative_to(PACKAGE))
+        for path in sorted((PACKAGE / "lower").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Attribute) and node.attr == "heuristic")
+        or (isinstance(node, ast.ImportFrom) and "heuristics" in str(node.module))
+    }
+    assert not reading

@@ -30,15 +30,18 @@ from nfuser.ir.text import Names, expr_text
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.runtime.tables.counters import Counters
+from nfuser.schedule.placement.placement import described
+from nfuser.schedule.scheduled import Joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.expr import Expr
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.executor_cache import FusionExecutorCache, Outline
     from nfuser.runtime.place import Place
+    from nfuser.schedule.scheduled import Schedule
     from nfuser.segment import Rejection
     from nfuser.segment.segmented import Cut as SegmentCut
 
@@ -128,10 +131,11 @@ class _Explainer:
                 (call,) = segment.fusion.library_calls
                 whose = caller(call.name, self.place.library, self.place.device)
                 name = f"{call.name} by {whose.value}"
-                schedule = "no kernel of ours"
+                schedule, placed = "no kernel of ours", tuple[str, ...]()
             else:
                 source, heuristic = next(made)
                 name, schedule = source.entry, str(heuristic)
+                placed = tuple(self._placed(source.kernel.scheduled))
             fusion = segment.fusion
             done = [e for e in fusion.exprs if not isinstance(e, _LEAVES)]
             pieces.append(
@@ -142,9 +146,24 @@ class _Explainer:
                     _operations(done),
                     traffic.fused(fusion, self.facts),
                     any(traffic.size_of(t, self.facts) for t in fusion.outputs),
+                    placed,
                 )
             )
         return tuple(pieces)
+
+    def _placed(self, scheduled: Schedule) -> Iterator[str]:
+        """Yield what lies where between the passes of a kernel."""
+        whole = self.segmented.fusion.definition
+
+        def name(tensor: TensorView) -> str:
+            expr = whole.get(tensor) or part.fusion.definition[tensor]
+            if not isinstance(expr, Argument):
+                return _operation(expr).name
+            return self.names.get(expr.slot, "an operand") + expr.part.value
+
+        parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
+        for part in parts:
+            yield from described(part.placements, part.left_out, name)
 
     # -- cuts ----------------------------------------------------------------
 

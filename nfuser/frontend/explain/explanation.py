@@ -31,7 +31,8 @@ class Operation:
 class Piece:
     """One kernel, or what the array library computes: a product, a sort.
 
-    ``schedule`` is who schedules it, with what was chosen for this call. A piece
+    ``schedule`` is who schedules it, with what was chosen for this call; ``placed``
+    says which values lie where in between, and which would if there were room. A piece
     without elements to store is not launched.
     """
 
@@ -41,6 +42,7 @@ class Piece:
     operations: tuple[Operation, ...]
     traffic: Traffic
     is_launched: bool = True
+    placed: tuple[str, ...] = ()
 
 
 @value
@@ -133,7 +135,7 @@ class Explanation:
         lines = [self._title, *(f"  {line}" for line in self.summary)]
         for number, piece in enumerate(self.pieces):
             lines += ["", f"piece {number}: {piece.name}{_idle(piece)}"]
-            lines.append(f"  {piece.schedule}")
+            lines += [f"  {line}" for line in (piece.schedule, *piece.placed)]
             lines.append(f"  {_moved(piece.traffic)}")
             rows = list(_by_line(piece.operations))
             width = max((len(row[0]) for row in rows), default=0)
@@ -159,7 +161,8 @@ class Explanation:
             )
             name = escape(f"{number}: {piece.name}{_idle(piece)}")
             moved = (piece.traffic.reads, piece.traffic.writes)
-            schedule = f"<small>{escape(piece.schedule)}</small>"
+            chosen = map(escape, (piece.schedule, *piece.placed))
+            schedule = f"<small>{'<br>'.join(chosen)}</small>"
             cells = [f"{name}<br>{schedule}", done, *(f"{n:,}" for n in moved)]
             rows.append(_row("td", cells))
         cuts = [

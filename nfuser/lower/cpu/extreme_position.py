@@ -31,7 +31,6 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
 )
 from nfuser.lower.kernel.walk import every
-from nfuser.schedule.heuristics.cpu import CpuReduction
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -76,9 +75,9 @@ def _kept_bytes(values: Values) -> int:
 
 def _most_lanes(values: Values) -> int:
     """Return how many lanes a step may have; 0 where there is no limit."""
-    heuristic = values.scheduled.heuristic
-    assert isinstance(heuristic, CpuReduction)
-    return heuristic.chunk or heuristic.room
+    rows = values.scheduled.rows
+    assert rows is not None
+    return rows.chunk or rows.room
 
 
 def _is_ascending(values: Values, reduce: Reduce) -> bool:

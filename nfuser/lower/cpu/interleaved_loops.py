@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from nfuser.lower.kernel.kernel_ir import Value
     from nfuser.lower.values import Values
-    from nfuser.schedule.heuristics.cpu import CpuPointwise, CpuReduction
+    from nfuser.schedule.scheduled import Walk
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Folded:
 
 def in_pieces(
     loop: For,
-    heuristic: CpuPointwise | CpuReduction,
+    walk: Walk,
     folded: Mapping[Var, Folded],
     values: Values,
 ) -> tuple[Stmt, ...]:
@@ -73,9 +73,9 @@ def in_pieces(
     """
     if gathers(loop.body):
         return (loop,)
-    lined = _lined_stores(loop) if heuristic.bypass else {}
+    lined = _lined_stores(loop) if walk.bypass else {}
     reads = any(isinstance(x, Load) for x in every(loop.body))
-    count = heuristic.streams if reads else 1
+    count = walk.streams if reads else 1
     if isinstance(loop.stop, sc.Const) and loop.stop.value < count * PIECE:
         count = 1
     narrow = not lined and has_narrow_work(loop)

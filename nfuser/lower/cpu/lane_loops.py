@@ -12,7 +12,6 @@ from nfuser.lower.cpu.interleaved_loops import Folded, in_pieces
 from nfuser.lower.cpu.split_ranges import at_seams
 from nfuser.lower.cpu.unwrap_modulo import in_periods
 from nfuser.lower.kernel.kernel_ir import For, Stmt, Var
-from nfuser.schedule.heuristics.cpu import CpuPointwise, CpuReduction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,8 +24,8 @@ def in_streams(
     body: Iterable[Stmt], values: Values, folding: Mapping[Reduce, fold.State]
 ) -> list[Stmt]:
     """Let the lane loops of a CPU go through several places of memory at once."""
-    lane, heuristic = values.nest.lane, values.scheduled.heuristic
-    if lane is None or not isinstance(heuristic, CpuPointwise | CpuReduction):
+    lane, walk = values.nest.lane, values.scheduled.walk
+    if lane is None or not values.scheduled.target.has_vectors:
         return list(body)
     if any(len(state) > 1 for state in folding.values()):
         return list(body)
@@ -42,7 +41,7 @@ def in_streams(
     def pieces(whole: For) -> list[Stmt]:
         loops, made = at_seams(whole, extents), list[Stmt]()
         # What is in several pieces gains nothing where these go side by side, too.
-        plain = heuristic if len(loops) == 1 else replace(heuristic, streams=1)
+        plain = walk if len(loops) == 1 else replace(walk, streams=1)
         for loop in loops:
             # Nor does what computes sines; and loops of one place can look at angles.
             ways = (

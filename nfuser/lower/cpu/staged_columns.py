@@ -5,27 +5,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import reads, roots
 from nfuser.lower.kernel.kernel_ir import Element, For, Let, Load, SetElement, Stmt, Var
+from nfuser.schedule.placement.placement import Route
 
 if TYPE_CHECKING:
     from nfuser.lower.values import Values
-    from nfuser.schedule.heuristics.cpu import StagedColumns
 
 
-def stage_columns(values: Values, staged: StagedColumns, room: int) -> tuple[Stmt, ...]:
-    """Let what is staged be read from the stack; return what copies one step of it.
+def stage_columns(values: Values, room: int) -> tuple[Stmt, ...]:
+    """Let what is laid down be read from the stack; return what copies one step of it.
 
     All of it has ``room`` elements.
     """
-    scheduled, lane = values.scheduled, values.nest.lane
+    placements, lane = values.scheduled.placements, values.nest.lane
+    staged = [key for key, p in placements.items() if p.route is Route.LAID]
+    if not staged:
+        return ()
     assert lane is not None
-    size = room // len(staged.accesses)
+    size = room // len(staged)
     body: list[Stmt] = []
-    for key in reads(scheduled.fusion, roots(scheduled.fusion, scheduled.space)):
+    for key in staged:
         tensor = key[0]
-        if tensor not in values.buffers or values.numbered(key) not in staged.accesses:
-            continue
         place = Element(
             values.array(tensor.dtype.compute, size), values.kept_index(key)
         )

@@ -23,21 +23,17 @@ from nfuser.lower.kernel.kernel_ir import (
     Stmt,
     TakePacket,
 )
-from nfuser.lower.persistent import read_again
-from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.reduction.row_shape import COPIED_BYTES
+from nfuser.schedule.placement.placement import Route
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
 
-MOST_STATES_BYTES = 8 * 1024  # at most, of states that pass through shared memory
 DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of these
 
 
@@ -51,25 +47,20 @@ class Prefetch:
     shared_bytes: int
 
 
-def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | None:
-    """Return ``loads`` of one step in a row ahead, or None if they cannot be.
+def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch:
+    """Return ``loads`` of one step in a row ahead.
 
     The rows of a block are those of the loop ``turn``.
     """
-    heuristic, target = values.scheduled.heuristic, values.scheduled.target
-    assert isinstance(heuristic, CudaReduction)
     landings: dict[DType, Array] = {}
     first: list[Stmt] = []
     following: list[Stmt] = []
     taken: list[Stmt] = []
     size = 0
-    slots = heuristic.most_threads * _steps(values)
+    slots = values.scheduled.threads * _steps(values)
     for load in loads:
-        if not isinstance(load, LoadPacket):
-            return None
+        assert isinstance(load, LoadPacket)
         dtype, width = load.buffer.dtype, load.width
-        if width * dtype.itemsize not in COPIED_BYTES:
-            return None
         landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
         landings[dtype] = landing
         at = _slot(values) * width + size // dtype.itemsize
@@ -78,11 +69,6 @@ def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch | No
             copies.append(CopyPacket(landing, at, load.buffer, index, width))
         taken.append(TakePacket(load.array, load.at, landing, at, width))
         size += slots * width * dtype.itemsize
-    spare = (
-        1024 + MOST_STATES_BYTES
-    )  # what the system takes of each block's, and states
-    if not loads or size + spare > target.shared_bytes // max(heuristic.blocks, 1):
-        return None
     return Prefetch(tuple(first), tuple(following), tuple(taken), size)
 
 
@@ -105,13 +91,17 @@ def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:
     return [*pieces, copies]
 
 
-def land_rows(values: Values, passes: list[list[Key]]) -> int:
-    """Keep what several ``passes`` read in shared memory; return the bytes it takes."""
+def land_rows(values: Values) -> int:
+    """Keep what is copied in shared memory; return the bytes it takes."""
+    placements = values.scheduled.placements
+    copied = [key for key, p in placements.items() if p.route is Route.COPIED]
+    if not copied:
+        return 0
     width = values.lane_size
-    slots = values.scheduled.heuristic.most_threads * _steps(values)
+    slots = values.scheduled.threads * _steps(values)
     landings: dict[DType, Array] = {}
     size = 0
-    for key in read_again(values, passes):
+    for key in copied:
         dtype = key[0].dtype
         landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
         landings[dtype] = landing
@@ -140,4 +130,4 @@ def _slot(values: Values) -> Scalar:
     row = index.get(Binding.THREAD_Y, zero) * (across.extent if across else 1)
     thread = row + index.get(Binding.THREAD_X, zero)
     step = index.get(Binding.UNROLLED, zero)
-    return step * values.scheduled.heuristic.most_threads + thread
+    return step * values.scheduled.threads + thread

@@ -33,10 +33,8 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
 )
 from nfuser.schedule.facts.target import WARP
-from nfuser.schedule.heuristics.cpu import CpuReduction, phase_knob
-from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.scheduled import Meeting, phase_knob
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
@@ -58,13 +56,11 @@ class Combiner:
         self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
         self._has_met = False  # whether blocks have, in what is being combined
         self._is_alone = not values.scheduled.target.has_blocks
-        heuristic = values.scheduled.heuristic
-        self._compensated = (
-            isinstance(heuristic, ReductionHeuristic) and heuristic.compensated
-        )
-        self.is_shared = isinstance(heuristic, CudaReduction) and heuristic.is_shared
-        in_phases = isinstance(heuristic, CpuReduction) and heuristic.phases
-        self.phase = phase_knob() if in_phases else None
+        rows = values.scheduled.rows
+        meeting = rows.meeting if rows else Meeting.ALONE
+        self._compensated = rows is not None and rows.compensated
+        self.is_shared = meeting is Meeting.EXCHANGE
+        self.phase = phase_knob() if meeting is Meeting.PHASES else None
         leaves = {leaf.binding: leaf for leaf in self.nest.leaves}
         if Binding.PARALLEL in leaves:
             leaves[Binding.BLOCK_X] = leaves[Binding.PARALLEL]
@@ -187,7 +183,7 @@ class Combiner:
         All states pass through shared memory at one barrier. As many neighbours as
         there can be warps fold them.
         """
-        most = self.values.scheduled.heuristic.most_threads
+        most = self.values.scheduled.threads
         most = (threads.value if isinstance(threads, sc.Const) else most) // WARP
         if most <= 1:
             return
@@ -231,7 +227,7 @@ class Combiner:
         values = self.values
         rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
         x = self._index.get(Binding.THREAD_X, sc.const(0))
-        size = values.scheduled.heuristic.most_threads * self._lanes
+        size = values.scheduled.threads * self._lanes
         shared = self._shared(reduce, state, size)
 
         def place(row: Scalar | int) -> Scalar:

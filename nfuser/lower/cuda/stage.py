@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import reads, roots
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.lower.kernel.kernel_ir import (
@@ -25,10 +24,10 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.values import packets
 from nfuser.schedule.facts.facts import address
-from nfuser.schedule.heuristics.cuda import TransposeHeuristic
+from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.placement.placement import Route
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ BANK = 4  # bytes; narrower elements have one each, or neighbours would share it
 class Stager:
     """The staged accesses of a kernel, and the loops that run along them."""
 
-    def __init__(self, values: Values, outputs: Sequence[TensorView]) -> None:
+    def __init__(self, values: Values) -> None:
         self.values = values
         self.outputs: dict[TensorView, Element] = {}
         self._inputs: dict[Key, Element] = values.staged
@@ -53,17 +52,13 @@ class Stager:
             return
         self.tile = scheduled.tile
         self.nest = scheduled.tile.nest
-        for key in reads(scheduled.fusion, roots(scheduled.fusion, scheduled.space)):
-            if key[0] in values.buffers and self._is_staged(key):
+        for key, placement in scheduled.placements.items():
+            if placement.route is not Route.LAID:
+                continue
+            if key[0] in values.buffers:
                 self._inputs[key] = self._place(key[0])
-        for tensor in dict.fromkeys(outputs):
-            if self._is_staged((tensor, scheduled.space.points[tensor])):
-                self.outputs[tensor] = self._place(tensor)
-
-    def _is_staged(self, key: Key) -> bool:
-        heuristic = self.values.scheduled.heuristic
-        assert isinstance(heuristic, TransposeHeuristic)
-        return self.values.numbered(key) in heuristic.staged
+            else:
+                self.outputs[key[0]] = self._place(key[0])
 
     def _place(self, tensor: TensorView) -> Element:
         """Return the element of a new tile where the fusion's own nest stands."""
@@ -108,8 +103,8 @@ class Stager:
         return scalar_walk.substitute([where], self.nest.index_of)[0]
 
     def _is_packed(self, key: Key) -> bool:
-        packed = self.values.scheduled.heuristic.packed
-        return self._width > 1 and self.values.numbered(key) in packed
+        scheduled = self.values.scheduled
+        return self._width > 1 and scheduled.is_access(key, scheduled.packed)
 
     # -- before and after ----------------------------------------------------
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.domains.maps import Point
+    from nfuser.dtypes import DType
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Access, Facts, Linear
@@ -233,6 +234,12 @@ def _is_even(guard: Linear, group: Sequence[LoopIndex], width: int) -> bool:
     # What grows along the lanes is above 0 from 1 on, what falls, down to 1.
     edge = replace(guard, start=guard.start - 1) if step > 0 else guard
     return step == 0 or edge.is_aligned(width, group)
+
+
+def packets(dtype: DType, width: int) -> list[tuple[int, int]]:
+    """Cut ``width`` elements into accesses of at most 16 bytes: (start, length)."""
+    chunk = min(width, 16 // dtype.itemsize)
+    return [(start, chunk) for start in range(0, width, chunk)]
 
 
 def packed(

@@ -10,6 +10,8 @@ from nfuser.ir.fusion import remembered
 from nfuser.schedule.facts.layout import Step, pattern, strides_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -24,6 +26,13 @@ def memory_tensors(fusion: Fusion) -> tuple[TensorView, ...]:
     """Return arguments passed by reference, then outputs: the order of parameters."""
     arguments = (a.result for a in fusion.arguments if not a.by_value)
     return (*arguments, *fusion.outputs)
+
+
+@remembered
+def memory_numbers(fusion: Fusion) -> Mapping[TensorView, int]:
+    """Return the number of each memory tensor, the first of those that it has."""
+    numbered = reversed(list(enumerate(memory_tensors(fusion))))
+    return {tensor: number for number, tensor in numbered}
 
 
 def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:

@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 
-def phase_knob() -> Scalar:
-    """Return the number of a launch among those of one kernel in a call.
-
-    No module makes it: an import waits for no fork, as the table of scalars does.
-    """
-    return sc.knob("phase")
-
-
 class OnCpu:
     """What only a GPU has a choice of: there are no packets, and no blocks."""
 
     __slots__ = ()
     width: ClassVar[int] = 1
     most_threads: ClassVar[int] = 1
+    blocks: ClassVar[int] = 0
     wide_index: ClassVar[bool] = True
     packed: ClassVar[Packed] = frozenset()
 

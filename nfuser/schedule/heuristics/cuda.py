@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
@@ -34,6 +34,7 @@ class CudaPointwise:
     in_turn: bool = False
     part: int = 0  # which of several that share a kernel
     near: int = field(default=1, compare=False)
+    blocks: ClassVar[int] = 0
 
     @property
     def most_threads(self) -> int:

@@ -7,7 +7,7 @@ what serves both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from nfuser.ir.base import value
 from nfuser.schedule.heuristics.cpu import CpuPointwise, CpuReduction
@@ -41,6 +41,7 @@ class ScanHeuristic:
     items: int
     wide_index: bool
     packed: Packed = frozenset()
+    blocks: ClassVar[int] = 0
 
     @property
     def most_threads(self) -> int:

@@ -13,7 +13,7 @@ from nfuser.schedule.heuristics.heuristics import FlatHeuristic
 from nfuser.schedule.pointwise import cpu as pointwise_cpu
 from nfuser.schedule.pointwise import cuda as pointwise_cuda
 from nfuser.schedule.pointwise.flat_shape import flat_shape
-from nfuser.schedule.scheduled import Scheduled
+from nfuser.schedule.scheduled import Scheduled, Walk
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
@@ -88,11 +88,14 @@ def scheduled(
     strides: Mapping[TensorView, tuple[Scalar, ...]],
 ) -> Scheduled:
     """Build the schedule of ``fusion``, whose tensors lie in memory as given."""
-    space, tile = space_of(fusion), None
+    space = space_of(fusion)
     if isinstance(heuristic, TransposeHeuristic):
         nest, tile = transpose.build(space.kept, heuristic)
-    elif isinstance(heuristic, CudaPointwise):
+        made = Scheduled(fusion, space, nest, strides, heuristic, target, tile)
+        return transpose.place_tiles(made, heuristic)
+    if isinstance(heuristic, CudaPointwise):
         nest = pointwise_cuda.cuda_nest(space.kept, heuristic)
-    else:
-        nest = pointwise_cpu.cpu_nest(space.kept, heuristic)
-    return Scheduled(fusion, space, nest, strides, heuristic, target, tile)
+        return Scheduled(fusion, space, nest, strides, heuristic, target)
+    nest = pointwise_cpu.cpu_nest(space.kept, heuristic)
+    walk = Walk(heuristic.streams, heuristic.bypass)
+    return Scheduled(fusion, space, nest, strides, heuristic, target, walk=walk)

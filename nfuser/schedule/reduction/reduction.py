@@ -22,8 +22,10 @@ from nfuser.schedule.reduction.expand import (
 )
 from nfuser.schedule.reduction.find_moments import find_moments
 from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
+from nfuser.schedule.reduction.place_rows import place_rows
 from nfuser.schedule.reduction.row_shape import RowShape
-from nfuser.schedule.scheduled import Scheduled
+from nfuser.schedule.reduction.rows import cpu_rows, cuda_rows
+from nfuser.schedule.scheduled import Scheduled, Walk
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
@@ -91,12 +93,16 @@ class Reduction:
             fusion = widen_sums(fusion)
         fusion = merge_common_subexpressions(fusion)
         space = space_of(fusion)
+        found = strides(fusion, heuristic.patterns)
         if isinstance(heuristic, CudaReduction):
-            nest = cuda_nest(space, heuristic, share_of(fusion))
+            nest, walk = cuda_nest(space, heuristic, share_of(fusion)), Walk()
+            rows = cuda_rows(space, nest, heuristic)
         else:
             nest = cpu_nest(space, heuristic, share_of(fusion))
-        found = strides(fusion, heuristic.patterns)
-        return Scheduled(fusion, space, nest, found, heuristic, target)
+            walk = Walk(heuristic.streams, heuristic.bypass)
+            rows = cpu_rows(space, heuristic)
+        made = Scheduled(fusion, space, nest, found, heuristic, target, walk=walk)
+        return place_rows(made, rows, heuristic)
 
 
 def share_of(fusion: Fusion) -> Scalar | None:

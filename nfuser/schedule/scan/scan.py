@@ -19,6 +19,7 @@ from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import limited
 from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 from nfuser.schedule.scan.nest import cpu_nest, cuda_nest
+from nfuser.schedule.scan.scan_passes import place_pieces
 from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment import Rejection
 
@@ -102,7 +103,8 @@ class Scans:
         build = cuda_nest if target.has_blocks else cpu_nest
         nest = build(space, heuristic)
         found = strides(fusion, heuristic.patterns)
-        return Scheduled(fusion, space, nest, found, heuristic, target)
+        made = Scheduled(fusion, space, nest, found, heuristic, target)
+        return place_pieces(made) if target.has_blocks else made
 
 
 class _Shape:

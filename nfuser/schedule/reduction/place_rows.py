@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a row lies while it is folded once or several times.
+
+A GPU thread keeps whatever it can. Where blocks share a row there are registers for
+what was read, and for little more; where a block keeps a row as it is stored, what else
+it needs is computed again. A CPU reads its cache again unless a value was dear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.domains.maps import data_of
+from nfuser.domains.space import reads, roots
+from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
+from nfuser.ir.walk import toposort
+from nfuser.schedule.facts.facts import address
+from nfuser.schedule.facts.layout import packets
+from nfuser.schedule.heuristics.cpu import CpuReduction
+from nfuser.schedule.nest import Binding
+from nfuser.schedule.placement.kept_values import (
+    is_cheap,
+    is_costly,
+    loaded_again,
+    read_again,
+)
+from nfuser.schedule.placement.placement import LeftOut, Placement, Route, Where
+from nfuser.schedule.placement.row_passes import RowPasses
+from nfuser.schedule.reduction.row_shape import COPIED_BYTES
+from nfuser.schedule.scheduled import Meeting
+
+if TYPE_CHECKING:
+    from nfuser.domains.maps import Read
+    from nfuser.schedule.heuristics.cuda import CudaReduction
+    from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
+    from nfuser.schedule.placement.varying import Varying
+    from nfuser.schedule.scheduled import Rows, Scheduled
+
+SPARE_BYTES = 1024 + 8 * 1024
+"""Of a block's shared memory: what the system takes, and states that pass through."""
+
+
+def place_rows(
+    scheduled: Scheduled, rows: Rows, heuristic: ReductionHeuristic
+) -> Scheduled:
+    """Return ``scheduled`` with all that its passes leave for each other placed."""
+    fusion, space, varying = scheduled.fusion, scheduled.space, scheduled.varying()
+    passes = RowPasses(fusion, space).roots()
+    placed: dict[Read, Placement] = {}
+    left_out: tuple[LeftOut, ...] = ()
+    if isinstance(heuristic, CpuReduction):
+        placed |= _staged(scheduled, heuristic)
+        if rows.keeps:
+            again = read_again(fusion, varying, passes)
+            costly = (key for key in again if is_costly(varying, key))
+            placed |= dict.fromkeys(costly, Placement(Where.STACK))
+    elif heuristic.as_stored:
+        copied = loaded_again(fusion, varying, passes, scheduled.is_packed_input)
+        placed |= dict.fromkeys(copied, Placement(Where.SHARED, Route.COPIED))
+    elif rows.keeps:
+        again = read_again(fusion, varying, passes)
+        kept = again
+        if heuristic.is_shared:
+            kept = [key for key in again if not is_cheap(varying, key, again)]
+        placed |= dict.fromkeys(kept, Placement(Where.REGISTERS))
+        ahead, left_out = _ahead(scheduled, heuristic, varying, passes[0])
+        for key in ahead:
+            where = placed[key].where if key in placed else Where.SHARED
+            placed[key] = Placement(where, Route.AHEAD)
+    if fusion.partial_sums:
+        is_own = rows.keeps and scheduled.target.has_blocks
+        where = Where.REGISTERS if is_own else Where.GLOBAL
+        sums = ((p.result, space.points[p.result]) for p in fusion.partial_sums)
+        placed |= dict.fromkeys(sums, Placement(where, Route.ADDED))
+    if rows.meeting is not Meeting.ALONE:
+        parts = ((r.result, space.points[r.result]) for r in fusion.reductions)
+        placed |= dict.fromkeys(parts, Placement(Where.GLOBAL))
+    return replace(scheduled, rows=rows, placements=placed, left_out=left_out)
+
+
+def _staged(scheduled: Scheduled, heuristic: CpuReduction) -> dict[Read, Placement]:
+    """Return what a CPU thread copies to its stack as its columns run."""
+    if heuristic.staged is None:
+        return {}
+    found = reads(scheduled.fusion, roots(scheduled.fusion, scheduled.space))
+    accesses = heuristic.staged.accesses
+    staged = (key for key in found if scheduled.is_input(key, accesses))
+    return dict.fromkeys(staged, Placement(Where.STACK, Route.LAID))
+
+
+def _ahead(
+    scheduled: Scheduled,
+    heuristic: CudaReduction,
+    varying: Varying,
+    roots: list[Read],
+) -> tuple[list[Read], tuple[LeftOut, ...]]:
+    """Return what a block copies of its next row, and what it would if it had room.
+
+    All that the first pass loads goes so, or nothing does: the threads wait once.
+    """
+    nest = scheduled.nest
+    turns = any(leaf.binding is Binding.SERIAL for leaf in nest.kept)
+    together = nest.leaf(Binding.UNROLLED)
+    if not turns or together is None or nest.lane is None:
+        return [], ()
+    loaded = [
+        key
+        for key in toposort(roots, varying.needs)
+        if scheduled.is_input(key)
+        and varying.place(key).in_tile
+        and not (key[1].guard or data_of(key[1]))
+        and _is_packet(scheduled, varying, key)
+    ]
+    sizes = [_bytes(scheduled, key) for key in loaded]
+    if not loaded or not all(size in COPIED_BYTES for pair in sizes for size in pair):
+        return [], ()
+    assert isinstance(together.extent, sc.Const)
+    slots = heuristic.most_threads * together.extent.value
+    taken = slots * sum(sum(pair) for pair in sizes)
+    room = scheduled.target.shared_bytes // max(heuristic.blocks, 1)
+    if taken + SPARE_BYTES <= room:
+        return loaded, ()
+    reason = f"{taken + SPARE_BYTES} bytes, of which a block has {room}"
+    wanted = Placement(Where.SHARED, Route.AHEAD)
+    return [], tuple(LeftOut(key[0], wanted, reason) for key in loaded)
+
+
+def _is_packet(scheduled: Scheduled, varying: Varying, key: Read) -> bool:
+    """Tell whether ``key`` is loaded in packets that move with the lane."""
+    lane = scheduled.nest.lane
+    assert lane is not None
+    if not (varying.place(key).in_lane and scheduled.is_packed_input(key)):
+        return False
+    where = address(key[1], scheduled.strides[key[0]])
+    (moved,) = scalar_walk.substitute([where], scheduled.nest.index_of)
+    return lane.index not in scalar_walk.loops_in(moved - lane.index)
+
+
+def _bytes(scheduled: Scheduled, key: Read) -> list[int]:
+    """Return the bytes of each access that one packet of ``key`` takes."""
+    assert scheduled.nest.lane is not None
+    assert isinstance(scheduled.nest.lane.extent, sc.Const)
+    dtype, width = key[0].dtype, scheduled.nest.lane.extent.value
+    return [length * dtype.itemsize for _, length in packets(dtype, width)]
