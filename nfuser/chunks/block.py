@@ -12,16 +12,17 @@ finds kernels on disk that other workers compiled.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from nfuser.chunks.folds import Fold, carries, combined, ended
+from nfuser.chunks.threads import fit_threads
 from nfuser.errors import BackendError
 from nfuser.ir.base import value
 from nfuser.ir.expr import ReduceOp
 from nfuser.runtime.call import as_read
 from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
 
 VERSION = 1  # of what is pickled: another one cannot be read
-_known: WeakValueDictionary[str, FusionExecutorCache] = WeakValueDictionary()
+_built: Memo[str, FusionExecutorCache] = Memo()
 
 
 @value
@@ -45,10 +46,14 @@ class Output:
 
 
 class Block:
-    """A stage as a function of chunks: NumPy arrays in, an array or a tuple out."""
+    """A stage as a function of chunks: NumPy arrays in, an array or a tuple out.
+
+    ``stage`` tells fusions apart, ``token`` all that a task depends on beside chunks.
+    """
 
     def __init__(
         self,
+        stage: str,
         token: str,
         fusion: Fusion,
         reads: Sequence[int],
@@ -56,13 +61,13 @@ class Block:
         edges: Mapping[tuple[int, int], int],
         outputs: tuple[Output, ...],
     ) -> None:
-        self.token, self.fusion, self.reads = token, fusion, tuple(reads)
+        self.stage, self.token, self.fusion = stage, token, fusion
+        self.reads = tuple(reads)
         self.numbers, self.edges, self.outputs = dict(numbers), dict(edges), outputs
-        self._cache: FusionExecutorCache | None = None
         self.__name__ = fusion.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.token, self.fusion, self.reads
+        parts = self.stage, self.token, self.fusion, self.reads
         return _block, (VERSION, *parts, self.numbers, self.edges, self.outputs)
 
     def __dask_tokenize__(self) -> object:
@@ -70,14 +75,15 @@ class Block:
 
     @property
     def cache(self) -> FusionExecutorCache:
-        """What this process has built for the stage."""
-        if self._cache is None:
-            made = FusionExecutorCache(self.fusion)
-            self._cache = _known.setdefault(self.token, made)
-        return self._cache
+        """What this process has built for the stage, whatever its numbers are.
+
+        Tasks that come from a scheduler are unpickled one by one, and do not stay.
+        """
+        return _built.get(self.stage, lambda: FusionExecutorCache(self.fusion))[0]
 
     def __call__(self, *given: Any) -> Any:
         """Run the stage on chunks; the last argument says where they begin and end."""
+        fit_threads()
         # Buffers that came over a network may lie where kernels cannot read.
         arrays = [as_read(np.asarray(_alone(x))) for x in given[: len(self.reads)]]
         where = given[len(self.reads)] if len(given) > len(self.reads) else ()
@@ -94,6 +100,11 @@ class Block:
             else:
                 results.append(_placed(output, tuple(taken), where))
         return results[0] if len(results) == 1 else tuple(results)
+
+
+def built() -> list[FusionExecutorCache]:
+    """Return what this process has built, stage by stage."""
+    return _built.values()
 
 
 def _block(version: int, *parts: Any) -> Block:

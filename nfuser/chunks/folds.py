@@ -11,18 +11,22 @@ rounded once, at the end; parts combine in one order, whoever computes them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+import nfuser.ops as ops
+from nfuser.chunks.patterns import JOINED_BY
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan
+from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan, Scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
@@ -108,27 +112,43 @@ def emit_carried(
     read = b.cast(x, carry.dtype) if expr.op is ReduceOp.SUM else x
     made = b.new(read.shape, read.dtype)
     b.emit(Scan(expr.op, read, made, expr.axis))
-    found = b.point(_POINTS[expr.op], made, carry)
-    return b.cast(found, expr.result.dtype)
+    return b.cast(joined(b, expr.op, made, carry), expr.result.dtype)
+
+
+def joined(b: Builder, op: ReduceOp, x: TensorView, y: TensorView) -> TensorView:
+    """Emit the point operation by which a fold joins two of its results."""
+    return b.point(_POINTS[op], x, y)
+
+
+def emit_scattered(
+    b: Builder, expr: Scatter, shape: Sequence[Scalar], index: TensorView, x: TensorView
+) -> TensorView:
+    """Emit what a scatter makes of a chunk of its index, beside nothing."""
+    first = start_of(JOINED_BY[expr.op], np.dtype(x.dtype.numpy))
+    nothing = ops.full(b, shape, first.item(), x.dtype)
+    made = b.new(nothing.shape, x.dtype)
+    b.emit(replace(expr, source=nothing, index=index, value=x, result=made))
+    return made
 
 
 def carries(fold: Fold, parts: Sequence[Part]) -> list[Any]:
     """Return what comes before each chunk of a scan."""
     first = np.asarray(parts[0][0])
-    start = np.full(first.shape, _first(fold.op, first.dtype), first.dtype)
+    start = np.full(first.shape, start_of(fold.op, first.dtype), first.dtype)
     found: list[Any] = [start]
     for part in parts[:-1]:
         found.append(combined(fold, [(found[-1],), part])[0])
     return found
 
 
-def _first(op: ReduceOp, dtype: Any) -> Any:
+def start_of(op: ReduceOp, dtype: Any) -> Any:
+    """Return what a fold begins with, which changes nothing."""
     if op in _EMPTY:
-        return _EMPTY[op]
+        return np.asarray(_EMPTY[op], dtype)
     if dtype.kind in "iu":
         bounds = np.iinfo(dtype)
-        return bounds.min if op is ReduceOp.MAX else bounds.max
-    return -np.inf if op is ReduceOp.MAX else np.inf
+        return np.asarray(bounds.min if op is ReduceOp.MAX else bounds.max, dtype)
+    return np.asarray(-np.inf if op is ReduceOp.MAX else np.inf, dtype)
 
 
 def combined(fold: Fold, parts: Sequence[Part]) -> Part:

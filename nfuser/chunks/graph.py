@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nfuser.chunks.chunkings import Chunks
     from nfuser.chunks.folds import Fold
-    from nfuser.chunks.stage import Along, Read
+    from nfuser.chunks.places import Along, Read
 
 
 class Module:
@@ -266,6 +266,19 @@ def add_tree(
                 )
                 tasks[key] = _spec.Task(key, run, _spec.List(*refs))
     layers.add(name, tasks, source)
+
+
+def tree_tasks(count: int) -> int:
+    """Return how many tasks combine ``count`` parts.
+
+    >>> tree_tasks(1), tree_tasks(8), tree_tasks(100)
+    (1, 1, 16)
+    """
+    tasks = 0
+    while count > SPLIT:
+        count = -(-count // SPLIT)
+        tasks += count
+    return tasks + 1
 
 
 def _part_key(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.chunks.graph import da
-from nfuser.chunks.spread import remapped_by_place
+from nfuser.chunks.patterns import remapped_by_place
 from nfuser.errors import UnsupportedError
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (

@@ -9,20 +9,19 @@ chunk, with more elements before and after it where shifted parts meet.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.folds import emit_carried
-from nfuser.chunks.spread import flat_iota
-from nfuser.domains.reshape import analyze_reshape
+from nfuser.chunks.folds import emit_carried, joined
+from nfuser.chunks.needs import required
+from nfuser.chunks.patterns import JOINED_BY, flat_iota
+from nfuser.chunks.places import NONE, Read
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
     Assign,
     Concatenate,
-    Expand,
     ExpandDims,
     Expr,
     FromScalar,
@@ -35,13 +34,13 @@ from nfuser.ir.expr import (
     Remap,
     Reshape,
     Scan,
+    Scatter,
     Slice,
     Sort,
     Squeeze,
     SumTo,
     Take,
     results,
-    sources,
 )
 from nfuser.ir.fusion import with_sources
 from nfuser.ops.builder import Builder
@@ -49,53 +48,10 @@ from nfuser.ops.builder import Builder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nfuser.chunks.places import Along, Margins, Need, Place
     from nfuser.chunks.spread import Spread
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-
-
-@value
-class Along:
-    """An axis of which the chunk of ``label`` is needed, in elements of its own.
-
-    There are ``times / over`` as many as of the label, or one for ``each`` chunk.
-    """
-
-    label: int
-    times: int = 1
-    over: int = 1
-    each: bool = False
-
-    def scaled(self, times: int, over: int) -> Along:
-        """Return the axis that has ``times / over`` as many elements."""
-        return Along(self.label, self.times * times, self.over * over)
-
-
-Place: TypeAlias = "tuple[Along | None, ...]"
-Margins: TypeAlias = "tuple[tuple[int, int], ...]"
-Need: TypeAlias = "tuple[TensorView, Place, Margins]"
-_Axis: TypeAlias = "tuple[Along | None, tuple[int, int]]"
-_NONE: tuple[int, int] = (0, 0)
-_WHOLE: _Axis = (None, _NONE)
-
-
-def _need(t: TensorView, axes: Sequence[_Axis]) -> Need:
-    return t, tuple(p for p, _ in axes), tuple(m for _, m in axes)
-
-
-def _spread_out(axes: Sequence[_Axis], added: Sequence[int]) -> list[_Axis]:
-    """Return ``axes`` with whole ones at the places ``added``."""
-    old = iter(axes)
-    return [_WHOLE if k in added else next(old) for k in range(len(axes) + len(added))]
-
-
-@value
-class Read:
-    """What a stage reads of a tensor that is held: at which labels, how much more."""
-
-    tensor: TensorView
-    place: Place
-    margins: Margins
 
 
 class Stage:
@@ -123,21 +79,22 @@ class Stage:
         self._slot = 0
         self._known: dict[tuple[str, Any], int] = {}
         self._needs: dict[tuple[TensorView, Place], list[list[int]]] = {}
+        self._places: dict[TensorView, list[Place]] = {}
         self._made: dict[tuple[TensorView, Place], TensorView] = {}
         for tensor, place in roots:
-            self._need((tensor, place, (_NONE,) * len(place)))
+            self._need((tensor, place, (NONE,) * len(place)))
         self._collect()
         self._emit()
 
     def local(self, t: TensorView, place: Place, margins: Margins = ()) -> TensorView:
         """Return what the stage has of ``t`` there, with margins of this width."""
         made, wide = self._made[t, place], self._needs[t, place]
-        wanted = margins or (_NONE,) * len(place)
+        wanted = margins or (NONE,) * len(place)
         cuts = [
             (low - w[0], w[1] - high)
             for (low, high), w in zip(wanted, wide, strict=True)
         ]
-        if all(cut == _NONE for cut in cuts):
+        if all(cut == NONE for cut in cuts):
             return made
         shape = [n - (a + b) for n, (a, b) in zip(made.shape, cuts, strict=True)]
         result = self.builder.new(shape, made.dtype)
@@ -149,7 +106,10 @@ class Stage:
 
     def _need(self, need: Need) -> None:
         tensor, place, margins = need
-        wide = self._needs.setdefault((tensor, place), [list(m) for m in margins])
+        if (tensor, place) not in self._needs:
+            self._needs[tensor, place] = [list(m) for m in margins]
+            self._places.setdefault(tensor, []).append(place)
+        wide = self._needs[tensor, place]
         for known, (low, high) in zip(wide, margins, strict=True):
             known[0], known[1] = min(known[0], low), max(known[1], high)
 
@@ -157,122 +117,23 @@ class Stage:
         for expr in reversed(self._spread.fusion.exprs):
             for tensor, place, margins in self._instances(expr):
                 if tensor not in self._held:
-                    for need in self._required(expr, place, margins):
+                    for need in required(self._spread, expr, place, margins):
                         self._need(need)
 
     def _instances(self, expr: Expr) -> list[Need]:
-        wanted = results(expr)
         return [
-            (t, place, tuple((m[0], m[1]) for m in margins))
-            for (t, place), margins in list(self._needs.items())
-            if t in wanted
+            (t, place, tuple((m[0], m[1]) for m in self._needs[t, place]))
+            for t in results(expr)
+            for place in self._places.get(t, ())
         ]
-
-    def _required(self, expr: Expr, place: Place, margins: Margins) -> list[Need]:
-        """Return what ``expr`` needs of each source for its result at ``place``."""
-        axes = list(zip(place, margins, strict=True))
-        match expr:
-            case Pointwise() | Expand():
-                return [self._met(t, expr.result, axes) for t in sources(expr)]
-            case ExpandDims(source, axes=added):
-                kept = [a for k, a in enumerate(axes) if k not in added]
-                return [_need(source, kept)]
-            case Squeeze(source, axes=dropped) | Reduce(source=source, axes=dropped):
-                return [_need(source, _spread_out(axes, dropped))]
-            case Permute(source, order=order):
-                kept = [_WHOLE] * source.ndim
-                for k, j in enumerate(order):
-                    kept[j] = axes[k]
-                return [_need(source, kept)]
-            case Slice(source):
-                starts = scalar_walk.evaluate_all(expr.starts, self._spread.values)
-                kept = [
-                    (p, (m[0] + s, m[1] + s)) if p is not None else _WHOLE
-                    for (p, m), s in zip(axes, starts, strict=True)
-                ]
-                return [_need(source, kept)]
-            case Reshape():
-                return self._reshaped(expr, axes)
-            case _:
-                return self._required_whole(expr, axes)
-
-    def _required_whole(self, expr: Expr, axes: list[_Axis]) -> list[Need]:
-        """Return what is needed by what reads all of some axes."""
-        match expr:
-            case Take(source, index, axis=axis) if not expr.along:
-                middle = axis + index.ndim
-                kept = [*axes[:axis], _WHOLE, *axes[middle:]]
-                return [_need(source, kept), _need(index, axes[axis:middle])]
-            case SumTo(source):
-                summed = self._spread.summed_axes(expr)
-                kept = _spread_out(axes, expr.axes)
-                kept = [_WHOLE if k in summed else a for k, a in enumerate(kept)]
-                return [_need(source, kept)]
-            case Matmul(lhs, rhs):
-                if all(p is None for p, _ in axes):
-                    return [_need(t, [_WHOLE] * t.ndim) for t in (lhs, rhs)]
-                rows = axes[: lhs.ndim - 1]
-                return [
-                    _need(lhs, [*rows, _WHOLE]),
-                    _need(rhs, [_WHOLE] * rhs.ndim),
-                ]
-            case Scan() if expr in self._spread.carries:
-                carried = list(axes)
-                along = axes[expr.axis][0]
-                assert along is not None
-                carried[expr.axis] = replace(along, each=True), _NONE
-                carry = self._spread.carries[expr]
-                return [_need(expr.source, axes), _need(carry, carried)]
-            case _:
-                rank = len(axes)
-                return [
-                    _need(t, axes if t.ndim == rank else [_WHOLE] * t.ndim)
-                    for t in sources(expr)
-                ]
-
-    def _met(self, t: TensorView, result: TensorView, axes: list[_Axis]) -> Need:
-        """Return what is needed of an operand that stretches to ``result``."""
-        lead = result.ndim - t.ndim
-        shape, own = self._spread.shapes[result], self._spread.shapes[t]
-        return _need(
-            t,
-            [
-                axes[k + lead] if n == shape[k + lead] else _WHOLE
-                for k, n in enumerate(own)
-            ],
-        )
-
-    def _reshaped(self, expr: Reshape, axes: Sequence[_Axis]) -> list[Need]:
-        if flat_iota(expr, self._spread.fusion) is not None:
-            return []
-        old = self._spread.shapes[expr.source]
-        new = self._spread.shapes[expr.result]
-        found: list[Along | None] = [None] * len(old)
-        margins = [_NONE] * len(old)
-        groups = () if 0 in old else analyze_reshape(old, new).groups
-        for left, right in groups:
-            if not left or not right:
-                continue
-            along, margin = axes[right[0]]
-            if along is None:
-                continue
-            if len(left) == len(right) == 1:
-                margins[left[0]] = margin
-                found[left[0]] = along
-                continue
-            times = over = 1
-            for k in right[1:]:
-                times *= new[k]
-            for k in left[1:]:
-                over *= old[k]
-            found[left[0]] = along.scaled(times, over)
-        return [(expr.source, tuple(found), tuple(margins))]
 
     # -- forward again ---------------------------------------------------------
 
     def _emit(self) -> None:
+        spread = self._spread
+        hidden = {*spread.carries.values(), *spread.partials.values()}
         for (tensor, place), wide in list(self._needs.items()):
-            if tensor in self._spread.carries.values():
+            if tensor in hidden:
                 margins = tuple((m[0], m[1]) for m in wide)
                 self._made[tensor, place] = self._input(tensor, place, margins)
         for expr in self._spread.fusion.exprs:
@@ -283,13 +144,13 @@ class Stage:
                 if tensor in self._held:
                     self._made[tensor, place] = self._input(tensor, place, margins)
                     continue
-                needs = self._required(expr, place, margins)
+                needs = required(self._spread, expr, place, margins)
                 read = [self.local(*need) for need in needs]
                 for t, made in zip(
                     results(expr), self._local(expr, place, margins, read), strict=True
                 ):
                     # A result that nobody asked for is as wide as the one asked for.
-                    self._needs.setdefault((t, place), [list(m) for m in margins])
+                    self._need((t, place, margins))
                     self._made[t, place] = made
 
     def _input(self, t: TensorView, place: Place, margins: Margins) -> TensorView:
@@ -355,6 +216,8 @@ class Stage:
                 return [self._emitted(FromScalar(found, b.new((), dtype)))]
             case Scan() if expr in self._spread.carries:
                 return [emit_carried(b, expr, *read)]
+            case Scatter() if expr in self._spread.partials:
+                return [joined(b, JOINED_BY[expr.op], *read)]
             case Iota():
                 shape = self._spread.shapes[expr.result]
                 return [self._iota(dtype, shape[0], place[0], margins[0])]
@@ -433,7 +296,7 @@ class Stage:
                 return [n for k, n in enumerate(first) if k not in axes]
             case Permute(order=order):
                 return [first[k] for k in order]
-            case Scan() | Sort() | Assign():
+            case Scan() | Sort() | Assign() | Scatter():
                 return first
             case Slice() | Pad() | Remap():
                 old = self._spread.shapes[expr.source]

@@ -22,7 +22,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, NfuserError
+from nfuser.errors import ArgumentError, MutationError, NfuserError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import Argument, View, results
@@ -39,6 +39,7 @@ from nfuser.trace.call import (
 from nfuser.trace.captures.captured import Snapshot
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.dialect import is_of_torch
+from nfuser.trace.labelled import learn_all
 from nfuser.trace.loops.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
@@ -137,6 +138,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
             returned = snapshot.observe(
                 lambda: _call(called, args, kwargs), lambda: tracer.is_looping
             )
+            _refuse_relabelled(call, args, kwargs)
             tensors, leaves, shape, writes = _outputs(tracer, returned)
         captured = snapshot.freeze()
     except NfuserError as error:
@@ -308,11 +310,22 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]
     return key, call
 
 
+def _refuse_relabelled(call: TracedCall, args: Any, kwargs: Any) -> None:
+    """Refuse new attributes and coordinates of arguments: callers do not see them."""
+    if tree.has_labels(call.tree) and tree.flatten((args, kwargs))[1] != call.tree:
+        message = (
+            "write y = x.copy() first, and change and return that: the function "
+            "changes attributes, names or coordinates of an argument of xarray's"
+        )
+        raise MutationError(message)
+
+
 def _outputs(
     tracer: Tracer, returned: Any
 ) -> tuple[
     list[TensorView], tuple[OutputLeaf, ...], tree.Tree, tuple[tuple[int, int], ...]
 ]:
+    learn_all()
     flat, shape = tree.flatten(returned)
     tensors: list[TensorView] = []
     leaves: list[OutputLeaf] = []

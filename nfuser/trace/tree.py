@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested tuples, lists, dicts, namedtuples and None, taken apart and put together."""
+"""Nested tuples, lists, dicts, namedtuples and None, taken apart and put together.
+
+Classes of other libraries take part once they are among ``NODES``.
+"""
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -8,24 +11,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 @value
 class Tree:
     """The shape of a nest: what it is made of, around ``children``.
 
-    ``container`` is the class, None for a leaf; ``keys`` are those of a dict.
+    ``container`` is the class, None for a leaf; ``keys`` are those of a dict, and
+    ``labels`` what an object of another library's holds beside its children.
     """
 
     container: type | None
     children: tuple[Tree, ...] = ()
     keys: tuple[Any, ...] = ()
+    labels: Any = None
 
     def __hash__(self) -> int:
         # Each call looks for its tree: leaves and what is deeper are left to ``==``.
@@ -36,6 +41,17 @@ LEAF = Tree(None)
 NOTHING = Tree(type(None))
 _DICTS = (dict, OrderedDict)
 _NESTS = frozenset({type(None), tuple, list, *_DICTS})
+
+
+class Node(NamedTuple):
+    """How objects of a class are taken apart, and put together of the same."""
+
+    apart: Callable[[Any], tuple[list[Any], Any]]
+    together: Callable[[Any, list[Any]], Any]
+
+
+NODES: dict[type, Node] = {}
+"""The classes of other libraries that are nests, by exact class."""
 
 
 def flatten(nest: object) -> tuple[list[Any], Tree]:
@@ -57,6 +73,9 @@ def _flatten(nest: Any, leaves: list[Any]) -> Tree:
         return Tree(kind, _children(nest.values(), leaves), tuple(nest))
     if kind in (tuple, list) or is_namedtuple(nest):
         return Tree(kind, _children(nest, leaves))
+    if kind in NODES:
+        parts, labels = NODES[kind].apart(nest)
+        return Tree(kind, _children(parts, leaves), labels=labels)
     leaves.append(nest)
     return LEAF
 
@@ -64,7 +83,8 @@ def _flatten(nest: Any, leaves: list[Any]) -> Tree:
 def _children(nests: Iterable[Any], leaves: list[Any]) -> tuple[Tree, ...]:
     found: list[Tree] = []
     for nest in nests:
-        if type(nest) in _NESTS or isinstance(nest, tuple):
+        kind = type(nest)
+        if kind in _NESTS or kind in NODES or isinstance(nest, tuple):
             found.append(_flatten(nest, leaves))
         else:  # most are
             leaves.append(nest)
@@ -90,6 +110,13 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     children = [_unflatten(child, leaves) for child in tree.children]
     if tree.container in _DICTS:
         return tree.container(zip(tree.keys, children, strict=True))
+    if tree.labels is not None:
+        return NODES[tree.container].together(tree.labels, children)
     if hasattr(tree.container, "_fields"):
         return tree.container(*children)
     return tree.container(children)
+
+
+def has_labels(tree: Tree) -> bool:
+    """Tell whether there is an object of another library's in a nest."""
+    return tree.labels is not None or any(map(has_labels, tree.children))

@@ -221,6 +221,71 @@ def test_keywords_trees_methods_and_arrays_beside() -> None:
     np.testing.assert_allclose(found.compute(), x * model.weight + 1, 1e-6)
 
 
+def test_sizes_may_be_unknown_where_they_mean_nothing() -> None:
+    da = dask_array()
+    x = data((100,), "f8")
+    lazy = da.from_array(x, chunks=9)
+    some = lazy[lazy > 0.2]
+    both = nfuser.fuse(lambda x: (np.tanh(x) * 2, (x * x).sum()))
+    y, total = both(some)
+    assert np.isnan(y.shape[0])
+    kept = x[x > 0.2]
+    np.testing.assert_allclose(y.compute(), np.tanh(kept) * 2, 1e-12)
+    np.testing.assert_allclose(total.compute(), (kept * kept).sum(), 1e-12)
+
+
+@pytest.mark.parametrize("how", ["add", "maximum", "multiply"])
+def test_what_is_scattered_by_chunks_of_an_index_is_joined(how: str) -> None:
+    da = dask_array()
+    x = data((300, 5), "f8")
+    verb: Any = getattr(np, how)
+
+    def scattered(x: Any) -> Any:
+        places = (np.abs(x[:, 0]) * 2).astype(np.int64) % 7
+        found = np.full((7, 5), 1.5)
+        verb.at(found, places, np.abs(x) * 0.25 + 1)
+        return found
+
+    y = nfuser.fuse(scattered)(da.from_array(x, chunks=(37, 5)))
+    np.testing.assert_allclose(y.compute(), scattered(x), 1e-12)
+    assert len(_tasks(y, "Block")) == 10
+
+
+def test_explain_says_tasks_bytes_and_reasons_and_draws_nothing() -> None:
+    da = dask_array()
+    x = da.from_array(data((1000, 40)), chunks=(100, 40))
+    told: Any = standardised.explain(x)
+    kinds = [step.kind for step in told.steps]
+    assert kinds == ["pass", "tree", "pass"]
+    assert told.tasks == 23
+    assert "parts of moments" in str(told)
+    warned = nfuser.fuse(lambda x: np.sort(x, 0), rechunk="warn")
+    assert "sort reads all of axis 0 at once" in str(warned.explain(x))
+    rng = nfuser.random.default_rng(5)
+    noisy = nfuser.fuse(lambda x, rng: x + rng.random(x.shape))
+    first = nfuser.random.default_rng(5).random(3)
+    noisy.explain(x, rng)
+    np.testing.assert_array_equal(rng.random(3), first)
+
+
+def test_what_a_worker_built_for_a_stage_outlives_its_task() -> None:
+    da = dask_array()
+    y = chain(da.from_array(data((20, 6)), chunks=(7, 6)))
+    sent = pickle.dumps(_tasks(y, "Block")[0].func)
+    caches = {id(pickle.loads(sent).cache) for _ in range(3)}
+    assert len(caches) == 1
+
+
+def test_empty_chunks_are_turned_and_joined_as_others_are() -> None:
+    da = dask_array()
+    x = data((6, 7))
+    lazy = da.from_array(x, chunks=((2, 0, 4), (0, 6, 0, 1)))
+    turned = nfuser.fuse(lambda x: np.flip(x, 1) * 2)
+    np.testing.assert_array_equal(turned(lazy).compute(), turned(x))
+    nothing = da.from_array(x[:0], chunks=(3, 4))
+    np.testing.assert_array_equal(turned(nothing).compute(), turned(x[:0]))
+
+
 def test_a_task_crosses_to_another_process_and_says_if_it_cannot_be_read() -> None:
     da = dask_array()
     y = chain(da.from_array(data((20, 6)), chunks=(7, 6)))
@@ -243,7 +308,11 @@ def test_what_cannot_be_done_is_refused_with_what_to_write() -> None:
     with pytest.raises(MutationError, match=r"x\.copy\(\) first"):
         nfuser.fuse(assigned)(x)
     with pytest.raises(ArgumentError, match="compute_chunk_sizes"):
-        chain(x[:, 0][x[:, 0] > 0])
+        nfuser.fuse(lambda x: x.mean())(x[:, 0][x[:, 0] > 0])
+    with pytest.raises(ArgumentError, match=r"found .*different numbers"):
+        nfuser.fuse(lambda x, y: x + y)(
+            x[:, 0][x[:, 0] > 0], x.rechunk((40, 16))[:, 0][x[:, 0] > 0]
+        )
     with pytest.raises(
         ArgumentError, match=r'rechunk="warn".*sort reads all of axis 0'
     ):

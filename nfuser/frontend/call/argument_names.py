@@ -66,7 +66,9 @@ def _leaves(tree: Tree, path: str) -> Iterator[str]:
     if tree.container is None:
         yield path
         return
-    if tree.keys:
+    if tree.labels is not None:
+        steps = list(tree.labels.steps)
+    elif tree.keys:
         steps = [f"[{key!r}]" for key in tree.keys]
     elif fields := getattr(tree.container, "_fields", ()):
         steps = [f".{field}" for field in fields]

@@ -27,7 +27,7 @@ from nfuser.errors import ArgumentError
 from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.spec import Spec
 from nfuser.runtime.place import common_place
-from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
+from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.parts import shows_memory
 from nfuser.trace.captures.stream import Stream
@@ -58,15 +58,14 @@ def is_chunked(cls: type) -> bool:
     >>> is_chunked(np.ndarray)
     False
     """
-    return any(
-        base.__name__ == "Array" and base.__module__.startswith("dask.array.")
-        for base in cls.__mro__
-    )
+    known = sys.modules.get("dask.array.core")
+    return known is not None and issubclass(cls, getattr(known, "Array", ()))
 
 
 class Arguments:
     """One call: what its leaves are, and keys that tell calls apart.
 
+    ``apart`` are leaves and structure, where these are known already.
     ``key`` holds everything a plan depends on but the values of run-time numbers;
     ``structure`` what a trace depends on. What no kernel can read where it lies is
     copied: ``copied`` are the originals, ``read`` adds those of what is captured.
@@ -82,8 +81,9 @@ class Arguments:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         function: Callable[..., Any],
+        apart: tuple[list[Any], trees.Tree] | None = None,
     ) -> None:
-        self.flat, self.tree = trees.flatten((args, dict(kwargs)))
+        self.flat, self.tree = apart or trees.flatten((args, dict(kwargs)))
         self.arrays: dict[int, Any] = {}
         self.pointers: dict[int, int] = {}
         self.numbers: dict[int, Any] = {}
@@ -114,6 +114,9 @@ class Arguments:
             else:
                 if is_chunked(cls):
                     raise ChunkedError
+                if cls not in trees.NODES and labelled.learn(cls):
+                    self.__init__(args, kwargs, function)
+                    return
                 static = None if isinstance(item, Spec) else static_key(item)
                 if static is None:
                     raise _no_constant(self, function, item)
@@ -125,6 +128,11 @@ class Arguments:
     def copies(self) -> int:
         """The number of arrays that were copied for this call."""
         return len(self.copied) + len(self._captured)
+
+    @property
+    def is_as_given(self) -> bool:
+        """Whether all arrays are used where they lie, and none is behind labels."""
+        return not self.copies and not trees.has_labels(self.tree)
 
     def read(
         self, captured: Captured, args: tuple[Any, ...], kwargs: Mapping[str, Any]

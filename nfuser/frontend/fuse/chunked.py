@@ -7,16 +7,27 @@
 
 from __future__ import annotations
 
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.chunks.graph import da
 from nfuser.chunks.program import Program
+from nfuser.chunks.unknown import Unknown
 from nfuser.device.describe.descriptor import Library, library_of
 from nfuser.errors import ArgumentError, MutationError, UnsupportedError
 from nfuser.frontend.call.arguments import Arguments, is_chunked
+from nfuser.frontend.explain.chunked import ChunkedExplanation
+from nfuser.ir.base import node
+from nfuser.ir.expr import (
+    Argument,
+    Constant,
+    Expand,
+    ExpandDims,
+    FromScalar,
+    Permute,
+    Pointwise,
+)
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
@@ -33,14 +44,48 @@ def call_chunked(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     rechunk: Rechunk | None,
+    *,
+    explains: bool = False,
 ) -> Any:
-    """Return what the function gives for arrays in chunks: lazy arrays."""
+    """Return what the function gives for arrays in chunks: lazy arrays.
+
+    If it only ``explains``, return the steps to them instead; no generator moves on.
+    """
+    planned = _planned(function, traced, args, kwargs, rechunk, draws=not explains)
+    outputs, trace = planned.outputs, planned.trace
+    if explains:
+        chunks = tuple(array.chunks for array in outputs)
+        return ChunkedExplanation(planned.name, tuple(planned.program.steps), chunks)
+    results = [outputs[leaf.position] for leaf in trace.output_leaves]
+    return trees.unflatten(trace.output_tree, results)
+
+
+@node
+class _Planned:
+    """A call that is laid out: its arrays are lazy, and nothing of it has run."""
+
+    name: str
+    trace: Trace
+    program: Program
+    outputs: list[Any]
+
+
+def _planned(
+    function: Callable[..., Any],
+    traced: Callable[..., tuple[Trace, tuple[Any, ...]]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    rechunk: Rechunk | None,
+    *,
+    draws: bool,
+) -> _Planned:
     name: str = getattr(function, "__name__", "function")
     leaves, tree = trees.flatten((args, dict(kwargs)))
     behind: dict[int, Any] = {}
+    unknown = Unknown(name)
     for place, leaf in enumerate(leaves):
         if is_chunked(type(leaf)):
-            array = _native(leaf, name)
+            array = unknown.sized(_native(leaf, name))
             standin = np.broadcast_to(np.zeros((), array.dtype), array.shape)
             leaves[place] = standin
             behind[id(standin)] = array
@@ -51,8 +96,9 @@ def call_chunked(
             )
             raise ArgumentError(message)
     given, named = trees.unflatten(tree, leaves)
-    arguments = Arguments(given, named, function)
-    trace, captured = traced(arguments, given, named)
+    arguments = Arguments(given, named, function, (leaves, tree))
+    with unknown.told():
+        trace, captured = traced(arguments, given, named)
     _refuse(trace, name)
     arrays: dict[int, Any] = {
         slot: behind[id(array)] if id(array) in behind else _in_one(array)
@@ -60,26 +106,21 @@ def call_chunked(
     }
     for what, array in zip(trace.captured.arrays, captured, strict=True):
         arrays[what.slot] = _in_one(array)
+    unknown.check(trace.fusion, arrays)
     numbers = dict(arguments.numbers)
     streams = arguments.streams
     for what, stream in zip(trace.captured.streams.drawn, streams, strict=True):
-        numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
+        drawn = stream.take(what.draws if draws else 0)
+        numbers[what.slot], numbers[what.slot + 1] = drawn
     shapes = {slot: array.shape for slot, array in arrays.items()}
     values = symbols_of(shapes, {s: n for s, n in numbers.items() if _is_integer(n)})
     program = Program(trace.fusion, values, numbers, rechunk or "refuse")
     outputs = program.run(_without_empty(trace, arrays))
-    results = [outputs[leaf.position] for leaf in trace.output_leaves]
-    return trees.unflatten(trace.output_tree, results)
+    return _Planned(name, trace, program, [unknown.unsized(array) for array in outputs])
 
 
 def _native(array: Any, name: str) -> Any:
-    """Return an array whose sizes are known, of elements in this machine's order."""
-    if any(isnan(n) for n in array.shape):
-        message = (
-            f"{name}: call x.compute_chunk_sizes() first: expected a Dask array of "
-            f"known sizes, found {array.shape}"
-        )
-        raise ArgumentError(message)
+    """Return an array of NumPy's chunks, of elements in this machine's order."""
     if type(array._meta) is not np.ndarray:
         kind = type(array._meta)
         message = (
@@ -111,13 +152,16 @@ def _refuse(trace: Trace, name: str) -> None:
         raise MutationError(message)
 
 
+_IN_PLACE = (Argument, Constant, FromScalar, Pointwise, Expand, ExpandDims, Permute)
+
+
 def _without_empty(trace: Trace, arrays: dict[int, Any]) -> dict[int, Any]:
-    """Leave out chunks without elements where axes are folded: they have no maximum."""
-    if not (trace.fusion.reductions or trace.fusion.scans):
+    """Leave out chunks without elements where more is done than chunk by chunk."""
+    if all(isinstance(expr, _IN_PLACE) for expr in trace.fusion.exprs):
         return arrays
     return {slot: _dense(array) for slot, array in arrays.items()}
 
 
 def _dense(array: Any) -> Any:
-    chunks = tuple(tuple(n for n in c if n) or (0,) for c in array.chunks)
+    chunks = tuple(tuple(n for n in c if n) or (sum(c),) for c in array.chunks)
     return array if chunks == array.chunks else array.rechunk(chunks)

@@ -150,7 +150,7 @@ class Fused(Generic[P, R]):
             else:
                 self._counters.counts["hits"] += 1
                 # Native code reads arrays where they lie.
-                if entry is not None and entry.may_record and not arguments.copies:
+                if entry is not None and entry.may_record and arguments.is_as_given:
                     self._record(arguments.key, entry, ready, args, kwargs)
             self._counters.counts["copied"] += arguments.copies
             return ready.run(arguments, arrays)
@@ -161,15 +161,14 @@ class Fused(Generic[P, R]):
             raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
 
     @telling
-    def _chunked(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return lazy arrays for a call with arrays in chunks."""
+    def _chunked(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], explains: bool = False
+    ) -> Any:
         from nfuser.frontend.fuse.chunked import call_chunked  # noqa: PLC0415 (it imports Dask)
 
-        given, named = args, kwargs
-        if named:
-            given, named = self._normalised(given, named)
+        given, named = self._normalised(args, kwargs) if kwargs else (args, kwargs)
         found = self._function, self._traced_call
-        return call_chunked(*found, given, named, self._rechunk)
+        return call_chunked(*found, given, named, self._rechunk, explains=explains)
 
     def _traced_call(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -216,9 +215,8 @@ class Fused(Generic[P, R]):
     ) -> None:
         """Let native code serve calls of other sizes, where these keep changing."""
         with self._lock:
-            if arguments.copies or not self._families.wants(ready.variant):
-                return
-            if not _has_native_calls():
+            wants = arguments.is_as_given and self._families.wants(ready.variant)
+            if not (wants and _has_native_calls()):
                 return
             from nfuser.frontend.native.family import record_family  # noqa: PLC0415
 
@@ -287,7 +285,7 @@ class Fused(Generic[P, R]):
         arguments, given, named = self._arguments(args, kwargs)
         ready = self._prepare(arguments, given, named)[0]
         outputs = None if out is None else tuple(parts.trees.flatten(out)[0])
-        native = _has_native_calls() and not arguments.copies
+        native = _has_native_calls() and arguments.is_as_given
         return Bound(self, ready, given, named, outputs, native=native)
 
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> GraphedCall[R]:
@@ -453,7 +451,7 @@ class Fused(Generic[P, R]):
         """Say how a call is fused: its kernels, the bytes they move, why they are so.
 
         Arguments are as in a call; ``nfuser.Spec`` may stand for an array. Nothing is
-        compiled, and nothing runs. A notebook shows the result as a table.
+        compiled, and nothing runs. A notebook shows a table; chunks give their tasks.
 
         >>> import nfuser, numpy as np
         >>> means = nfuser.fuse(lambda x: (x - x.mean(1, keepdims=True)).sum(0))
@@ -464,7 +462,10 @@ class Fused(Generic[P, R]):
         ...     print(cut.reasons[0].operation.name, cut.reasons[0].text)
         sum it reduces other axes than the rest
         """
-        return self._look(args, kwargs).explanation
+        try:
+            return self._look(args, kwargs).explanation
+        except parts.ChunkedError:
+            return self._chunked(args, kwargs, explains=True)
 
     @telling
     def report(self, *args: Any, **kwargs: Any) -> Report:

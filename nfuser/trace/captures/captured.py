@@ -42,6 +42,7 @@ from nfuser.trace.numpy.creation.tables import (
     warn_of_compared,
 )
 from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.tree import NODES
 from nfuser.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
@@ -381,6 +382,7 @@ def _may_hold(item: Any) -> bool:
     if isinstance(item, type):
         return is_users_name(item.__module__)
     is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, slice))
+    is_plain |= type(item) in NODES  # made for the trace, and known by its structure
     return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))
 
 

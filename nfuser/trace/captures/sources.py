@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PURE = frozenset(
     {
         *("array_api_compat", "einops", "ml_dtypes", "mpmath", "nfuser", "numpy"),
-        *("opt_einsum", "scipy", "torch"),
+        *("opt_einsum", "packaging", "pandas", "scipy", "torch", "xarray"),
     }
 )
 _READERS = (
@@ -31,6 +31,7 @@ _READERS = (
     *("numpy.lib.format", "numpy.lib._format_impl", "numpy._core.memmap"),
     *("numpy.ctypeslib", "scipy.io", "scipy.datasets"),
     *("torch.serialization", "torch.utils.data", "torch.hub"),
+    *("pandas.io", "xarray.backends", "xarray.conventions", "xarray.tutorial"),
 )
 _OUTSIDE = frozenset(
     {
@@ -67,7 +68,12 @@ class Sources:
         self.first = self.first or name.removeprefix("_")
 
 
+_ASKING = frozenset({"dask.base", "dask.utils"})  # what they compute, others do
+
+
 def _is_outside(module: str) -> bool:
+    if module in _ASKING:
+        return False
     name = module.partition(".")[0]
     top = name.removeprefix("_")  # the part that is written in C has the same answer
     if {name, top} & sys.stdlib_module_names or name == "builtins":

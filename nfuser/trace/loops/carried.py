@@ -175,6 +175,8 @@ def names_of(nest: tree.Tree, name: str) -> list[str]:
     """Return what the leaves of a nest called ``name`` are called."""
     if nest.container is None:
         return [name]
+    if nest.labels is not None:
+        return [f"{name}{step}" for step in nest.labels.steps]
     keys = nest.keys or range(len(nest.children))
     fields = getattr(nest.container, "_fields", None)
     found: list[str] = []

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print how much faster fused functions of Dask arrays are than other forms.
+
+``python -m asv_bench.chunks`` runs all workloads; names that are given, those that
+begin so. All forms take turns on the threads of one process; medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import dask
+import numpy as np
+
+from asv_bench.chunks.workloads import WORKLOADS, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD = "workload | nfuser ms | plain dask / nfuser | by hand / nfuser | tasks"
+
+
+def seconds_of(calls: list[Callable[[], Any]], turns: int) -> list[float]:
+    """Return the median time of each call; they take turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(turns):
+        for k, call in enumerate(calls):
+            begin = perf_counter()
+            call()
+            times[k].append(perf_counter() - begin)
+    return [median(t) for t in times]
+
+
+def measure(workload: Workload, turns: int) -> str:
+    """Return one row of the table; the forms are compared with one another first."""
+    data = workload.data()
+    forms = [workload.fused, workload.plain, workload.by_hand]
+    lazy = [form(*data) for form in forms]
+    found = [_flat(dask.compute(made, scheduler="threads")[0]) for made in lazy]
+    for other in found[1:]:
+        np.testing.assert_allclose(found[0], other, rtol=2e-3, atol=2e-4)
+    del found
+    calls = [lambda m=m: dask.compute(m, scheduler="threads") for m in lazy]
+    ours, plain, hand = seconds_of(calls, turns)
+    ratios = f"{plain / ours:.2f} | {hand / ours:.2f}"
+    tasks = sum(len(dict(m.dask)) for m in _leaves(lazy[0]))
+    return f"{workload.name} | {ours * 1e3:.0f} | {ratios} | {tasks}"
+
+
+def _leaves(made: Any) -> tuple[Any, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _flat(found: Any) -> Any:
+    """Return results as numbers; a sample of many."""
+    parts = [np.ravel(x)[:: max(np.size(x) // 100_000, 1)] for x in _leaves(found)]
+    return np.concatenate(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--turns", type=int, default=5)
+    chosen = parser.parse_args()
+    print(HEAD)
+    for workload in WORKLOADS:
+        if not chosen.names or workload.name.startswith(tuple(chosen.names)):
+            print(measure(workload, chosen.turns), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call on arrays in chunks, as far as it is laid out: what is held, and where."""
+
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.chunks.chunkings import Chunks, is_cut
+from nfuser.chunks.jobs import ScatterJob, Target, shape_of
+from nfuser.chunks.places import Along
+from nfuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nfuser.chunks.graph import Layers
+    from nfuser.chunks.places import Place
+    from nfuser.chunks.spread import Spread
+    from nfuser.chunks.steps import Step
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+
+
+class Layout:
+    """The arrays that are ``held`` so far, and the ``steps`` that make them."""
+
+    spread: Spread
+
+    def __init__(
+        self, fusion: Fusion, values: Mapping[Scalar, int], numbers: Mapping[int, Any]
+    ) -> None:
+        self.fusion, self.values, self.numbers = fusion, values, numbers
+        self.shapes = shape_of(fusion, values)
+        self.held: dict[TensorView, Any] = {}
+        self.steps: list[Step] = []
+
+    def axis_chunks(self, t: TensorView) -> list[Chunks]:
+        """Return the chunks of each axis."""
+        return [self.spread.chunks(t, k) for k in range(t.ndim)]
+
+    def grid(self, target: Target) -> tuple[Chunks, ...]:
+        """Return the chunks that number the tasks of a pass that gives ``target``."""
+        t = target if isinstance(target, TensorView) else target.source
+        chunks = self.axis_chunks(t)
+        if isinstance(target, ScatterJob):
+            chunks = chunks[: target.scatter.index.ndim]
+        return tuple(c for c in chunks if is_cut(c))
+
+    def place(self, target: Target) -> Place:
+        """Return the place of what a target reads, axis by axis."""
+        t = target if isinstance(target, TensorView) else target.source
+        inner = t.ndim
+        if isinstance(target, ScatterJob):
+            inner = target.scatter.index.ndim
+        found: list[Along | None] = []
+        label = 0
+        for k, chunks in enumerate(self.axis_chunks(t)):
+            is_label = k < inner and is_cut(chunks)
+            found.append(Along(label) if is_label else None)
+            label += is_label
+        return tuple(found)
+
+    def hold(self, layers: Layers, name: str, t: TensorView) -> None:
+        """Keep the array that layer ``name`` gives as ``t``."""
+        chunks = tuple(self.axis_chunks(t))
+        self.held[t] = layers.array(name, chunks, t.dtype.numpy)

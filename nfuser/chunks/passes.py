@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pass over the data: the stage that each task runs, and what its outputs are."""
+
+# Numbers of many dtypes have no common static type.
+# pyright: reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.chunks.block import Output
+from nfuser.chunks.folds import Fold, emit_part, emit_scattered
+from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
+from nfuser.chunks.patterns import JOINED_BY
+from nfuser.chunks.places import label_of
+from nfuser.chunks.stage import Stage
+from nfuser.ir.base import node
+from nfuser.ir.expr import ReduceOp
+from nfuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.chunks.layout import Layout
+    from nfuser.chunks.places import Place, Read
+    from nfuser.ir.fusion import Fusion
+
+PLACED = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
+"""Folds whose results are places, which count in the whole array."""
+
+
+@node
+class Pass:
+    """A stage, what it reads, and its outputs; ``gives`` says so in words."""
+
+    fusion: Fusion
+    reads: tuple[Read, ...]
+    slots: tuple[int, ...]
+    numbers: Mapping[int, Any]
+    edges: Mapping[tuple[int, int], int]
+    outputs: tuple[Output, ...]
+    gives: str
+
+
+def laid(layout: Layout, targets: Sequence[Target]) -> Pass:
+    """Return the pass that gives ``targets``, which have one grid."""
+    roots = [_roots(layout, target) for target in targets]
+    flat = [root for several in roots for root in several]
+    stage = Stage(layout.spread, layout.held, flat, layout.numbers)
+    emitted: list[TensorView] = []
+    outputs: list[Output] = []
+    for target, places in zip(targets, roots, strict=True):
+        made, output = _emitted(layout, stage, target, places)
+        emitted += made
+        outputs.append(output)
+    fusion = stage.builder.fusion(emitted)
+    gives = ", ".join(dict.fromkeys(map(_said, targets)))
+    return Pass(
+        fusion,
+        tuple(stage.reads),
+        tuple(stage.slots),
+        stage.numbers,
+        stage.edges,
+        tuple(outputs),
+        gives,
+    )
+
+
+def needs_places(made: Pass) -> bool:
+    """Tell whether tasks must know where their chunks lie."""
+    return bool(made.edges) or any(o.fold and o.fold.op in PLACED for o in made.outputs)
+
+
+def fold_of(target: FoldJob | ScanJob | ScatterJob) -> Fold:
+    """Return how the parts of a target are combined."""
+    match target:
+        case ScanJob(scan):
+            return Fold(scan.op, np.dtype(scan.result.dtype.numpy), 1)
+        case ScatterJob(scatter):
+            dtype = np.dtype(scatter.result.dtype.numpy)
+            return Fold(JOINED_BY[scatter.op], dtype, 1)
+        case FoldJob(reduce):
+            dtype = np.dtype(reduce.result.dtype.numpy)
+            has_shift = target.shift is not None
+            return Fold(reduce.op, dtype, len(reduce.results), has_shift)
+
+
+def _roots(layout: Layout, target: Target) -> list[tuple[TensorView, Place]]:
+    """Return what must be computed for a target, and where."""
+    place = layout.place(target)
+    if isinstance(target, TensorView):
+        return [(target, place)]
+    if not isinstance(target, ScatterJob):
+        return [(target.source, place)]
+    index, value = target.scatter.index, target.scatter.value
+    first = place[: index.ndim]
+    return [(index, first), (value, (*first, *(None,) * (value.ndim - index.ndim)))]
+
+
+def _emitted(
+    layout: Layout,
+    stage: Stage,
+    target: Target,
+    roots: list[tuple[TensorView, Place]],
+) -> tuple[list[TensorView], Output]:
+    """Return what a task gives for a target, and what that is."""
+    b = stage.builder
+    read = [stage.local(t, place) for t, place in roots]
+    match target:
+        case FoldJob(reduce):
+            made = emit_part(b, reduce, read[0], has_shift=target.shift is not None)
+            (tensor, place), shapes = roots[0], layout.shapes
+            axes = tuple((shapes[tensor][k], label_of(place[k])) for k in reduce.axes)
+            return made, Output(len(made), fold_of(target), axes)
+        case ScanJob(scan):
+            return emit_part(b, scan, read[0]), Output(1, fold_of(target))
+        case ScatterJob(scatter):
+            shape = [stage.size(n) for n in layout.shapes[scatter.result]]
+            made = emit_scattered(b, scatter, shape, read[0], read[1])
+            return [made], Output(1, fold_of(target))
+        case _:
+            return [read[0]], Output(1)
+
+
+def _said(target: Target) -> str:
+    match target:
+        case FoldJob(reduce):
+            return f"parts of {reduce.op.value}"
+        case ScanJob(scan):
+            return f"totals of {scan.op.value}"
+        case ScatterJob(scatter):
+            return f"parts of scatter_{scatter.op.value}"
+        case _:
+            return "results"
