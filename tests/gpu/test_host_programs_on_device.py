@@ -268,6 +268,9 @@ def test_results_are_ready_for_the_callers_stream(library: str) -> None:
     evaluator = nfuser.HostIrEvaluator(hc.program())
     array = np.eye(4096, dtype=np.float32)
     given = _array(library, array)
+    # What the stream of a program waits for is the program's to say; CuPy's copy from the
+    # host may still be on its way, and this program waits for nothing.
+    np.testing.assert_array_equal(_host(given), array)
     for _ in range(3):
         (got,) = evaluator.run([given])
         np.testing.assert_array_equal(_host(got + 1), array + 2)
