@@ -20,10 +20,23 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "reference",
     "promotion",
 ]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "gallery"]  # its pages are made of scripts
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "made_gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+    "min_reported_time": 1e9,
+}
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3  # pages link to each other's headings
 # What nothing but a type checker reads has no page.

@@ -156,3 +156,30 @@ def test_products_with_a_hessian() -> None:
     np.testing.assert_allclose(of_y, 3 * X**2 * Y)
     with pytest.raises(ArgumentError, match=r"write nfuser\.hvp\(f, \(x,\), \(t,\)\)"):
         nfuser.hvp(f, X, Y)  # pyright: ignore[reportArgumentType]
+
+
+def test_fwd_may_call_the_function_for_its_value() -> None:
+    @nfuser.custom_vjp
+    def cubed(x: Any) -> Any:
+        return x**3
+
+    def forward(x: Any) -> tuple[Any, Any]:
+        return cubed(x), x
+
+    cubed.defvjp(forward, lambda x, t: (10 * x * x * t,))
+    x = np.array([1.0, 2.0])
+    slope = nfuser.grad(lambda x: cubed(x).sum())
+    np.testing.assert_allclose(slope(x), 10 * x * x)
+    again = nfuser.grad(lambda x: (slope(x) ** 2).sum())
+    np.testing.assert_allclose(again(x), 2 * 10 * x * x * 20 * x)
+
+    @nfuser.custom_vjp
+    def kept(x: Any) -> Any:
+        return x**3
+
+    # What is kept has the way back that is set, too, as in JAX.
+    kept.defvjp(lambda x: (kept(x), kept(x)), lambda y, t: (y * t,))
+    first = nfuser.grad(lambda x: kept(x).sum())
+    np.testing.assert_allclose(first(x), x**3)
+    second = nfuser.grad(lambda x: first(x).sum())
+    np.testing.assert_allclose(second(x), x**3)

@@ -268,8 +268,8 @@ def test_results_are_ready_for_the_callers_stream(library: str) -> None:
     evaluator = nfuser.HostIrEvaluator(hc.program())
     array = np.eye(4096, dtype=np.float32)
     given = _array(library, array)
-    # What the stream of a program waits for is the program's to say; CuPy's copy from the
-    # host may still be on its way, and this program waits for nothing.
+    # What a stream waits for is the program's to say, and this one waits for nothing:
+    # CuPy's copy from the host may still be on its way.
     np.testing.assert_array_equal(_host(given), array)
     for _ in range(3):
         (got,) = evaluator.run([given])

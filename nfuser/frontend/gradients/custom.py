@@ -11,6 +11,7 @@ import functools
 import inspect
 from types import MethodType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from nfuser.errors import ArgumentError
 from nfuser.frontend.fuse.fused import Fused
@@ -53,6 +54,7 @@ class CustomVjp:
         self.nondiff_argnums = nondiff_argnums
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
+        self._in_fwd: WeakSet[Any] = WeakSet()  # traces in which fwd runs now
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set ``fwd(*args) -> (value, kept)`` and ``bwd(kept, cotangent) -> args``.
@@ -81,18 +83,38 @@ class CustomVjp:
                 "has no way back yet"
             )
             raise ArgumentError(message)
-        found = fwd(*args)
+        fixed = places("custom_vjp", self.nondiff_argnums, len(args))
+        before = tuple(args[k] for k in fixed)
+        others = [x for k, x in enumerate(args) if k not in fixed]
+        if tracer in self._in_fwd:
+            # fwd calls the function itself for its value: what the way back of that
+            # needs is asked for if somebody goes there.
+            value = self.fun(*args)
+            return with_pull(
+                tracer,
+                others,
+                value,
+                lambda t: bwd(*before, self._forward(tracer, fwd, args)[1], t),
+            )
+        value, kept = self._forward(tracer, fwd, args)
+        return with_pull(tracer, others, value, lambda t: bwd(*before, kept, t))
+
+    def _forward(
+        self, tracer: Any, fwd: Callable[..., Any], args: tuple[Any, ...]
+    ) -> tuple[Any, Any]:
+        """Return the value and what the way back needs."""
+        self._in_fwd.add(tracer)
+        try:
+            found = fwd(*args)
+        finally:
+            self._in_fwd.discard(tracer)
         if not isinstance(found, tuple) or len(found) != 2:
             message = (
                 "return (value, kept) from fwd: expected a pair, found "
                 f"{type(found).__name__}"
             )
             raise ArgumentError(message)
-        value, kept = found
-        fixed = places("custom_vjp", self.nondiff_argnums, len(args))
-        before = tuple(args[k] for k in fixed)
-        others = [x for k, x in enumerate(args) if k not in fixed]
-        return with_pull(tracer, others, value, lambda t: bwd(*before, kept, t))
+        return found
 
     def _by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

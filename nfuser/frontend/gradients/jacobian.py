@@ -65,7 +65,7 @@ def jacfwd(
 
     >>> import numpy as np, nfuser
     >>> nfuser.jacfwd(lambda t: np.stack([np.cos(t), np.sin(t)]))(0.0)
-    array([0., 1.])
+    array([-0.,  1.])
     """
     check_function("jacfwd", function)
     return _jacobian("jacfwd", function, listed(argnums), has_aux, holomorphic)
