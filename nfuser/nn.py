@@ -91,5 +91,7 @@ def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
     if as_dtype(x.dtype).kind not in "fc":
         message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
         raise DTypeError(message)
-    kept = rng.random(x.shape, np.float32) >= p
-    return np.where(kept, x / (1 - p), 0)
+    dropped = rng.bernoulli(p, x.shape)
+    # Where all are dropped nothing is divided: a gradient would be 0 times infinity.
+    scale = 1 / (1 - p + (p == 1))
+    return np.where(dropped, 0, x * scale)

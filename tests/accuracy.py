@@ -39,6 +39,7 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "exp2": ((-1, 1), (-150, 129), (-1075, 1025), WIDE),
     "expm1": ((-1, 1), (-20, 89), (-40, 710), WIDE),
     "log": ((0.5, 2), (0, 100), WIDE),
+    "log_positive": ((0.5, 2), (1e-30, 100), (2.0**-60, 2.0**-50)),
     "log2": ((0.5, 2), (0, 100), WIDE),
     "log10": ((0.5, 2), (0, 100), WIDE),
     "log1p": ((-0.5, 1), (-1, 10), WIDE),
@@ -103,6 +104,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "atan2": np.arctan2,
+    "log_positive": np.log,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "reciprocal": lambda x: 1 / x,
 }

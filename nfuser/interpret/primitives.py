@@ -126,6 +126,7 @@ _FLOAT_UNARY: dict[str, Callable[..., Any]] = {
     "log1p": np.log1p,
     "sqrt": np.sqrt,
     "sqrt_near": np.sqrt,
+    "log_positive": np.log,
     "rsqrt": _rsqrt,
     "cbrt": np.cbrt,
     "sin": np.sin,

@@ -95,6 +95,8 @@ _ROWS = (
     PointOp("copysign", 2, "float"),
     # The exponent is a whole number, as a float.
     PointOp("ldexp", 2, "float"),
+    # The logarithm of a positive number that is neither subnormal nor infinite.
+    PointOp("log_positive", 1, "float", is_costly=True),
     # a * b + c, rounded once where the target does it in one.
     PointOp("multiply_add", 3, "float"),
     PointOp("gcd", 2, "integer", is_costly=True),

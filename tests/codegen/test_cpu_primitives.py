@@ -33,6 +33,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "exp2": (1.0, 1.0),
     "expm1": (1.4, 1.4),
     "log": (1.0, 1.0),
+    "log_positive": (2.9, 2.9),
     "log2": (1.0, 1.0),
     "log10": (1.0, 1.0),
     "log1p": (1.0, 1.0),
@@ -83,7 +84,8 @@ PLAIN = ("floor", "ceil", "trunc", "rint", "negative", "absolute", "sign")
 KINDS = ("isnan", "isinf", "isfinite", "signbit")
 SELECTING = ("maximum", "minimum", "fmax", "fmin", "copysign", "nextafter")
 DIVIDING = ("floor_divide", "remainder", "fmod")
-UNARY = tuple(name for name in BOUNDS if name not in BINARY)
+NO_EDGES = ("log_positive",)
+UNARY = tuple(name for name in BOUNDS if name not in (*BINARY, *NO_EDGES))
 
 FLOATS = (np.float32, np.float64)
 

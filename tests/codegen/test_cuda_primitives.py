@@ -22,6 +22,7 @@ FLOAT_UNARY = [
     "exp2",
     "expm1",
     "log",
+    "log_positive",
     "log2",
     "log10",
     "log1p",

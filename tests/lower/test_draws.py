@@ -104,6 +104,26 @@ def test_words_drawn_in_blocks_are_those_of_the_stream(
     )
 
 
+@pytest.mark.parametrize(("columns", "begins_a_block"), [(64, True), (63, False)])
+def test_a_packet_that_memory_is_moved_in_draws_whole_blocks(
+    columns: int, begins_a_block: bool
+) -> None:
+    @nfuser.fuse(backend="interpret")
+    def layer(x: Any, rng: Any) -> Any:
+        dropped = np.where(rng.bernoulli(0.1, x.shape), 0, x)
+        return dropped / dropped.sum(-1, keepdims=True)
+
+    x = np.ones((4, columns), np.float32)
+    (kernel,) = layer.kernels(x, default_rng(KEY))
+    drawn = [line for line in kernel.source.splitlines() if "draw_packet_4(" in line]
+    are_whole = all("int32(4)) * 4" in line for line in drawn)
+    assert (bool(drawn) and are_whole) is begins_a_block
+    rng = default_rng(KEY)
+    expected = np.where(of(KEY).bernoulli(0.1, x.shape), 0, x)
+    expected = expected / expected.sum(-1, keepdims=True)
+    np.testing.assert_allclose(layer(x, rng), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_threads_cannot_be_seen(threads: int) -> None:
     expected = _known(_single, (40, 5003))

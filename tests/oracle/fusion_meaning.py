@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "exp_near": "exp",
     "sqrt_near": "sqrt",
+    "log_positive": "log",
     "tanh_near": "tanh",
     "divide_near": "divide",
     "reciprocal_near": "reciprocal",

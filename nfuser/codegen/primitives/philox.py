@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Philox4x32-10, as LLVM IR for the CPU and for CUDA alike.
 
-Words of 32 bits are kept in integers of 64, of which the upper half is known to be 0:
-so a product is one multiplication of halves on the CPU, also in vectors, and one wide
-multiplication of 32 bits on a GPU.
+A GPU keeps the words of 32 bits in registers of as many: a product is one wide
+multiplication, and the rest of a round one instruction a word. A CPU keeps them in
+integers of 64, of which the upper half is known to be 0: so a product is one
+multiplication of halves, in vectors as well.
 """
 
 # llvmlite carries no types.
@@ -12,9 +13,12 @@ multiplication of 32 bits on a GPU.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from llvmlite import ir
+
+Registers: TypeAlias = Literal[32, 64]
+"""The size of the integers that words of 32 bits are kept in."""
 
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
@@ -23,20 +27,22 @@ _SLOT = 0xFF << 56  # the bits of a place that number the slot
 _WORD = ir.IntType(64)
 
 
-def philox_word(builder: Any, bits: int, place: Any, key: Any, call: Any) -> Any:
+def philox_word(
+    builder: Any, bits: int, place: Any, key: Any, call: Any, registers: Registers
+) -> Any:
     """Return the word of ``bits`` bits of the element at ``place`` of a draw call.
 
     A place is the index of an element in its low 56 bits, and a slot above them.
     """
     block = _block_of(builder, bits, place)
-    halves = _rounds(builder, block, key, call)
+    halves = _rounds(builder, block, key, call, registers)
     return _words(builder, bits, _from_place(builder, bits, halves, place, 1))[0]
 
 
 def philox_packet(
     builder: Any, bits: int, place: Any, key: Any, call: Any, width: int
 ) -> list[Any]:
-    """Return the words of ``width`` places from ``place`` on, each block made once.
+    """Return a GPU's words of ``width`` places on from one, each block made once.
 
     The block that the last of them may reach into is made where they do: where LLVM
     knows that they do not, nothing is left of it.
@@ -46,26 +52,26 @@ def philox_packet(
     halves: list[Any] = []
     for k in range(blocks):
         number = builder.add(first, _constant(k))
-        halves += _rounds(builder, number, key, call)
+        halves += _rounds(builder, number, key, call, 32)
     within = _and(builder, place, count - 1)
     most = _constant(blocks * count - width)
     before = builder.block
     with builder.if_then(builder.icmp_unsigned(">", within, most)):
         number = builder.add(first, _constant(blocks))
-        more = _rounds(builder, number, key, call)
+        more = _rounds(builder, number, key, call, 32)
         made_in = builder.block
     for half in more:
-        joined = builder.phi(_WORD)
-        joined.add_incoming(_constant(0), before)
+        joined = builder.phi(half.type)
+        joined.add_incoming(ir.Constant(half.type, 0), before)
         joined.add_incoming(half, made_in)
         halves.append(joined)
     return _words(builder, bits, _from_place(builder, bits, halves, place, width))
 
 
 def philox_block(builder: Any, bits: int, place: Any, key: Any, call: Any) -> list[Any]:
-    """Return the words of the block that begins at ``place``: 4 of 32 bits, 2 of 64."""
+    """Return a CPU's words of the block at ``place``: 4, or 2 of 64 bits."""
     block = _block_of(builder, bits, place)
-    return _words(builder, bits, _rounds(builder, block, key, call))
+    return _words(builder, bits, _rounds(builder, block, key, call, 64))
 
 
 def _block_of(builder: Any, bits: int, place: Any) -> Any:
@@ -92,33 +98,65 @@ def _from_place(
 
 
 def _words(builder: Any, bits: int, halves: list[Any]) -> list[Any]:
+    """Return words, in integers of 64 bits, of their halves, or of themselves."""
+    wide = [_wide(builder, half) for half in halves]
     if bits == 32:
-        return halves
-    high = (builder.shl(x, _constant(32)) for x in halves[1::2])
-    return [builder.or_(x, y) for x, y in zip(halves[::2], high, strict=True)]
+        return wide
+    high = (builder.shl(x, _constant(32)) for x in wide[1::2])
+    return [builder.or_(x, y) for x, y in zip(wide[::2], high, strict=True)]
 
 
-def _rounds(builder: Any, block: Any, key: Any, call: Any) -> list[Any]:
+def _rounds(
+    builder: Any, block: Any, key: Any, call: Any, registers: Registers
+) -> list[Any]:
     """Return the four words of 32 bits of a block."""
-    c0, c1, c2, c3 = (*_halves(builder, block), *_halves(builder, call))
-    k0, k1 = _halves(builder, key)
+    c0, c1, c2, c3, k0, k1 = (
+        half for x in (block, call, key) for half in _halves(builder, x, registers)
+    )
     for _ in range(_ROUNDS):
-        left = builder.mul(c0, _constant(_MULTIPLIERS[0]))
-        right = builder.mul(c2, _constant(_MULTIPLIERS[1]))
         (left_low, left_high), (right_low, right_high) = (
-            _halves(builder, product) for product in (left, right)
+            _product(builder, c, by)
+            for c, by in zip((c0, c2), _MULTIPLIERS, strict=True)
         )
         c0, c1 = builder.xor(builder.xor(right_high, c1), k0), right_low
         c2, c3 = builder.xor(builder.xor(left_high, c3), k1), left_low
         k0, k1 = (
-            _and(builder, builder.add(k, _constant(step)), 0xFFFFFFFF)
-            for k, step in zip((k0, k1), _KEY_STEPS, strict=True)
+            _sum(builder, k, step) for k, step in zip((k0, k1), _KEY_STEPS, strict=True)
         )
     return [c0, c1, c2, c3]
 
 
-def _halves(builder: Any, x: Any) -> list[Any]:
-    return [_and(builder, x, 0xFFFFFFFF), builder.lshr(x, _constant(32))]
+def _product(builder: Any, word: Any, by: int) -> list[Any]:
+    """Return the halves of a product of two words of 32 bits."""
+    if word.type == _WORD:
+        return _halves(builder, builder.mul(word, _constant(by)), 64)
+    # LLVM would take all that follows for words of 64 bits.
+    both = ir.LiteralStructType([word.type, word.type])
+    found = builder.asm(
+        ir.FunctionType(both, [word.type, word.type]),
+        "{ .reg .b64 t; mul.wide.u32 t, $2, $3; mov.b64 {$0, $1}, t; }",
+        "=r,=r,r,n",
+        [word, ir.Constant(word.type, by)],
+        side_effect=False,
+    )
+    return [builder.extract_value(found, k) for k in range(2)]
+
+
+def _sum(builder: Any, word: Any, step: int) -> Any:
+    """Return the sum of two words of 32 bits, wrapping."""
+    total = builder.add(word, ir.Constant(word.type, step))
+    return total if word.type.width == 32 else _and(builder, total, 0xFFFFFFFF)
+
+
+def _wide(builder: Any, word: Any) -> Any:
+    return word if word.type == _WORD else builder.zext(word, _WORD)
+
+
+def _halves(builder: Any, x: Any, registers: Registers) -> list[Any]:
+    high = builder.lshr(x, _constant(32))
+    if registers == 64:
+        return [_and(builder, x, 0xFFFFFFFF), high]
+    return [builder.trunc(part, ir.IntType(32)) for part in (x, high)]
 
 
 def _and(builder: Any, x: Any, mask: int) -> Any:

@@ -152,6 +152,7 @@ SLOPES: dict[str, tuple[Slope, ...]] = {
     "exp2": (_of(lambda n, t, x, r: n.multiply(t, n.scaled(r, _LN2))),),
     "expm1": (_of(lambda n, t, x, r: n.multiply(t, n.add(r, n(1.0)))),),
     "log": (_of(lambda n, t, x, r: n.divide(t, x)),),
+    "log_positive": (_of(lambda n, t, x, r: n.divide(t, x)),),
     "log2": (_of(lambda n, t, x, r: n.divide(n.scaled(t, 1 / _LN2), x)),),
     "log10": (_of(lambda n, t, x, r: n.divide(n.scaled(t, 1 / _LN10), x)),),
     "log1p": (_of(lambda n, t, x, r: n.divide(t, n.add(x, n(1.0)))),),

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.lower.kernel.kernel_ir import Call, Element, For, If, Let, Load, Stmt
+from nfuser.lower.kernel.kernel_ir import (
+    Call,
+    DrawPacket,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+)
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
@@ -24,6 +33,7 @@ _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
 _MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
+_BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for another
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
 
 
@@ -98,6 +108,8 @@ def _widened(stmt: Stmt) -> Stmt:
 
 def _vectors(loop: For) -> int:
     inside = list(every(loop.body))
+    if any(isinstance(x, DrawPacket) for x in loop.body):
+        return _BLOCKS_ABREAST
     dear = [x for x in inside if isinstance(x, Call) and _is_dear(x.op)]
     if any(isinstance(x, For) for x in inside) or not dear:
         return 1

@@ -135,7 +135,7 @@ def _fill(draw: Draw, array: Array, first: Scalar, count: Scalar) -> tuple[For, 
     """Return what draws ``count`` words from ``first`` on, and where that one lies."""
     width = _BLOCK_BITS // draw.bits
     left = first % width
-    grains = (count + (_GRAIN * width + width - 2)) // (_GRAIN * width)
+    grains = (left + count + (_GRAIN * width - 1)) // (_GRAIN * width)
     block = sc.loop_index(_FILL, grains * _GRAIN)
     begin = first // width * width + block * width
     packet = draw.packet(array, block * width, begin, width)

@@ -70,6 +70,7 @@ def _binary(name: str) -> BinaryVerb:
 
 exp, exp2, expm1 = _unary("exp"), _unary("exp2"), _unary("expm1")
 log, log2, log10, log1p = (_unary(n) for n in ("log", "log2", "log10", "log1p"))
+log_positive = _unary("log_positive")
 sin, cos, tan = _unary("sin"), _unary("cos"), _unary("tan")
 asin, acos, atan = _unary("asin"), _unary("acos"), _unary("atan")
 sinh, cosh, tanh = _unary("sinh"), _unary("cosh"), _unary("tanh")

@@ -24,6 +24,8 @@ from nfuser.random.distributions.words import (
     finite,
     float_dtype,
     is_number,
+    log_positive,
+    multiply_add,
     probability,
 )
 
@@ -41,7 +43,8 @@ def standard_exponential(words: Words, dtype: Any = np.float64, slot: int = 0) -
     whole = (np.int32 if bits == 32 else np.int64)(2 ** (bits - 1) - 1)
     s = word.astype(whole.dtype)  # integers with a sign are cheaper to convert
     rest = (s & whole).astype(computed)
-    part = (rest + computed.type(0.5)) * computed.type(2.0**-bits)
+    scale = computed.type(2.0**-bits)
+    part = multiply_add(rest, scale, scale / computed.type(2))
     return _minus_log(part, s < 0, computed).astype(kind)
 
 
@@ -55,7 +58,7 @@ def _minus_log(part: Array, is_small: Array, computed: np.dtype[Any]) -> Array:
     far = kind(1) - part
     lost = part - (kind(1) - far)
     more = np.where(is_small, lost + lost * part, kind(0))
-    return more - np.log(np.where(is_small, far, part))
+    return more - log_positive(np.where(is_small, far, part))
 
 
 def exponential(words: Words, scale: Any = 1.0, dtype: Any = np.float64) -> Array:

@@ -25,6 +25,7 @@ from nfuser.random.distributions.words import (
     computed_in,
     float_dtype,
     is_number,
+    log_positive,
     multiply_add,
 )
 
@@ -113,15 +114,16 @@ def signed(words: Words, computed: np.dtype[Any], slot: int = 0) -> Signed:
     size = s ^ (s >> whole(bits - 1))
     rest = size ^ whole(2 ** (bits - 1) - 1)
     scale = half(2.0 ** (1 - bits))
-    point, distance = (part.astype(computed) + half(0.5) for part in (s, rest))
-    return Signed(point * scale, distance * scale)
+    return Signed(
+        *(multiply_add(x.astype(computed), scale, scale / half(2)) for x in (s, rest))
+    )
 
 
 def quantile(at: Signed, computed: np.dtype[Any]) -> Array:
     """Return the number within which a normal number lies, either side, so often."""
     kind = computed.type
     fit = _DOUBLE if computed == np.float64 else _SINGLE
-    w = -np.log(at.rest * (kind(2) - at.rest))
+    w = -log_positive(at.rest * (kind(2) - at.rest))
     over, under = (_polynomial(w, kind, part) for part in fit)
     return at.x * (over / under)
 

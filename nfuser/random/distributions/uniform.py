@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _KEPT = {
 }
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+_LAST = np.uint32(2**32 - 1)
 
 
 def random(words: Words, dtype: Any = np.float64) -> Array:
@@ -55,9 +57,18 @@ def uniform(
 
 
 def bernoulli(words: Words, p: Any = 0.5) -> Array:
-    """Return True with probability ``p``, to a multiple of 2^-24."""
+    """Return True with probability ``p``, to a multiple of 2^-24.
+
+    A uniform number m 2^-24 is below p where the integer m is below p 2^24.
+    """
     probability("p", p)
-    return random(words, np.float32) < p
+    if not is_number(p):
+        return random(words, np.float32) < p
+    known = np.float32(p) if type(p) is float else p
+    often = math.ceil(float(known) * 2**24)
+    if often == 2**24:
+        return words(32) <= _LAST
+    return words(32) < np.uint32(often << 8)
 
 
 def integers(

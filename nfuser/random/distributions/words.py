@@ -39,6 +39,14 @@ def multiply_add(x: Array, y: Array, z: Array) -> Array:
     return tracer.apply(float_functions.multiply_add, *map(tracer.operand, (x, y, z)))
 
 
+def log_positive(x: Array) -> Array:
+    """Return the logarithm of numbers that are positive, normal and finite."""
+    tracer = current_tracer()
+    if tracer is None:
+        return np.log(x)
+    return tracer.apply(float_functions.log_positive, tracer.operand(x))
+
+
 def from_slot(words: Words, first: int) -> Words:
     """Return ``words`` with the slots counted from ``first``."""
 

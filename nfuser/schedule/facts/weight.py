@@ -21,7 +21,7 @@ PACKET_LIMIT = 128  # weight of a lane loop
 ROW_LIMIT = 256  # weight of all the steps that a thread goes along a kept row
 _LIGHT = {
     *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "divide"),
-    *("exp_near", "sqrt_near", "tanh_near", "divide_near"),
+    *("log_positive", "exp_near", "sqrt_near", "tanh_near", "divide_near"),
 }
 
 

@@ -95,6 +95,7 @@ _NUMPY_NAMES = {
     "acosh": "arccosh",
     "atanh": "arctanh",
     "atan2": "arctan2",
+    "log_positive": "log",
     "bit_and": "bitwise_and",
     "bit_or": "bitwise_or",
     "bit_xor": "bitwise_xor",

@@ -147,6 +147,7 @@ exp_near = _float_unary("exp_near", exponential.exp)
 exp2 = _float_unary("exp2", exponential.exp2)
 expm1 = _float_unary("expm1", exponential.expm1)
 log = _float_unary("log", exponential.log)
+log_positive = _float_unary("log_positive", exponential.log_positive)
 log2 = _float_unary("log2", exponential.log2)
 log10 = _float_unary("log10", exponential.log10)
 log1p = _float_unary("log1p", exponential.log1p)
@@ -292,6 +293,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "log_positive",
     "logaddexp",
     "maximum",
     "minimum",

@@ -236,12 +236,12 @@ def gcd(kind: Any, a: Value, b: Value) -> Value:
 
 def philox32(_kind: Any, place: Value, key: Value, call: Value) -> Value:
     """Return a random word of 32 bits."""
-    return place.make(philox_word(place.builder, 32, place.ir, key.ir, call.ir))
+    return place.make(philox_word(place.builder, 32, place.ir, key.ir, call.ir, 64))
 
 
 def philox64(_kind: Any, place: Value, key: Value, call: Value) -> Value:
     """Return a random word of 64 bits."""
-    return place.make(philox_word(place.builder, 64, place.ir, key.ir, call.ir))
+    return place.make(philox_word(place.builder, 64, place.ir, key.ir, call.ir, 64))
 
 
 def udiv(_kind: Any, a: Value, b: Value) -> Value:

@@ -262,11 +262,11 @@ def _gcd(site: Site, x: Value, y: Value) -> Value:
 
 
 def _philox32(site: Site, place: Value, key: Value, call: Value) -> Value:
-    return philox_word(site.builder, 32, place, key, call)
+    return philox_word(site.builder, 32, place, key, call, registers=32)
 
 
 def _philox64(site: Site, place: Value, key: Value, call: Value) -> Value:
-    return philox_word(site.builder, 64, place, key, call)
+    return philox_word(site.builder, 64, place, key, call, registers=32)
 
 
 def _sizes(site: Site, *operands: Value) -> list[Value]:

@@ -174,11 +174,15 @@ def log_parts(x: Value) -> _LogParts:
     p = precision_of(x)
     small = x < p.smallest_normal
     lift = p.fraction_bits + 2
-    pattern = bits(select(small, x * 2.0**lift, x))
+    k, f = _positive_log_parts(bits(select(small, x * 2.0**lift, x)), p)
+    return _LogParts(k - select(small, x.constant(float(lift)), 0.0), f)
+
+
+def _positive_log_parts(pattern: Value, p: Precision) -> _LogParts:
+    """Split a positive normal number, given its bits."""
     shifted = pattern + (p.one_bits - p.sqrt_half_bits)
     biased = shifted.logical_right(p.fraction_bits)
     exponent = from_bits(biased + (p.shift_bits - p.bias)) - p.round_shift
-    exponent = exponent - select(small, x.constant(float(lift)), 0.0)
     fraction_mask = (1 << p.fraction_bits) - 1
     mantissa = from_bits((shifted & fraction_mask) + p.sqrt_half_bits)
     return _LogParts(exponent, mantissa - 1.0)
@@ -205,6 +209,20 @@ def log(x: Value) -> Value:
     half_square = f * f * 0.5
     rest = fma(k, low, _log_rest(f, half_square))
     return _log_edges(x, fma(k, high, f - (half_square - rest)))
+
+
+def log_positive(x: Value) -> Value:
+    """Return the logarithm of a positive number, neither subnormal nor infinite.
+
+    It is within 3 ulp: where the exponent is not 0, its part of the result is larger
+    than that of the fraction, and where it is 0 the fraction has all digits.
+    """
+    p = precision_of(x)
+    k, f = _positive_log_parts(bits(x), p)
+    s = f / (f + 2.0)
+    z = s * s
+    near = s * fma(z, polynomial(z, p.fits.log), 2.0)
+    return fma(k, p.constants.ln2[0], near)
 
 
 def log1p(x: Value) -> Value:
