@@ -69,6 +69,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         tracer.converts, tracer.makes = mode.converts, mode.makes
         tracer.turns.ask = None if mode.rewrites else ask_to_rewrite
         tracer.plain = Plain(tracer) if mode.rewrites else None
+        tracer.outside = mode.outside
         try:
             with converting() if mode.converts else nullcontext():
                 trace = _traced(tracer, function, call)
@@ -88,19 +89,28 @@ class _Mode:
     """What a trace takes beside operations, once one before it met that.
 
     It is NumPy's conversions, all its functions that make arrays, and loops and
-    branches of Python's.
+    branches of Python's; ``outside`` are the identities of arrays that are assigned to
+    and are no arguments.
     """
 
     converts: bool = False
     makes: bool = False
     rewrites: bool = False
+    outside: frozenset[int] = frozenset()
 
     def after(self, asked: ConversionError) -> _Mode:
         """Return how to trace anew."""
-        if asked.is_of_loop or (asked.is_assigned and self.makes):
+        is_made = asked.is_assigned and self.makes and asked.outside is None
+        if asked.is_of_loop or is_made:
             # Of what np.ndarray makes, for one, only the call itself tells.
             return replace(self, rewrites=True)
-        return replace(self, converts=True, makes=self.makes or asked.is_assigned)
+        outside = {id(asked.outside)} if asked.outside is not None else set[int]()
+        return replace(
+            self,
+            converts=True,
+            makes=self.makes or asked.is_assigned,
+            outside=self.outside | outside,
+        )
 
 
 def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
@@ -132,11 +142,19 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.list_items = lambda items: array_of(tracer, items)
         tracer.meet_number = snapshot.elements.meet
         tracer.note = snapshot.note
+        tracer.owner, tracer.may_write = snapshot.owner, snapshot.may_write
+        tracer.stand_for = lambda item: _outside(tracer, snapshot, item)
+        if tracer.plain is None and snapshot.may_write():
+            ask_to_rewrite()
+        for item in snapshot.with_identity(tracer.outside):
+            tracer.stand_for(item)
         with tracer.running():
             plain = tracer.plain
             called = function if plain is None else plain.call(function)
             returned = snapshot.observe(
-                lambda: _call(called, args, kwargs), lambda: tracer.is_looping
+                lambda: _call(called, args, kwargs),
+                lambda: tracer.is_looping,
+                lambda code: _enter(tracer, snapshot, code),
             )
             _refuse_relabelled(call, args, kwargs)
             tensors, leaves, shape, writes = _outputs(tracer, returned)
@@ -160,6 +178,12 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         captured=captured,
         writes=writes,
     )
+
+
+def _enter(tracer: Tracer, snapshot: Snapshot, code: CodeType) -> None:
+    """Begin anew before a function runs that may write into an array from outside."""
+    if tracer.plain is None and snapshot.may_write(code):
+        ask_to_rewrite()
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -282,6 +306,10 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         if made is not None:
             return made
         found = snapshot.keep(item)
+    if root := tracer.assigned.get(found.slot):
+        return root._operand()
+    if tracer.outside and id(snapshot.owner(item)) in tracer.outside:
+        raise MutationError(refusals.PART_OUTSIDE)
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
             tracer.today[sc.size(found.slot, k)] = int(extent)
@@ -293,6 +321,25 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         if is_table:
             tracer.tables.add(held)
     return tracer.captured[found.slot]
+
+
+def _outside(tracer: Tracer, snapshot: Snapshot, item: Any) -> Any:
+    """Return what stands for an array from outside that is assigned to."""
+    whole = snapshot.owner(item)
+    if id(whole) not in tracer.outside:
+        return item
+    found = snapshot.assign(item)
+    if found is None or found.whole is not None:
+        raise MutationError(refusals.PART_OUTSIDE)
+    if found.slot not in tracer.assigned:
+        for k, extent in enumerate(item.shape):
+            tracer.today[sc.size(found.slot, k)] = int(extent)
+        held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
+        tracer.captured[found.slot] = held
+        root = TracedArray(tracer, held, slot=found.slot, kind=found.library)
+        tracer.assigned[found.slot] = root
+        tracer.roots.append((root, held))
+    return tracer.assigned[found.slot]
 
 
 def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]:

@@ -51,7 +51,9 @@ class Tracer:
     the stand-ins of arrays; ``converts`` says that NumPy's conversions take them,
     ``makes`` that its functions which make arrays give them. ``dialect`` is what
     stand-ins speak now, ``array_class`` what they say they are; ``note`` is told of
-    what the trace depends on.
+    what the trace depends on. ``outside`` are arrays that are assigned to and are no
+    arguments, and ``stand_for`` what stands for one; ``owner`` is the captured array
+    whose memory one shares.
     """
 
     def __init__(
@@ -82,6 +84,11 @@ class Tracer:
         self.array_class: type = np.ndarray
         self.device: Any = "cpu"
         self.note: Callable[[Any, Any], None] = lambda _, __: None
+        self.outside: frozenset[int] = frozenset()  # arrays, by identity
+        self.assigned: dict[int, Any] = {}  # their stand-ins by slot
+        self.owner: Callable[[Any], Any] = lambda _: None
+        self.stand_for: Callable[[Any], Any] = lambda item: item
+        self.may_write: Callable[[Any], bool] = lambda _: False
         self.turns = Turns(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
@@ -103,7 +110,10 @@ class Tracer:
             # They hold what the function held.
             self.capture, self.meet_number, self.draw = _ended, _ended, _ended
             self.note = lambda _, __: None
+            self.owner, self.stand_for = lambda _: None, lambda item: item
+            self.may_write = lambda _: False
             self.roots.clear()
+            self.assigned.clear()
             self.builder.customs.clear()
             self.vary = lambda _, held: held
 

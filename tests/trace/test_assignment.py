@@ -15,7 +15,8 @@ import pytest
 
 import nfuser
 from nfuser.errors import ArgumentError, MutationError, ShapeError
-from tests.fuzz import assign_programs
+from tests.fuzz import assign_programs, write_programs
+from tests.fuzz.write_steps import generate
 
 
 def agree(function: Any, *arrays: Any, backend: str | None = None) -> Any:
@@ -307,3 +308,14 @@ def test_random_programs_agree_with_numpy(backend: str | None) -> None:
     for seed in range(12):
         text, _ = assign_programs.generate(seed)
         assign_programs.compare(text, seed, backend, shapes=3)
+
+
+@pytest.mark.parametrize("backend", [None, "interpret"])
+def test_random_programs_that_loop_and_write_elsewhere_agree(
+    backend: str | None,
+) -> None:
+    tally = write_programs.Tally()
+    for seed in range(8):
+        text, _, rank = generate(seed)
+        write_programs.compare(text, seed, rank, backend, tally, shapes=2)
+    assert tally.agreed > 10

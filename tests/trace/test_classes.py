@@ -74,7 +74,6 @@ C_CODE: dict[str, Callable[[Any], Any]] = {
     "a method of ndarray": lambda x: np.ndarray.sum(x),
     "a getter of ndarray": lambda x: type(X).ctypes.__get__(x),
     "numba": _njit,
-    "copyto": lambda x: np.copyto(np.zeros((2, 3)), x),
     "frombuffer": np.frombuffer,
     "an index": lambda x: operator.itemgetter(x)([1, 2]),
 }

@@ -102,8 +102,11 @@ class Ready:
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
         written = [slot for slot, _ in trace.writes]
+        outside: dict[int, Any] = {}
         if written:
-            check_writes(written, arguments, captured, trace.fusion.name)
+            pairs = zip(trace.captured.arrays, captured, strict=True)
+            outside = {what.slot: array for what, array in pairs}
+            check_writes(written, arguments, outside, trace.fusion.name)
         drawn = trace.captured.streams.drawn
         if drawn and self.place.device.is_cuda:
             _refuse_recorded_draws()
@@ -116,7 +119,7 @@ class Ready:
         )
         outputs, stream = plan.evaluator(inputs, numbers, scalars)
         library = self.place.library
-        passed = told_of_writes(written, arguments) if written else NOTHING
+        passed = told_of_writes(written, arguments, outside) if written else NOTHING
         results: list[Any] = []
         for leaf in trace.output_leaves:
             if leaf.slot is not None:

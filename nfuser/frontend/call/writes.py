@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 
 
 def check_writes(
-    written: Sequence[int], arguments: Arguments, captured: Sequence[Any], name: str
+    written: Sequence[int],
+    arguments: Arguments,
+    captured: Mapping[int, Any],
+    name: str,
 ) -> None:
-    """Refuse arrays that cannot be assigned to, before anything is."""
-    given = {slot: describe(a, "an argument") for slot, a in arguments.arrays.items()}
+    """Refuse arrays that cannot be assigned to, before anything is.
+
+    ``captured`` are those from outside, by slot, which may be assigned to as well.
+    """
+    arrays = {**arguments.arrays, **captured}
+    given = {slot: describe(a, "an argument") for slot, a in arrays.items()}
     for slot in written:
         if slot not in given:
             message = (
@@ -34,13 +41,13 @@ def check_writes(
                 "on the CPU beside CUDA arrays is passed by its value"
             )
             raise ArgumentError(message)
-        _check_writable(arguments.copied.get(slot, arguments.arrays[slot]), given[slot])
+        if slot in captured and arguments.copies > len(arguments.copied):
+            message = f"{name}: an array from outside that it assigns to is not aligned"
+            raise ArgumentError(message)
+        _check_writable(arguments.copied.get(slot, arrays[slot]), given[slot])
     for slot in written:
-        others = {k: d for k, d in given.items() if k != slot}
-        for k, array in enumerate(captured):
-            others[-1 - k] = describe(array, "a captured array")
-        for other in others.values():
-            if share_elements(given[slot], other):
+        for k, other in given.items():
+            if k != slot and share_elements(given[slot], other):
                 message = (
                     f"{name}: pass a copy of one of them: two of its arrays share "
                     "memory, and it assigns to one; what the other one would then hold "
@@ -84,11 +91,13 @@ def _is_watched(tensor: Any) -> bool:
     return is_leaf and torch.is_grad_enabled()
 
 
-def told_of_writes(written: Sequence[int], arguments: Arguments) -> Mapping[int, Any]:
+def told_of_writes(
+    written: Sequence[int], arguments: Arguments, captured: Mapping[int, Any]
+) -> Mapping[int, Any]:
     """Return the arrays that were passed, by slot, with what was assigned to them."""
     found: dict[int, Any] = {}
     for slot in written:
-        array = arguments.arrays[slot]
+        array = captured[slot] if slot in captured else arguments.arrays[slot]
         original = arguments.copied.get(slot)
         if original is not None:
             original[...] = array

@@ -12,10 +12,6 @@ changed, the function is traced again. Nothing stale is ever used.
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import weakref
-from array import array
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,9 +26,11 @@ from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
-from nfuser.trace.captures.parts import PLAIN, is_array, is_users_array, is_users_name
+from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
+from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.stream import Stream
 from nfuser.trace.captures.streams import StreamDraws, Streams
+from nfuser.trace.captures.unchanged import same, same_defaults
 from nfuser.trace.captures.windows import sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,
@@ -47,6 +45,7 @@ from nfuser.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import CodeType
 
 Read: TypeAlias = "Callable[[tuple[Any, ...], Mapping[str, Any]], Any]"
 
@@ -167,6 +166,7 @@ class Snapshot:
         self._streams = StreamDraws()
         self._taken = 0
         self._tables = Tables()
+        self._assigned: set[Origin] = set()
         self._observer = Observer(self._finder, self.elements, self._draws)
 
     def _index(self) -> None:
@@ -195,14 +195,51 @@ class Snapshot:
             self._add_held(origin.then(Step(key, False)), part, named)
 
     def observe(
-        self, step: Callable[[], Any], is_once: Callable[[], bool] = lambda: False
+        self,
+        step: Callable[[], Any],
+        is_once: Callable[[], bool] = lambda: False,
+        enter: Callable[[CodeType], None] = lambda _: None,
     ) -> Any:
-        """Run ``step`` of the trace; what it does adds to what is watched."""
-        return self._observer.run(step, is_once)
+        """Run ``step`` of the trace; what it does adds to what is watched.
+
+        ``enter`` is told of each function of the user's before it runs.
+        """
+        return self._observer.run(step, is_once, enter)
 
     def note(self, origin: Origin, found: Any) -> None:
         """Add what the trace depends on, and would read at ``origin``."""
         self._finder.values.setdefault(origin, found)
+
+    def may_write(self, code: CodeType | None = None) -> bool:
+        """Tell whether ``code``, or any that is known, may write into what it captures.
+
+        That is an array of NumPy's; tensors say so themselves when they are written.
+        """
+        if not any(is_ndarray(found) for found in self._finder.values.values()):
+            return False
+        return any(map(may_write, self._finder.codes if code is None else (code,)))
+
+    def with_identity(self, wanted: frozenset[int]) -> list[Any]:
+        """Return the captured arrays that have one of these identities."""
+        values = self._finder.values.values() if wanted else ()
+        return [found for found in values if id(found) in wanted]
+
+    def owner(self, item: Any) -> Any:
+        """Return the captured array whose memory ``item`` is, or is a part of."""
+        self._index()
+        values = self._finder.values
+        origin = next(iter(self._origins.get(_memory(item), ())), None)
+        if origin is not None:
+            return values[origin]
+        firsts = [values[origins[0]] for origins in self._origins.values()]
+        return max(sharing(item, firsts), key=lambda x: x.size, default=None)
+
+    def assign(self, item: Any) -> CapturedArray | None:
+        """Return the input that a captured array becomes which is assigned to."""
+        self._index()
+        origins = self._origins.get(_memory(item), ())
+        self._assigned.update(origins)
+        return self.meet(item)
 
     def meet(self, item: Any) -> CapturedArray | None:
         """Return the input that a captured array, or a part of one, becomes."""
@@ -290,10 +327,11 @@ class Snapshot:
         inputs, aliases = self._inputs()
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
+            is_input |= any(origin.is_in(whole) for whole in self._assigned)
             if isinstance(found, Stream):
                 continue
             if not is_input and not clocks.is_generator(found):
-                constants.append(Constant(origin, _same(found), origin.reader()))
+                constants.append(Constant(origin, same(found), origin.reader()))
         streams = self._streams.freeze(self._finder.values)
         arrays = tuple(self._slots.values())
         return Captured(arrays, tuple(constants), aliases, streams)
@@ -308,7 +346,8 @@ class Snapshot:
         aliases: list[tuple[Origin, Origin]] = []
         for first, *others in self._origins.values():
             reads = sum(self._finder.reads.get(o, 0) for o in (first, *others))
-            if self._met.get(first, 0) >= max(reads, 1):
+            is_met = self._met.get(first, 0) >= max(reads, 1)
+            if is_met or first in self._assigned:
                 inputs.update((first, *others))
                 aliases += [(first, other) for other in others]
         return inputs, tuple(aliases)
@@ -355,19 +394,8 @@ def _default_objects(function: Any) -> list[Constant]:
     for name in ("__defaults__", "__kwdefaults__"):
         if values := getattr(function, name, None):
             origin = Origin(root, "function", (Step(name, True),))
-            found.append(Constant(origin, _same_defaults(values), origin.reader()))
+            found.append(Constant(origin, same_defaults(values), origin.reader()))
     return found
-
-
-def _same_defaults(values: Any) -> Callable[[Any], bool]:
-    if not isinstance(values, dict):
-        return lambda found: found is values
-    before: dict[str, Any] = dict(values)
-    return lambda found: (
-        found is not None
-        and found.keys() == before.keys()
-        and all(found[name] is before[name] for name in before)
-    )
 
 
 def _defaults(function: Any) -> dict[str, Any]:
@@ -397,58 +425,3 @@ def _memory(item: Any) -> Any:
 
 def _is_true(found: Any) -> bool:
     return found is True
-
-
-def _same(expected: Any) -> Callable[[Any], bool]:
-    """Return the test that a value is unchanged; arrays also in their elements."""
-    is_object = is_users_array(expected) and not is_ndarray(expected)
-    if is_array(expected) and not is_object:
-        return _same_array(expected)
-    if isinstance(expected, PLAIN) and not isinstance(expected, Standin):
-        kind, text = type(expected), repr(expected)
-        if expected != expected or (expected == 0 and kind not in (int, bool)):
-            # NaN is not itself, and -0.0 is not 0.0.
-            return lambda found: type(found) is kind and repr(found) == text
-        return lambda found: type(found) is kind and found == expected
-    if isinstance(expected, (set, frozenset)):
-        return _same_set(expected)
-    if isinstance(expected, (bytearray, array)):
-        kind, content = type(expected), bytes(expected)
-        return lambda found: type(found) is kind and bytes(found) == content
-    try:
-        reference = weakref.ref(expected)
-    except TypeError:
-        return lambda found: found is expected
-    return lambda found: found is reference()
-
-
-def _same_set(expected: Any) -> Callable[[Any], bool]:
-    """Return the test that a set has the same elements in the same order."""
-    kind, before = type(expected), [(type(e), repr(e), e) for e in expected]
-    return lambda found: (
-        type(found) is kind and [(type(e), repr(e), e) for e in found] == before
-    )
-
-
-def _same_array(expected: Any) -> Callable[[Any], bool]:
-    digest = _digest(expected)
-
-    return lambda found: is_array(found) and _digest(found) == digest
-
-
-def _digest(item: Any) -> tuple[Any, ...]:
-    """Return a summary of the elements, or what says that they were written."""
-    if is_ndarray(item):
-        content = hashlib.blake2b(np.ascontiguousarray(item).tobytes())
-        return content.digest(), item.shape, item.dtype
-    if hasattr(type(item), "_version"):
-        if item.device.type == "cpu":
-            return _digest(_bytes_of(item)), tuple(item.shape), str(item.dtype)
-        return item._version, id(item), str(item.dtype)
-    return object(), id(item), None
-
-
-def _bytes_of(tensor: Any) -> np.ndarray[Any, Any]:
-    """Return the elements of a tensor, which NumPy may have written, too."""
-    torch = sys.modules["torch"]
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()

@@ -45,7 +45,7 @@ from nfuser.trace.captures.parts import (
 from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from nfuser.trace.captures.draws import Draws
 
@@ -108,6 +108,11 @@ class Origin:
             return True
         return False
 
+    def is_in(self, whole: Origin) -> bool:
+        """Tell whether this is ``whole``, or a part of it."""
+        steps = self.steps[: len(whole.steps)]
+        return self.root == whole.root and steps == whole.steps
+
     def then(self, step: Step) -> Origin:
         """Return the origin of a part."""
         return Origin(self.root, self.name, (*self.steps, step))
@@ -160,6 +165,11 @@ class Finder:
     _functions: dict[CodeType, list[Any]] = field(
         default_factory=dict[CodeType, "list[Any]"]
     )
+
+    @property
+    def codes(self) -> Iterable[CodeType]:
+        """The code of the functions that were visited."""
+        return self._functions
 
     def is_inside(self, code: CodeType) -> bool:
         """Tell whether a function that was visited defines ``code``."""

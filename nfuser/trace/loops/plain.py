@@ -14,7 +14,6 @@ but compute and assign to arrays. A branch that hangs on an array is run on both
 from __future__ import annotations
 
 import operator
-from contextlib import contextmanager
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -24,27 +23,29 @@ import numpy as np
 import nfuser.ops as ops
 import nfuser.ops.folds.loops as verb
 import nfuser.trace.loops.forms as forms
+import nfuser.trace.loops.writers as writers
 import nfuser.trace.standins.host_numbers as known
 import nfuser.trace.tree as tree
-from nfuser.errors import LastingEffectError, NfuserError, TraceError
+from nfuser.errors import NfuserError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.trace.captures.parts import is_users_file
 from nfuser.trace.loops.harmless import is_harmless
 from nfuser.trace.loops.jumps import PREFIX
+from nfuser.trace.loops.lasting import Lasting
 from nfuser.trace.loops.originals import originals
 from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
-from nfuser.trace.loops.record import without_draws
 from nfuser.trace.loops.rewritten import RUNTIME, rewritten
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
 from nfuser.trace.loops.turns import Turning, run_one
-from nfuser.trace.source_line import current_line
-from nfuser.trace.standins.asked import ConversionError, to_be_assigned
-from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.standins.asked import (
+    ConversionError,
+)
+from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import MOST_UNROLLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Iterable
 
     from nfuser.trace.tracer import Tracer
 
@@ -65,13 +66,11 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Plain:
+class Plain(Lasting):
     """What the functions of one trace that were written anew call."""
 
     def __init__(self, tracer: Tracer) -> None:
-        self._t = tracer
-        self._depth = 0  # of bodies and branches that run in place of others
-        self._refused: LastingEffectError | None = None
+        super().__init__(tracer)
         self._cell = CellType(self)
 
     def call(self, function: Any) -> Any:
@@ -96,6 +95,8 @@ class Plain:
             method = getattr(kind, "__call__", None)  # noqa: B004 (its function)
         if type(method) is FunctionType and is_users_file(method.__code__.co_filename):
             return MethodType(self._function(method), function)
+        if (writing := writers.writer(function, self.written)) is not None:
+            return writing
         if self._depth and not is_harmless(function):
             raise self._lasting(f"it calls {_name_of(function)}")
         return function
@@ -108,6 +109,8 @@ class Plain:
         if code in originals:
             return function
         if not is_users_file(code.co_filename):
+            if (writing := writers.writer(function, self.written)) is not None:
+                return writing
             if self._depth and not is_harmless(function):
                 raise self._lasting(f"it calls {_name_of(function)}")
             return function
@@ -116,6 +119,8 @@ class Plain:
             if self._depth:
                 what = f"it calls {_name_of(function)}, whose source is not known"
                 raise self._lasting(what)
+            if self._t.may_write(code):
+                raise _without_source(function)
             return function
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[RUNTIME] = self._cell
@@ -126,38 +131,6 @@ class Plain:
         found.__defaults__ = function.__defaults__
         found.__kwdefaults__ = function.__kwdefaults__
         return found
-
-    def effect(self, text: str) -> None:
-        """Refuse a statement with a lasting effect where it must have none."""
-        if self._depth:
-            raise self._lasting(f"it does `{text}`")
-
-    def written(self, x: Any) -> Any:
-        """Return what is assigned to a part of."""
-        if not self._depth or isinstance(x, Standin):
-            return x
-        if is_ndarray(x) and not self._t.makes:
-            raise to_be_assigned()
-        raise self._lasting(f"it writes into a {type(x).__name__}")
-
-    def inplace(self, x: Any) -> None:
-        """Look at what ``x op= y`` is done to."""
-        if isinstance(x, (np.ndarray, list, set, dict, bytearray)):
-            self.written(x)
-
-    @property
-    def is_once(self) -> bool:
-        """Whether what runs now runs once in place of any number of times."""
-        return self._depth > 0
-
-    def _lasting(self, what: str) -> LastingEffectError:
-        line = current_line()
-        self._refused = LastingEffectError(
-            "take it out of the loop, or write nfuser.unroll(range(n)) for a short "
-            "one: what runs in a loop or in a branch that is traced once may compute, "
-            f"and assign to arrays; found that {what}{line.note if line else ''}"
-        )
-        return self._refused
 
     def ranging(self, function: Any) -> Any:
         """Return what makes a range whose bounds may be open."""
@@ -238,20 +211,6 @@ class Plain:
             _ = then() if test else other()
             return
         self._sides(test, (then, other), names)
-
-    @contextmanager
-    def once(self) -> Generator[None]:
-        """Let what runs meanwhile have no lasting effect."""
-        self._depth += 1
-        self._refused = None
-        try:
-            with without_draws(self._t):
-                yield
-            if self._refused is not None:  # the user's function caught it
-                raise self._refused
-        finally:
-            self._depth -= 1
-            self._refused = None  # its frames hold what the function held
 
     def _sides(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
         """Run both sides of a choice, and choose between what they leave."""
@@ -443,6 +402,14 @@ def _refused(error: Exception) -> NfuserError:
     message = (
         "take it out of the loop, or write nfuser.unroll(range(n)) for a short one: "
         f"its body, which is traced once, raised {type(error).__name__}: {error}"
+    )
+    return TraceError(message)
+
+
+def _without_source(function: FunctionType) -> TraceError:
+    message = (
+        f"define {_name_of(function)} in a file or a notebook: it may write into an "
+        "array from outside, which is followed in its source, and that is not known"
     )
     return TraceError(message)
 

@@ -12,9 +12,17 @@ import ast
 import copy
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import nfuser.trace.loops.live as live
+from nfuser.trace.loops.expressions import (
+    RUNTIME,
+    Expressions,
+    names_as_tuple,
+    outside_of,
+    range_of,
+    runtime,
+)
 from nfuser.trace.loops.jumps import PREFIX, Jumps, UnwritableError
 from nfuser.trace.loops.originals import originals
 from nfuser.trace.loops.sources import source_of
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from nfuser.trace.loops.live import Names
     from nfuser.trace.loops.sources import Source
 
-RUNTIME = "_nf"
 _READS_FRAMES = {"locals", "vars", "dir", "eval", "exec", "globals"}
 _UNKNOWN = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith),
@@ -75,7 +82,7 @@ def _factory(source: Source, code: CodeType) -> ast.Module:
     given = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
     body: list[ast.stmt]
     if isinstance(function, ast.Lambda):
-        _Expressions().visit(function)
+        Expressions(outside_of(function)).visit(function)
         arguments.defaults = [ast.Constant(None)] * len(arguments.defaults)
         arguments.kw_defaults = [
             d and ast.Constant(None) for d in arguments.kw_defaults
@@ -162,6 +169,8 @@ class Function:
                 return [stmt]
             case ast.ClassDef() | ast.Global() | ast.Nonlocal():
                 return [stmt]
+            case ast.AugAssign() if self._is_outside(stmt.target):
+                return self._updated(stmt)
             case _:
                 return [*self._effects(stmt), self._simple(stmt, later)]
 
@@ -172,7 +181,37 @@ class Function:
                 setattr(stmt, name, self._block(inner, later))
         for handler in getattr(stmt, "handlers", ()):
             handler.body = self._block(handler.body, later)
-        return _Expressions().own_of(stmt)
+        return self._expressions().own_of(stmt)
+
+    def _expressions(self) -> Expressions:
+        return Expressions(outside_of(self._function))
+
+    def _is_outside(self, target: ast.expr) -> bool:
+        """Tell whether ``target`` is an attribute, or a name from outside."""
+        while isinstance(target, ast.Attribute):
+            target = target.value
+            if isinstance(target, ast.Name):
+                return True
+        is_name = isinstance(target, ast.Name)
+        return is_name and target.id in self._globals | self._outside
+
+    def _updated(self, stmt: ast.AugAssign) -> list[ast.stmt]:
+        """Return ``self.u += y`` so that an array is assigned to, and else bound."""
+        name = f"{PREFIX}updated"
+        target = ast.parse(ast.unparse(stmt.target), mode="eval").body
+        value = self._expressions().visit(stmt.value)
+        begun = runtime("updated", target, ast.Constant(_text(stmt)))
+        changed = runtime("binds", target, ast.Name(name, ast.Load()))
+        bound = ast.Assign([stmt.target], ast.Name(name, ast.Load()))
+        made: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], begun),
+            ast.AugAssign(ast.Name(name, ast.Store()), stmt.op, value),
+            ast.If(changed, [bound], []),
+        ]
+        for one in made:
+            ast.copy_location(one, stmt)
+            ast.fix_missing_locations(one)
+        return made
 
     def _for(self, loop: ast.For, later: Names) -> list[ast.stmt]:
         number = self._next()
@@ -185,7 +224,7 @@ class Function:
         if not isinstance(loop.target, (ast.Name, ast.Tuple, ast.List)):
             raise UnwritableError
         body = self._inner(f"body{number}", [start, *inner], [item])
-        turns = _range_of(_Expressions().visit(loop.iter))
+        turns = range_of(self._expressions().visit(loop.iter))
         return [body, self._call("loop", loop, turns, body, carried)]
 
     def _while(self, loop: ast.While, later: Names) -> list[ast.stmt]:
@@ -193,7 +232,7 @@ class Function:
         head = live.at_head(loop, later) | self._always | _stop_of(loop)
         carried = live.stored(loop.body) & head
         carried |= live.stored([ast.Expr(loop.test)])
-        test: list[ast.stmt] = [ast.Return(_Expressions().visit(loop.test))]
+        test: list[ast.stmt] = [ast.Return(self._expressions().visit(loop.test))]
         ast.copy_location(test[0], loop.test)
         asked = self._inner(f"test{number}", test, [])
         body = self._inner(f"body{number}", self._block(loop.body, head), [])
@@ -210,11 +249,11 @@ class Function:
     ) -> ast.stmt:
         stop: str | None = getattr(loop, "stop", None)
         names = carried | ({stop} if stop else set[str]())
-        called = _runtime(
+        called = runtime(
             what,
             given,
             ast.Name(body.name, ast.Load()),
-            _tuple(names - self._globals),
+            names_as_tuple(names - self._globals),
             ast.Constant(stop),
         )
         return ast.Expr(called)
@@ -222,15 +261,15 @@ class Function:
     def _if(self, stmt: ast.If, later: Names) -> list[ast.stmt]:
         number = self._next()
         names = live.stored([*stmt.body, *stmt.orelse]) & (later | self._always)
-        test = _Expressions().visit(stmt.test)
+        test = self._expressions().visit(stmt.test)
         sides = [
             self._inner(f"{name}{number}", self._block(body, later), [])
             for name, body in (("then", stmt.body), ("else", stmt.orelse))
         ]
         given = [ast.Name(side.name, ast.Load()) for side in sides]
         if getattr(stmt, "returns", False):
-            return [*sides, ast.Return(_runtime("tail", test, *given))]
-        taken = _runtime("choose", test, *given, _tuple(names - self._globals))
+            return [*sides, ast.Return(runtime("tail", test, *given))]
+        taken = runtime("choose", test, *given, names_as_tuple(names - self._globals))
         return [*sides, ast.Expr(taken)]
 
     def _inner(
@@ -273,9 +312,9 @@ class Function:
                         said.append(_text(stmt))
         walrus = (n for n in ast.walk(stmt) if isinstance(n, ast.NamedExpr))
         said += [_text(stmt) for n in walrus if n.target.id in outside]
-        calls = [_runtime("effect", ast.Constant(text)) for text in said[:1]]
+        calls = [runtime("effect", ast.Constant(text)) for text in said[:1]]
         if isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
-            calls.append(_runtime("inplace", ast.Name(stmt.target.id, ast.Load())))
+            calls.append(runtime("inplace", ast.Name(stmt.target.id, ast.Load())))
         return [ast.copy_location(ast.Expr(c), stmt) for c in calls]
 
 
@@ -285,7 +324,7 @@ def _stop_of(loop: ast.For | ast.While) -> Names:
 
 
 def _is_function(name: str) -> bool:
-    kinds = ("body", "test", "then", "else")
+    kinds = ("body", "test", "then", "else", "updated")
     return name.startswith(tuple(PREFIX + k for k in kinds))
 
 
@@ -361,122 +400,3 @@ class _Mangled(ast.NodeTransformer):
         self.generic_visit(node)
         node.attr = self._name(node.attr)
         return node
-
-
-class _Expressions(ast.NodeTransformer):
-    """Writes calls, choices and truth values so that they may be unknown."""
-
-    def own_of(self, stmt: ast.stmt) -> ast.stmt:
-        """Return a statement whose own expressions are written anew."""
-        for name, value in ast.iter_fields(stmt):
-            if isinstance(value, ast.expr):
-                setattr(stmt, name, self.visit(value))
-            elif isinstance(value, list):
-                self._all_of(stmt, name)
-            elif isinstance(stmt, ast.With) and name == "items":
-                for item in stmt.items:
-                    item.context_expr = self.visit(item.context_expr)
-        return stmt
-
-    def _all_of(self, stmt: ast.stmt, name: str) -> None:
-        listed: list[Any] = getattr(stmt, name)
-        if listed and isinstance(listed[0], ast.expr):
-            setattr(stmt, name, [self.visit(v) for v in listed])
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Return a call of what the function is when it is traced."""
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "super":
-            return node
-        for option in node.keywords:
-            if option.arg == "out":
-                option.value = _runtime("written", option.value)
-        node.func = ast.copy_location(_runtime("call", node.func), node.func)
-        return ast.fix_missing_locations(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Return a part; one that is written says so before."""
-        self.generic_visit(node)
-        if isinstance(node.ctx, ast.Store):
-            node.value = ast.copy_location(_runtime("written", node.value), node.value)
-        return ast.fix_missing_locations(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """Return a choice between two values."""
-        self.generic_visit(node)
-        if _binds(node):
-            return node
-        sides = [_later(x) for x in (node.body, node.orelse)]
-        return self._at(node, _runtime("pick", node.test, *sides))
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Return ``and`` and ``or``."""
-        self.generic_visit(node)
-        if _binds(node):
-            return node
-        what = "both" if isinstance(node.op, ast.And) else "either"
-        first, *others = node.values
-        for other in others:
-            first = self._at(node, _runtime(what, first, _later(other)))
-        return first
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Return ``not``."""
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Not):
-            return node
-        return self._at(node, _runtime("not_", node.operand))
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """Return a comparison; a chain is one of several."""
-        self.generic_visit(node)
-        if len(node.ops) == 1 or _binds(node):
-            return node
-        names: list[ast.expr] = [ast.Constant(type(op).__name__) for op in node.ops]
-        later = [_later(x) for x in node.comparators]
-        chain = _runtime("chain", ast.Tuple(names, ast.Load()), node.left, *later)
-        return self._at(node, chain)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Leave inner functions, which are written by themselves."""
-        return node
-
-    def _at(self, node: ast.expr, made: ast.expr) -> ast.expr:
-        return ast.fix_missing_locations(ast.copy_location(made, node))
-
-
-def _binds(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
-
-
-def _later(value: ast.expr) -> ast.expr:
-    none = ast.arguments([], [], None, [], [], None, [])
-    return ast.copy_location(ast.Lambda(none, value), value)
-
-
-def _runtime(what: str, *given: ast.expr) -> ast.expr:
-    function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), what, ast.Load())
-    return ast.Call(function, list(given), [])
-
-
-def _tuple(names: Names) -> ast.expr:
-    return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
-
-
-def _range_of(turns: ast.expr) -> ast.expr:
-    """Return what a loop runs over; a range of it may be of unknown length."""
-    if not isinstance(turns, ast.Call) or turns.keywords:
-        return turns
-    function = turns.func
-    if not isinstance(function, ast.Call) or len(function.args) != 1:
-        return turns
-    named = function.args[0]
-    name = named.id if isinstance(named, ast.Name) else ""
-    if name == "reversed" and len(turns.args) == 1:
-        turns.args = [_range_of(turns.args[0])]
-    if name not in ("range", "reversed"):
-        return turns
-    function.func = ast.copy_location(
-        ast.Attribute(ast.Name(RUNTIME, ast.Load()), "ranging", ast.Load()), function
-    )
-    return ast.fix_missing_locations(turns)

@@ -17,6 +17,7 @@ import nfuser.trace.numpy.composed as composed
 import nfuser.trace.numpy.composed.masked as masked
 import nfuser.trace.numpy.creation.filled as creation
 import nfuser.trace.numpy.dispatch.ufunc_methods as ufunc_methods
+import nfuser.trace.numpy.movement.fills as fills
 import nfuser.trace.numpy.movement.gathers as gathers
 import nfuser.trace.numpy.movement.joins as joins
 import nfuser.trace.numpy.movement.moves as moves
@@ -447,6 +448,7 @@ def _table() -> dict[str, Any]:
         pads,
         gathers,
         scatters,
+        fills,
         scans,
         creation,
         composed,

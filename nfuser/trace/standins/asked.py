@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,11 +35,12 @@ class ConversionError(TraceError):
     """A stand-in met a conversion of NumPy's in a trace that does not take them.
 
     It ``is_assigned`` to a part of an array that plain NumPy made while tracing, or
-    that is from outside.
+    that is from outside: ``outside`` is that array then.
     """
 
     is_assigned = False
     is_of_loop = False  # or of a branch: the function is to be written anew
+    outside: Any = None
 
 
 def ask_to_convert() -> None:
@@ -53,6 +54,13 @@ def ask_to_rewrite() -> None:
     """Ask for a trace in which loops and branches are expressions."""
     error = ConversionError(str(wanted("bool(x), or `if x`,")))
     error.is_of_loop = True
+    raise error
+
+
+def ask_to_assign_outside(array: Any) -> None:
+    """Ask for a trace in which an array from outside counts as an argument."""
+    error = to_be_assigned(str(wanted("assigning to an array from outside")))
+    error.outside = array
     raise error
 
 

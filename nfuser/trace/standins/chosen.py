@@ -184,6 +184,8 @@ class Chosen(Standin):
             return self.fold(name, *args[1:], **kwargs)
         if name == "count_nonzero" and args == (self,) and not kwargs:
             return self.each(operator.ne, self, 0).fold("sum")
+        if name == "place":
+            return self._tracer.handlers[name](self._tracer, *args, **kwargs)
         if name == "size" and args == (self,) and not kwargs:
             return self.size
         if name not in _ELEMENTWISE or any(isinstance(x, Chosen) for x in kwargs):

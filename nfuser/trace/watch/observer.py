@@ -31,6 +31,7 @@ from nfuser.trace.captures.origins import Finder, Origin, Root, imported
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import Sources
 from nfuser.trace.loops.originals import originals
+from nfuser.trace.standins.asked import ConversionError
 from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
 
 if TYPE_CHECKING:
@@ -89,16 +90,23 @@ class Observer:
         self._draws = draws
         self._settled: set[Any] = set()
         self._is_once: Callable[[], bool] = lambda: False
+        self._told: Callable[[CodeType], None] = lambda _: None
         self._error: NfuserError | None = None
         self._aside: FrameType | None = None  # an interruption, until it ends
         self._in_torch: set[FrameType] = set()
 
-    def run(self, step: Callable[[], Any], is_once: Callable[[], bool]) -> Any:
+    def run(
+        self,
+        step: Callable[[], Any],
+        is_once: Callable[[], bool],
+        enter: Callable[[CodeType], None],
+    ) -> Any:
         """Return what ``step`` returns; refuse what it did that cannot be watched.
 
-        ``is_once`` tells whether what runs stands for any number of runs.
+        ``is_once`` tells whether what runs stands for any number of runs; ``enter`` is
+        told of functions of the user's, and may end the trace before one of them runs.
         """
-        self._is_once = is_once
+        self._is_once, self._told = is_once, enter
         before = sys.getprofile()
         interruptions.watch()
         token = standstill.watched()
@@ -134,6 +142,9 @@ class Observer:
             elif event == "return" and _is_users(frame):
                 self._elements.look(frame)
                 self._draws.leave(frame.f_locals)
+        except ConversionError as error:
+            self._error = self._error or error
+            raise
         except NfuserError as error:
             self._error = self._error or error
         except RecursionError:
@@ -230,6 +241,7 @@ class Observer:
         # To look for others is to look through all objects of the process.
         for function in visited or _functions_of(frame, code, bool(names)):
             self._finder.visit(function, known)
+        self._told(code)
 
     def _watch_class(self, frame: FrameType, code: CodeType) -> None:
         """Watch that the class of ``self`` keeps the method that runs."""

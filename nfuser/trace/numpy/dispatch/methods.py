@@ -51,6 +51,9 @@ class Methods(Operators):
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
     dot, diagonal, trace = _method("dot"), _method("diagonal"), _method("trace")
 
+    fill, put = _method("fill"), _method("put")
+    sort, partition = _method("ndarray.sort"), _method("ndarray.partition")
+
     def _like_it(self: Any, found: Any) -> Any:
         """Say of a result that it is a number if this is one, and else an array."""
         return mark(found, (self,), is_array=not self._is_number)

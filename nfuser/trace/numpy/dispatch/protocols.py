@@ -88,6 +88,9 @@ class NumpyProtocols(Standin):
         if not options and tracer.dialect.is_operator(name, inputs):
             return tracer.operate(getattr(ops, name), *inputs)
         outputs = options.pop("out", None)
+        for target in () if tracer.makes else outputs or ():
+            if not (target is None or isinstance(target, Standin)):
+                raise to_be_assigned()
         where = options.pop("where", True)
         core = {key: options.pop(key) for key in _core_options(ufunc) & options.keys()}
         taken = _converted(tracer, name, inputs, options)
@@ -170,8 +173,6 @@ def _written(
         if target is None:
             continue
         if not isinstance(target, Standin):
-            if _is_made(tracer, target) and not tracer.makes:
-                raise to_be_assigned()
             is_in_place = any(target is x for x in given)
             raise refusals.plain_output(
                 name, is_in_place=is_in_place, is_made=_is_made(tracer, target)

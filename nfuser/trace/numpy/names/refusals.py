@@ -43,18 +43,22 @@ MASKED_EXTREME = (
     "write np.max(x, where=mask, initial=least), or min likewise with the greatest: a "
     "mask may choose nothing, which has no greatest and no least element"
 )
+REPEATED_VALUES = (
+    "write x[mask] = values of the same mask, or x[...] = np.where(mask, values, x): "
+    "how often the values are repeated depends on how many elements a mask chooses"
+)
+PART_OUTSIDE = (
+    "read and assign to parts of the array itself: it is assigned to, is no argument, "
+    "and another name from outside holds a part of it"
+)
 _NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
 _AFTERWARDS = "call x.{name} of the returned array"
 _NUMPY_METHODS = {
     "nonzero": "write where(condition, x, fill), which keeps the shape",
-    "sort": "write x = np.sort(x), as np.sort(x) gives the array that is sorted",
-    "partition": "write x = np.partition(x, kth), which gives the array that is parted",
     "compress": "write where(condition, x, fill)",
     "resize": "write x.reshape(shape), or np.tile, np.pad and a slice for other sizes",
-    "fill": "write x = np.full_like(x, value)",
     "view": "write x.astype(dtype) to convert the values, x.reshape(shape) for another "
     "shape; take the same bytes in another dtype outside, and pass them",
-    "put": "write where(condition, new, x)",
     "byteswap": "byteswap outside the fused function",
     "tobytes": _AFTERWARDS,
     "tofile": _AFTERWARDS,
@@ -77,7 +81,6 @@ _OF_VALUES = f"{_CALL_OUTSIDE}, as it gives a shape that depends on values"
 _NUMPY_FUNCTIONS = {
     "apply_along_axis": "call the function on the whole array, with an axis",
     "apply_over_axes": "call the function on the whole array, with its axes",
-    "fill_diagonal": "write where(eye(n, dtype=bool), value, x), eye of nfuser.numpy",
     "nonzero": _KEEP_SHAPE,
     "argwhere": _KEEP_SHAPE,
     "flatnonzero": _KEEP_SHAPE,
@@ -88,12 +91,7 @@ _NUMPY_FUNCTIONS = {
     "compress": _KEEP_SHAPE,
     "insert": "write np.concatenate([x[:k], new, x[k:]])",
     "delete": "write np.concatenate([x[:k], x[k + 1:]])",
-    "put_along_axis": _CHOOSE,
     "ix_": "index along one axis at a time: x[i][:, j]",
-    "copyto": f"{_CHOOSE} and bind the name anew",
-    "putmask": _CHOOSE,
-    "place": _CHOOSE,
-    "put": _CHOOSE,
     "trim_zeros": _OF_VALUES,
     "polymul": "write np.convolve(a, b), which keeps leading zeros",
     "polydiv": f"{_CALL_OUTSIDE}, as leading zeros that it drops depend on values",

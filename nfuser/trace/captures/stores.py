@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which functions may write into arrays from outside: ``self.u[1:] = x``, ``G += 1``.
+
+Python does such a thing at once, and so it would be done once, while tracing, in place
+of in each call. A trace that meets such a function, and an array that it might write,
+begins anew with functions that say what they write.
+"""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from types import CodeType
+
+_STORES = ("STORE_SUBSCR", "STORE_SLICE", "INPLACE_")
+_WRITERS = frozenset(
+    {
+        *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"),
+        *("fill", "sort", "partition", "at", "shuffle", "setflags", "itemset"),
+    }
+)
+
+
+@lru_cache(1024)
+def may_write(code: CodeType) -> bool:
+    """Tell whether ``code``, or a function inside of it, may write into an array."""
+    if not _WRITERS.isdisjoint(code.co_names):
+        return True
+    for instruction in dis.get_instructions(code):
+        name, text = instruction.opname, instruction.argrepr
+        if name.startswith(_STORES) or (name == "BINARY_OP" and text.endswith("=")):
+            return True
+    for held in code.co_consts:
+        if isinstance(held, CodeType) and may_write(held):
+            return True
+        if isinstance(held, tuple) and "out" in held:  # names of keywords
+            return True
+    return False

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs that write, of one to three axes: masks, loops, branches, effects.
+
+``python -m tests.fuzz.write_programs --programs 300`` runs as many, each for several
+shapes, fused and plain. What it returns is compared, and what its arguments and arrays
+from outside hold then; where NumPy raises, what the statements before left is. A table
+tells how often two features stood in one program.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import nfuser
+from nfuser.errors import NfuserError
+from tests.fuzz.write_steps import SHAPES, generate
+
+
+def _given(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(2):
+        count = int(np.prod(shape))
+        dtype = rng.choice(("f8", "f8", "f8", "f4"))
+        x = np.asarray([rng.randint(-3, 3) for _ in range(count)], dtype).reshape(shape)
+        layout = rng.random()
+        if layout < 0.2:
+            x = np.asfortranarray(x)
+        elif layout < 0.3:
+            x = np.repeat(x, 2, axis=0)[::2]
+        elif layout < 0.4:
+            x = x[..., ::-1].copy()[..., ::-1]
+        found.append(x)
+    return found
+
+
+def _copied(x: Any) -> Any:
+    """Return a copy that lies as ``x`` does."""
+    order = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    if x.size and x.strides[-1] < 0:
+        return x[..., ::-1].copy()[..., ::-1]
+    return x.copy(order)
+
+
+def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
+    try:
+        with np.errstate(all="ignore"):
+            return "returned", function(*given)
+    except (NfuserError, ValueError, IndexError, TypeError, NameError) as error:
+        return "raised", error
+
+
+@dataclass
+class Tally:
+    """What calls came to."""
+
+    agreed: int = 0
+    failed_alike: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def compare(
+    text: str, seed: int, rank: int, backend: str | None, tally: Tally, shapes: int = 3
+) -> None:
+    """Run one program for some shapes; raise where it is not what NumPy does."""
+    file = f"<write program {seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    outside = np.arange(9.0)
+    space: dict[str, Any] = {"np": np, "G": outside}
+    exec(compile(text, file, "exec"), space)  # noqa: S102 (programs are text)
+    plain = space["program"]
+    fused = nfuser.fuse(plain, backend=backend)
+    rng = random.Random(seed)
+    for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
+        given = _given(rng, shape)
+        numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
+        for _ in range(2):
+            _one_call(plain, fused, given, numbers, outside, tally, text)
+    del linecache.cache[file]
+
+
+def _one_call(
+    plain: Any,
+    fused: Any,
+    given: list[Any],
+    numbers: list[Any],
+    outside: Any,
+    tally: Tally,
+    text: str,
+) -> None:
+    mine, theirs = ([_copied(x) for x in given] for _ in range(2))
+    before = outside.copy()
+    how, wanted = _outcome(plain, [*theirs, *numbers])
+    after = outside.copy()
+    outside[...] = before
+    done, found = _outcome(fused, [*mine, *numbers])
+    what = f"for {[x.shape for x in given]} {numbers}\n{text}"
+    if done == "raised" and isinstance(found, NfuserError) and how == "returned":
+        tally.refused[str(found).partition("\n")[0][:110]] += 1
+        for x, was in zip((*mine, outside), (*given, before), strict=True):
+            _same(was, x, f"written though refused ({found}) {what}")
+        outside[...] = after
+        return
+    if how != done:
+        message = f"{how} {wanted!r}, but {done} {found!r} {what}"
+        raise AssertionError(message)
+    if how == "raised":
+        known = isinstance(found, NfuserError)
+        tally.failed_alike += 1
+        if known and all(
+            np.array_equal(x, y) for x, y in zip(mine, given, strict=True)
+        ):
+            outside[...] = after  # told before anything was written
+            return
+    listed: list[tuple[Any, Any]] = []
+    if how == "returned":
+        results: Any = found
+        listed = list(zip(wanted, results, strict=True))
+    pairs = [*listed, *zip(theirs, mine, strict=True), (after, outside)]
+    for k, (one, other) in enumerate(pairs):
+        _same(one, other, f"value {k} {what}")
+    for one, other in listed:
+        for x, y in zip(theirs, mine, strict=True):
+            if other is y and one is not x:
+                raise AssertionError(f"identity {what}")
+    tally.agreed += 1
+
+
+def _same(wanted: Any, found: Any, what: str) -> None:
+    a, c = np.asarray(wanted), np.asarray(found)
+    if a.dtype != c.dtype or a.shape != c.shape:
+        message = f"{c.dtype}{c.shape} in place of {a.dtype}{a.shape}: {what}"
+        raise AssertionError(message)
+    scale = 1e-4 if a.dtype.char == "f" else 1e-10
+    most = np.abs(a).max() if a.size else 0
+    if not np.isfinite(most) or most > 1e30:
+        return
+    if not np.allclose(a, c, rtol=scale, atol=scale * max(most, 1e-9), equal_nan=True):
+        raise AssertionError(f"{c}\nin place of\n{a}\n{what}")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Run as many programs as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    given = parser.parse_args()
+    tally, wrong = Tally(), 0
+    features: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for seed in range(given.first, given.first + given.programs):
+        text, found, rank = generate(seed)
+        features.update(found)
+        pairs.update(combinations(sorted(found), 2))
+        try:
+            compare(text, seed, rank, given.backend, tally)
+        except Exception as error:  # noqa: BLE001 (each is a fault to be told)
+            wrong += 1
+            _say(f"program {seed}: {type(error).__name__}: {error}")
+            if not isinstance(error, AssertionError):
+                _say(text)
+    refused = sum(tally.refused.values())
+    _say(
+        f"{tally.agreed} calls agreed, {tally.failed_alike} of them failed alike, "
+        f"{refused} refused, {wrong} programs wrong"
+    )
+    _say(f"features: {dict(features)}")
+    _say(f"refused: {dict(tally.refused.most_common(12))}")
+    rare = sorted(pairs.items(), key=lambda pair: pair[1])[:10]
+    _say(f"{len(pairs)} pairs of features; the rarest: {rare}")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions and methods that write into an array do so in fused functions, too."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import NfuserError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RNG = np.random.default_rng(7)
+X, Y = RNG.random((4, 5)) - 0.5, RNG.random((4, 5))
+Z = np.arange(27.0).reshape(3, 3, 3)
+ORDER = np.argsort(Y, 1)
+
+
+def _partition(x: Any, y: Any) -> None:
+    x.partition(2)
+    x[:, :2] = np.sort(x[:, :2])
+    x[:, 3:] = np.sort(x[:, 3:])
+
+
+def _inside(x: Any, y: Any) -> Any:
+    z = np.zeros(x.shape)
+    np.copyto(z, y, where=x > 0)
+    z[1].fill(3)
+    return z
+
+
+CASES: list[Callable[[Any, Any], Any]] = [
+    lambda x, y: np.copyto(x, y),
+    lambda x, y: np.copyto(x[1:], y[0]),
+    lambda x, y: np.copyto(x, 3, where=y > 0.5),
+    lambda x, y: np.copyto(x, y[:1], where=[True, False, True, False, True]),
+    lambda x, y: np.putmask(x, x > 0, y),
+    lambda x, y: np.putmask(x, x > 0, -1),
+    lambda x, y: np.place(x, y > 0.5, 7),
+    lambda x, y: np.place(x, y > 0.5, x[y > 0.5] * 2),
+    lambda x, y: np.put(x, [0, 3, -1], 5),
+    lambda x, y: np.put(x, np.array([1, 7]), y[0, :2]),
+    lambda x, y: np.put(x[0], [0, -1], [2, 3]),
+    lambda x, y: np.fill_diagonal(x, 9),
+    lambda x, y: np.fill_diagonal(x.T, y[0]),
+    lambda x, y: np.fill_diagonal(x, y[0, :2]),
+    lambda x, y: np.put_along_axis(x, ORDER, y, 1),
+    lambda x, y: np.put_along_axis(x, np.argmax(x, 1, keepdims=True), 0, -1),
+    lambda x, y: x.fill(2),
+    lambda x, y: x[::2, 1].fill(2),
+    lambda x, y: x.sort(),
+    lambda x, y: x.sort(axis=0),
+    lambda x, y: x[0].sort(),
+    lambda x, y: x.put([1, 2], 4),
+    _partition,
+    _inside,
+]
+
+
+@pytest.mark.parametrize("function", CASES)
+def test_as_numpy(function: Callable[[Any, Any], Any]) -> None:
+    fused = nfuser.fuse(function)
+    for _ in range(2):
+        ours, theirs = [X.copy(), Y.copy()], [X.copy(), Y.copy()]
+        found, wanted = fused(*ours), function(*theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert (found is None) == (wanted is None)
+        if wanted is not None:
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_diagonals_of_more_axes() -> None:
+    def diagonal(z: Any) -> None:
+        np.fill_diagonal(z, -1)
+
+    ours, theirs = Z.copy(), Z.copy()
+    diagonal(theirs)
+    nfuser.fuse(diagonal)(ours)
+    assert (ours == theirs).all()
+    with pytest.raises(ValueError, match="equal length"):
+        nfuser.fuse(diagonal)(np.zeros((2, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        (lambda x, y: np.putmask(x, x > 0, y[0]), UnsupportedError, "repeated"),
+        (lambda x, y: np.place(x, x > 0, y[0]), UnsupportedError, "repeated"),
+        (lambda x, y: np.copyto(x, y[:2]), ValueError, "broadcast"),
+        (lambda x, y: np.copyto(x, y * 1j), TypeError, "same_kind"),
+        (lambda x, y: np.put(x, [20], 1), IndexError, "out of bounds"),
+        (lambda x, y: np.fill_diagonal(x, 1, wrap=True), NfuserError, "wrap"),
+    ],
+)
+def test_it_is_refused(
+    function: Callable[[Any, Any], Any], error: type[Exception], said: str
+) -> None:
+    x = X.copy()
+    with pytest.raises(error, match=said):
+        nfuser.fuse(function)(x, Y)
+    assert (x == X).all()
