@@ -4,6 +4,9 @@
 ``import nfuser`` and ``nfuser.fuse`` do without.
 """
 
+# What torch.compile follows calls what is fused.
+# pyright: reportImportCycles=false
+
 from __future__ import annotations
 
 from nfuser.concretize import DEFAULT_RESIZE, check_policy

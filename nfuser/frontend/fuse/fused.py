@@ -10,11 +10,11 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import nfuser.config as config
+import nfuser.frontend.fuse.dynamo as dynamo
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.call.line import telling, told
-from nfuser.frontend.fuse.dynamo import graph_break, tell
 from nfuser.frontend.fuse.families import Families
 from nfuser.frontend.fuse.pickling import envoy_of, reduced
 from nfuser.locks import ForkSafeLock, cached_property
@@ -122,11 +122,17 @@ class Fused(Generic[P, R]):
 
     # -- calls ---------------------------------------------------------------
 
-    @graph_break
+    @dynamo.left_alone
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the fused function."""
-        if tell():
-            return self(*args, **kwargs)
+        if dynamo.is_compiling():
+            return dynamo.in_graph(self, args, kwargs)
+        return self._called(*args, **kwargs)
+
+    @dynamo.graph_break
+    def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if dynamo.tell():
+            return self._called(*args, **kwargs)
         if parts.current_tracer() is not None:
             return self._function(*args, **kwargs)
         if config.current().disable_all and not self.is_of_nfuser:
@@ -262,7 +268,7 @@ class Fused(Generic[P, R]):
             raise ArgumentError(message) from None
         return bound.args, bound.kwargs
 
-    @graph_break
+    @dynamo.graph_break
     @telling
     def bind(self, *args: Any, out: Any = None, **kwargs: Any) -> Bound[R]:
         """Return a call whose arguments have the forms of these.
@@ -554,7 +560,7 @@ class Fused(Generic[P, R]):
     def __get__(self, instance: None, owner: type) -> Fused[P, R]: ...
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> MethodType: ...
-    @graph_break
+    @dynamo.graph_break
     def __get__(
         self, instance: object, owner: type | None = None
     ) -> Fused[P, R] | MethodType:
@@ -597,4 +603,4 @@ def _has_native_calls() -> bool:
     """Give fused functions their native entry, where this Python can have one."""
     from nfuser.frontend.native.entry import install  # noqa: PLC0415 (it compiles)
 
-    return install(Fused)
+    return install(Fused) and dynamo.follow(Fused)

@@ -84,7 +84,7 @@ class _Call:
             for k, x, need in zip(self._places, saved, needed, strict=False)
             if need and _is_floating(x)
         )
-        back = _pulled(self._fused, self._shape, wanted, self.given)
+        back = pulled(self._fused, self._shape, wanted, self.given)
         given = standing((tuple(leaves), tuple(cotangents)))
         of_arguments, of_captured = back(*given)
         found = dict(zip(wanted, of_arguments, strict=True))
@@ -107,12 +107,17 @@ class _Call:
 
 
 @remembered
-def _pulled(
+def pulled(
     fused: Fused[..., Any],
     shape: Tree,
     wanted: tuple[int, ...],
     given: tuple[int, ...],
 ) -> Fused[..., Any]:
+    """Return the way back through ``fused``: from leaves and cotangents to gradients.
+
+    ``shape`` is the nest of the arguments, ``wanted`` are the leaves in which gradients
+    are taken, ``given`` the numbers of the results that have cotangents.
+    """
     function, _ = _unbound(fused)
 
     def flat(*leaves: Any) -> Any:
@@ -123,7 +128,7 @@ def _pulled(
         run = Run("vjp", flat, leaves, {}, wanted, varies=_is_tensor)
         return run.pulled_as_torch(given, cotangents)
 
-    again = _pulled, (fused, shape, wanted, given)
+    again = pulled, (fused, shape, wanted, given)
     return fused_like("backward", fused, derived, again=again, takes_the_same=False)
 
 
