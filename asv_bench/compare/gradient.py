@@ -44,6 +44,7 @@ class Gradient:
     constants: int = 0
     is_norm: bool = False
     is_headline: bool = True
+    dtype: str = "bfloat16"  # on a GPU
 
     def rows(self, backend: str, *, is_tiny: bool) -> list[Workload]:
         """Return the rows for a backend as workloads, which take a cotangent first."""
@@ -57,9 +58,10 @@ class Gradient:
 
     def _row(self, backend: str, sizes: Sizes) -> Workload:
         is_cuda = backend == "cuda"
-        dtype = "bfloat16" if is_cuda else "float32"
+        dtype = self.dtype if is_cuda else "float32"
         specs = self.inputs(dtype, *sizes)
-        name = f"{self.name} {'backward bf16' if is_cuda else 'f32'}"
+        kind = "bf16" if dtype == "bfloat16" else "f32"
+        name = f"{self.name} backward {kind}" if is_cuda else f"{self.name} {kind}"
         form = partial(_by_torch, self, with_value=not is_cuda)
         return Workload(
             name,

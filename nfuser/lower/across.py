@@ -4,7 +4,7 @@
 They begin before the first row, take part in the pass over each row that has what they
 add, and lie in memory after the last: a row of their result for each part of the rows.
 A GPU thread that keeps rows is at the same columns in all of them, and has their sums
-in registers. Else they lie in the result from the beginning.
+in registers, or in shared memory. Else they lie in the result from the beginning.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Element,
     For,
     Load,
+    Memory,
     Number,
     SetElement,
     Store,
@@ -53,11 +54,18 @@ class Across:
         self._arrays: dict[PartialSum, Array] = {}
         self._has_blocks = values.scheduled.target.has_blocks
         placed, rows = values.scheduled.placements, values.scheduled.rows
+        self.shared_bytes = 0
+        self._first: dict[PartialSum, int] = {}  # place of those in shared memory
         for total in self.sums:
             key = (total.result, values.scheduled.space.points[total.result])
-            if rows and placed[key].where is Where.REGISTERS:
-                dtype = total.result.dtype.compute
+            dtype, where = total.result.dtype.compute, placed[key].where
+            if rows and where is Where.REGISTERS:
                 self._arrays[total] = values.array(dtype, rows.room)
+            elif rows and where is Where.SHARED:
+                self._arrays[total] = values.array(dtype, 0, Memory.LANDING)
+                self._first[total] = self.shared_bytes // dtype.itemsize
+                size = rows.room * values.scheduled.threads * dtype.itemsize
+                self.shared_bytes += size
 
     def read(self, total: PartialSum) -> Key:
         """Return what is added up, and where."""
@@ -83,11 +91,14 @@ class Across:
         return part
 
     def cleared(self) -> tuple[Stmt, ...]:
-        """Return what sets sums in registers to nothing."""
+        """Return what sets sums that are not in the result to nothing."""
         found: list[Stmt] = []
-        for array in self._arrays.values():
-            each = sc.loop_index(_CLEARING, sc.const(array.size))
-            clear = SetElement(array, each, Number(0.0, array.dtype))
+        for total, array in self._arrays.items():
+            rows = self.values.scheduled.rows
+            assert rows is not None
+            each = sc.loop_index(_CLEARING, sc.const(rows.room))
+            place = self._where(total, each)
+            clear = SetElement(array, place, Number(0.0, array.dtype))
             found.append(For(each, each.extent, (clear,)))
         return tuple(found)
 
@@ -102,7 +113,7 @@ class Across:
         element = values.value(*self.read(total))
         dtype = element.dtype
         if array := self._arrays.get(total):
-            place = self._place()
+            place = self._place(total)
             joined = Call("add", (Element(array, place), element), dtype)
             values.emit(SetElement(array, place, joined))
             return
@@ -138,9 +149,29 @@ class Across:
     def _value(self, total: PartialSum) -> Value:
         """Return what is stored of a column: its sum, or nothing before it begins."""
         if array := self._arrays.get(total):
-            return Element(array, self._place())
+            return Element(array, self._place(total))
         return Number(0.0, total.result.dtype.compute)
 
-    def _place(self) -> Scalar:
+    def _place(self, total: PartialSum) -> Scalar:
         values = self.values
-        return values.step_index() * values.lane_size + values.lane_index
+        lane = values.step_index() * values.lane_size + values.lane_index
+        return self._where(total, lane)
+
+    def _where(self, total: PartialSum, lane: Scalar) -> Scalar:
+        """Return where a thread's sum number ``lane`` lies.
+
+        In shared memory threads are neighbours: each meets another bank.
+        """
+        if total not in self._first:
+            return lane
+        return (
+            self._first[total] + lane * self.values.scheduled.threads + self._thread()
+        )
+
+    def _thread(self) -> Scalar:
+        thread: Scalar = sc.const(0)
+        for binding in (Binding.THREAD_Y, Binding.THREAD_X):
+            leaf = self.values.nest.leaf(binding)
+            if leaf is not None and leaf.extent is not sc.const(1):
+                thread = thread * leaf.extent + leaf.index
+        return thread

@@ -227,6 +227,7 @@ class _Builder:
         values.emit_all(self.ahead)
         if rows.meeting is not Meeting.LAST:
             self._tile(self.levels, {})
+            values.emit_all(() if self.levels else self.ahead)
             self._store_rows()
         if self.across.sums:
             self._end_across()
@@ -306,7 +307,7 @@ class _Builder:
         body = (*step.begin, *self._in_streams(step.loop, folding), *after)
         turn = self._turn()
         if turn and level == 0 and self._copies_ahead():
-            ahead = prefetch(values, early, turn)
+            ahead = prefetch(values, early, turn, self.across.shared_bytes)
             body, early = self._ahead(ahead, body)
         else:
             early = self._begun_before(level, early)

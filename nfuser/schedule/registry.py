@@ -42,13 +42,13 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     if fusion.library_calls:
         rejection = LIBRARY.can_schedule(fusion)
         return LIBRARY if rejection is None else (rejection,)
+    both = BOTH_WAYS.can_schedule(fusion)
+    if both is None:
+        return BOTH_WAYS  # also where columns alone would do: memory runs along rows
     reasons: list[Rejection] = []
     for scheduler in SCHEDULERS:
         rejection = scheduler.can_schedule(fusion)
         if rejection is None:
             return scheduler
         reasons.append(rejection)
-    rejection = BOTH_WAYS.can_schedule(fusion)
-    if rejection is None:
-        return BOTH_WAYS
-    return tuple(reasons if rejection.is_other else (*reasons, rejection))
+    return tuple(reasons if both.is_other else (*reasons, both))

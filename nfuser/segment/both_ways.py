@@ -54,10 +54,15 @@ class BothWays:
         across = sums_across(fusion)
         if not across:
             return Rejection(self.name, "it sums in one way", is_other=True)
-        rows = _rows(in_parts(fusion, across))
+        rows, first = _rows(in_parts(fusion, across)), across[0]
         if rows is None:
-            first = across[0].result
-            return Rejection(self.name, "rows need what is summed across them", first)
+            why = "rows need what is summed across them"
+            return Rejection(self.name, why, first.result)
+        is_whole = any(
+            t.ndim == first.source.ndim for t in rows.outputs[: -len(across)]
+        )
+        if len(fusion.reductions) == len(across) and not is_whole:
+            return Rejection(self.name, "it sums in one way", is_other=True)
         found = find_space(rows)
         if isinstance(found, Mismatch):
             return Rejection(self.name, found.reason, found.tensor)
@@ -86,17 +91,14 @@ def summed_both_ways(segmented: Segmented) -> tuple[Reduce, ...]:
 
 
 def sums_across(fusion: Fusion) -> tuple[Reduce, ...]:
-    """Return the sums that leave the last axis, where it also folds that, or nothing.
-
-    None are returned if something else folds, or there is nothing beside them.
-    """
+    """Return the sums that leave the last axis, unless something else does, too."""
     if fusion.scans or fusion.partial_sums:
         return ()
     across = tuple(r for r in fusion.reductions if _is_across(r))
     along = [r for r in fusion.reductions if r not in across]
     if any(r.source.ndim - 1 not in r.axes for r in along):
         return ()
-    return across if along else ()
+    return across
 
 
 def in_parts(fusion: Fusion, across: Sequence[Reduce]) -> Fusion:

@@ -40,6 +40,7 @@ PAIRS: dict[str, Callable[..., Any]] = {
     "norm": _scaled,
     "both sums": lambda x, t: ((x * t).sum(0), (x + t).sum(-1)),
     "doubled": lambda x, t: (_centred(x), np.exp((x * t).sum(0)) * 2),
+    "elementwise": lambda x, t: (np.tanh(x) * t, (np.tanh(x) + t).sum(0)),
     "of rows' results": lambda x, t: (_centred(x) * t).sum(0),
 }
 SHAPES = [(1, 1), (1, 40), (16, 7), (17, 33), (300, 64), (4097, 5), (20, 3000)]
@@ -85,6 +86,16 @@ def test_rows_that_fit_no_registers_add_to_memory() -> None:
     arrays = _arrays((18, 40_000), "f4")
     _check(_scaled, fused, *arrays)
     assert "looped" in fused.explain(*arrays).pieces[0].schedule
+
+
+def test_sums_that_fit_no_registers_lie_in_shared_memory() -> None:
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    x, t = (a.astype(np.float16) for a in _arrays((17, 16_384), "f4"))
+    dx, weight, shift = fused(x, t)
+    assert "cuda.shared.array(0, float32)" in fused.kernels(x, t)[0].source
+    exact = _scaled(x.astype(np.float64), t.astype(np.float64))
+    for got, want in zip((dx, weight, shift), exact, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3 * abs(want).max())
 
 
 def test_axes_in_front_are_rows_together() -> None:

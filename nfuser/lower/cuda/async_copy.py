@@ -47,16 +47,18 @@ class Prefetch:
     shared_bytes: int
 
 
-def prefetch(values: Values, loads: Sequence[Stmt], turn: Leaf) -> Prefetch:
+def prefetch(
+    values: Values, loads: Sequence[Stmt], turn: Leaf, size: int = 0
+) -> Prefetch:
     """Return ``loads`` of one step in a row ahead.
 
-    The rows of a block are those of the loop ``turn``.
+    The rows of a block are those of the loop ``turn``. The first ``size`` bytes of
+    shared memory are taken.
     """
     landings: dict[DType, Array] = {}
     first: list[Stmt] = []
     following: list[Stmt] = []
     taken: list[Stmt] = []
-    size = 0
     slots = values.scheduled.threads * _steps(values)
     for load in loads:
         assert isinstance(load, LoadPacket)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 THREADS = 256  # of a block, as long as the sums of its columns fit their registers
 BESIDE = 128 // WARP  # short rows that a block goes through side by side
 WORDS = 96  # registers of a thread for its columns' sums, and for what is kept
+REGISTERS = 65536  # of a multiprocessor
+SPARE = 28  # registers of a thread for addresses, and for what is being computed
 
 
 def cpu_both_ways(fusion: Fusion, shape: RowShape) -> CpuReduction:
@@ -81,6 +83,19 @@ def _threads_and_steps(
         fold *= 2
     steps = -(-packets // fold)
     return fold, 1 << (steps - 1).bit_length()
+
+
+def summed_in_shared_memory(fusion: Fusion, heuristic: CudaReduction) -> int:
+    """Return the bytes of the sums of a block's columns, if its registers are too few.
+
+    0 if they lie in registers: what is read of a row needs these, too.
+    """
+    sums = sum(p.result.dtype.itemsize for p in fusion.partial_sums)
+    size = heuristic.room * sums
+    read = sum(a.result.dtype.itemsize for a in fusion.arguments if a.result.ndim > 1)
+    words = (size + heuristic.room * read) // 4
+    is_full = words > REGISTERS // max(heuristic.most_threads, THREADS) - SPARE
+    return size * heuristic.most_threads if is_full else 0
 
 
 def _fits(fusion: Fusion, shape: RowShape, fold: int, steps: int, width: int) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.space import space_of
+from nfuser.domains.space import reads, space_of
 from nfuser.dtypes import DType
-from nfuser.ir.expr import Pointwise, ReduceOp
+from nfuser.ir.expr import Argument, Pointwise, ReduceOp
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight, weight_in_rows
@@ -22,6 +22,9 @@ from nfuser.schedule.reduction.folding import has_moments, is_single_pass, sums_
 from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nfuser.domains.maps import Read
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.reduction.row_shape import RowShape
 
@@ -33,6 +36,7 @@ LONG_STEPS = 32  # of single elements, where rows are long
 MOST_STEPS = 36  # of them, where a block has all threads there may be
 PACKET_BYTES = 16  # of the widest packet
 NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
+TALL = 4096  # elements of a column from which on several passes are long
 LINE_BYTES = 64  # that the threads of a short row read side by side
 KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
@@ -156,10 +160,27 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
         steps=steps,
         threads=most,
         geometry=geometry,
-        eager=shape.inner and has_room and 0 < common <= COMMON_PER_THREAD,
+        eager=shape.inner
+        and has_room
+        and (0 < common <= COMMON_PER_THREAD or _reads_rows_later(fusion)),
         exact=exact,
         blocks=blocks,
     )
+
+
+def _reads_rows_later(fusion: Fusion) -> bool:
+    """Tell whether something is folded that the first pass over a row does not read."""
+    space = space_of(fusion)
+
+    def read(levels: Iterable[int]) -> set[Read]:
+        found = [r for r, level in space.levels.items() if level in levels]
+        begin = [(r.source, space.source_point(r)) for r in found]
+        keys = reads(fusion, list(dict.fromkeys(begin)))
+        return {k for k in keys if isinstance(fusion.definition[k[0]], Argument)}
+
+    whole = max((t.ndim for t, _ in read(range(len(fusion.exprs)))), default=0)
+    later = read(range(1, len(fusion.exprs))) - read((0,))
+    return any(t.ndim == whole for t, _ in later)
 
 
 def _steps(shape: RowShape, fold: int, width: int) -> int:
@@ -199,6 +220,13 @@ def _geometry(
         return Geometry(fold, keep, 1), limit
     most = _most_across(fusion, shape, width)
     keep = min(ACROSS, power_of_two(max(shape.rows // width, 1)), most)
+    is_near = shape.rows * shape.length * shape.widest() <= shape.target.near_bytes
+    is_alone = shape.length >= TALL and not is_single_pass(fusion)  # no block helps it
+    busy = shape.target.multiprocessors * width
+    while (
+        (is_near or is_alone) and keep > LEAST_ACROSS and shape.rows <= keep * busy // 2
+    ):
+        keep //= 2  # what lies in the cache already comes faster to more blocks
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
 

@@ -19,6 +19,7 @@ from nfuser.ir.walk import toposort
 from nfuser.schedule.facts.facts import address
 from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.heuristics.cpu import CpuReduction
+from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.kept_values import (
     is_cheap,
@@ -28,12 +29,12 @@ from nfuser.schedule.placement.kept_values import (
 )
 from nfuser.schedule.placement.placement import LeftOut, Placement, Route, Where
 from nfuser.schedule.placement.row_passes import RowPasses
+from nfuser.schedule.reduction.both_ways import summed_in_shared_memory
 from nfuser.schedule.reduction.row_shape import COPIED_BYTES
 from nfuser.schedule.scheduled import Meeting
 
 if TYPE_CHECKING:
     from nfuser.domains.maps import Read
-    from nfuser.schedule.heuristics.cuda import CudaReduction
     from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
     from nfuser.schedule.placement.varying import Varying
     from nfuser.schedule.scheduled import Rows, Scheduled
@@ -65,13 +66,17 @@ def place_rows(
         if heuristic.is_shared:
             kept = [key for key in again if not is_cheap(varying, key, again)]
         placed |= dict.fromkeys(kept, Placement(Where.REGISTERS))
-        ahead, left_out = _ahead(scheduled, heuristic, varying, passes[0])
+        shared = summed_in_shared_memory(fusion, heuristic)
+        ahead, left_out = _ahead(scheduled, heuristic, varying, passes[0], shared)
         for key in ahead:
             where = placed[key].where if key in placed else Where.SHARED
             placed[key] = Placement(where, Route.AHEAD)
     if fusion.partial_sums:
         is_own = rows.keeps and scheduled.target.has_blocks
         where = Where.REGISTERS if is_own else Where.GLOBAL
+        if isinstance(heuristic, CudaReduction) and is_own:
+            is_large = summed_in_shared_memory(fusion, heuristic) > 0
+            where = Where.SHARED if is_large else where
         sums = ((p.result, space.points[p.result]) for p in fusion.partial_sums)
         placed |= dict.fromkeys(sums, Placement(where, Route.ADDED))
     if rows.meeting is not Meeting.ALONE:
@@ -95,10 +100,12 @@ def _ahead(
     heuristic: CudaReduction,
     varying: Varying,
     roots: list[Read],
+    shared: int,
 ) -> tuple[list[Read], tuple[LeftOut, ...]]:
     """Return what a block copies of its next row, and what it would if it had room.
 
-    All that the first pass loads goes so, or nothing does: the threads wait once.
+    All that the first pass loads goes so, or nothing does: the threads wait once. Of
+    shared memory ``shared`` bytes are taken.
     """
     nest = scheduled.nest
     turns = any(leaf.binding is Binding.SERIAL for leaf in nest.kept)
@@ -118,7 +125,7 @@ def _ahead(
         return [], ()
     assert isinstance(together.extent, sc.Const)
     slots = heuristic.most_threads * together.extent.value
-    taken = slots * sum(sum(pair) for pair in sizes)
+    taken = slots * sum(sum(pair) for pair in sizes) + shared
     room = scheduled.target.shared_bytes // max(heuristic.blocks, 1)
     if taken + SPARE_BYTES <= room:
         return loaded, ()
