@@ -2,14 +2,15 @@
 """Print how much faster fused functions of Dask arrays are than other forms.
 
 ``python -m asv_bench.chunks`` runs all workloads; names that are given, those that
-begin so. All forms take turns on the threads of one process; medians.
+begin so. All forms take turns on the threads of one process; medians of elapsed time,
+and in brackets of the processor's, which other work on the machine changes less.
 """
 
 from __future__ import annotations
 
 import argparse
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -23,15 +24,19 @@ if TYPE_CHECKING:
 HEAD = "workload | nfuser ms | plain dask / nfuser | by hand / nfuser | tasks"
 
 
-def seconds_of(calls: list[Callable[[], Any]], turns: int) -> list[float]:
-    """Return the median time of each call; they take turns."""
-    times: list[list[float]] = [[] for _ in calls]
+def seconds_of(
+    calls: list[Callable[[], Any]], turns: int
+) -> tuple[list[float], list[float]]:
+    """Return the median time of each call, elapsed and busy; they take turns."""
+    elapsed: list[list[float]] = [[] for _ in calls]
+    busy: list[list[float]] = [[] for _ in calls]
     for _ in range(turns):
         for k, call in enumerate(calls):
-            begin = perf_counter()
+            begin, start = perf_counter(), process_time()
             call()
-            times[k].append(perf_counter() - begin)
-    return [median(t) for t in times]
+            busy[k].append(process_time() - start)
+            elapsed[k].append(perf_counter() - begin)
+    return [median(t) for t in elapsed], [median(t) for t in busy]
 
 
 def measure(workload: Workload, turns: int) -> str:
@@ -44,10 +49,12 @@ def measure(workload: Workload, turns: int) -> str:
         np.testing.assert_allclose(found[0], other, rtol=2e-3, atol=2e-4)
     del found
     calls = [lambda m=m: dask.compute(m, scheduler="threads") for m in lazy]
-    ours, plain, hand = seconds_of(calls, turns)
-    ratios = f"{plain / ours:.2f} | {hand / ours:.2f}"
+    elapsed, busy = seconds_of(calls, turns)
+    ratios = " | ".join(
+        f"{elapsed[k] / elapsed[0]:.2f} ({busy[k] / busy[0]:.2f})" for k in (1, 2)
+    )
     tasks = sum(len(dict(m.dask)) for m in _leaves(lazy[0]))
-    return f"{workload.name} | {ours * 1e3:.0f} | {ratios} | {tasks}"
+    return f"{workload.name} | {elapsed[0] * 1e3:.0f} | {ratios} | {tasks}"
 
 
 def _leaves(made: Any) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ to each vocabulary, its meaning to the tests' oracle, and its verb to ``nfuser.o
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
+from dataclasses import fields, replace
+from typing import Any, Literal
 
 from nfuser.ir.base import value
 
@@ -40,6 +40,12 @@ class PointOp:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle a row of the table as its name: passes know rows by identity."""
+        if POINT_OPS.get(self.name) is self:
+            return _row, (self.name,)
+        return PointOp, tuple(getattr(self, field.name) for field in fields(self))
 
 
 _COSTLY_FUNCTIONS = (
@@ -132,3 +138,7 @@ def copy_in(order: MemoryOrder) -> PointOp:
 def is_copy(op: PointOp) -> bool:
     """Tell whether ``op`` is a copy, in whatever memory order."""
     return op.name == COPY.name
+
+
+def _row(name: str) -> PointOp:
+    return POINT_OPS[name]

@@ -40,12 +40,16 @@ def array(chunks: Any = 500, seed: int = 0) -> Any:
     return import_module("dask.array").from_array(x, chunks=(chunks, 16))
 
 
-def test_the_bits_do_not_depend_on_schedulers_or_workers(client: Any) -> None:
-    y = faults.standardised(array())
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_the_bits_do_not_depend_on_schedulers_or_workers(
+    client: Any, dtype: str
+) -> None:
+    y = faults.standardised((array() * 100).astype(dtype))
     wanted = y.compute(scheduler="sync").tobytes()
     assert y.compute(scheduler="threads").tobytes() == wanted
     assert client.compute(y).result().tobytes() == wanted
-    assert client.persist(y)[:1000].compute().tobytes() == wanted[: 1000 * 16 * 8]
+    part = wanted[: 1000 * 16 * y.dtype.itemsize]
+    assert client.persist(y)[:1000].compute().tobytes() == part
 
 
 def test_functions_of_a_notebook_need_not_be_known_to_workers(client: Any) -> None:

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls on chunks take beside time: ``python -m asv_bench.chunks.limits``."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+from statistics import median
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+import nfuser
+from asv_bench.chunks.workloads import chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TASKS = 100_000
+BYTES = 10 * 10**9
+CHUNK_BYTES = 32 * 2**20
+STORE_BYTES = 3 * 10**9
+ROOM = 10**9  # beyond what an idle process takes
+
+
+def _same(block: Any) -> Any:
+    return block
+
+
+def _graph_seconds(make: Callable[[], Any]) -> tuple[float, int]:
+    begin = process_time()
+    (made,) = dask.optimize(make())
+    tasks = dict(made.__dask_graph__())
+    return process_time() - begin, len(tasks)
+
+
+def graph() -> None:
+    """A chain over 100,000 chunks, beside ``map_blocks`` of an identity."""
+    x = da.zeros((TASKS * 10,), chunks=10)
+    fused = nfuser.fuse(chain)
+    fused(da.zeros(100, chunks=10))
+    forms = (lambda: fused(x), lambda: x.map_blocks(_same, dtype=x.dtype))
+    times: list[list[float]] = [[], []]
+    counts = [0, 0]
+    for _ in range(5):
+        for k, make in enumerate(forms):
+            seconds, counts[k] = _graph_seconds(make)
+            times[k].append(seconds)
+    ours, theirs = map(median, times)
+    print(f"graph of {TASKS} chunks: {ours:.2f} s, {ours / theirs:.2f} of map_blocks")
+    print(f"tasks a chunk: {counts[0] / TASKS:.2f}, map_blocks {counts[1] / TASKS:.2f}")
+
+
+def _made(block_info: Any = None) -> Any:
+    (start, stop), *_ = block_info[None]["array-location"]
+    found = np.arange(start, stop, dtype="f8")
+    found *= 1e-9
+    return found
+
+
+def memory() -> None:
+    """A chain of fifty operations over 10 GB made on the fly, and its peak."""
+    size = CHUNK_BYTES // 8
+    count = BYTES // CHUNK_BYTES
+    meta = np.empty(0)
+    x = da.map_blocks(_made, chunks=((size,) * count,), dtype="f8", meta=meta)
+    fused = nfuser.fuse(chain)
+    dask.compute(fused(da.zeros(1000, chunks=250)).max())
+    idle = _peak()
+    begin = perf_counter()
+    fused(x).max().compute()
+    seconds = perf_counter() - begin
+    used = _peak() - idle
+    in_flight = 2 * 2 * CHUNK_BYTES  # two threads, an input and an output each
+    print(f"{count * CHUNK_BYTES / 1e9:.1f} GB in {seconds:.1f} s", end=", ")
+    print(f"peak {used / 2**20:.0f} MiB of {in_flight / 2**20:.0f} MiB in flight")
+    part = x[: size * (count // 8)]
+    times: list[list[float]] = [[], []]
+    for _ in range(3):
+        for k, form in enumerate((fused, chain)):
+            begin = perf_counter()
+            form(part).max().compute()
+            times[k].append(perf_counter() - begin)
+    ours, plain = map(median, times)
+    print(f"an eighth of it: plain dask / nfuser {plain / ours:.1f}")
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def store() -> None:
+    """A store of Zarr larger than the memory that the process may take."""
+    from asv_bench.chunks import by_hand
+
+    folder = tempfile.mkdtemp()
+    rows, columns = 1 << 12, 1 << 10
+    count = STORE_BYTES // (rows * columns * 4)
+    x = da.random.random((rows * count, columns), chunks=(rows, columns))
+    x.astype("f4").to_zarr(f"{folder}/in.zarr", overwrite=True)
+    fused = nfuser.fuse(chain)
+    dask.compute(fused(da.zeros((rows, 8), chunks=(rows // 2, 8), dtype="f4")))
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + ROOM, now + ROOM))
+    lazy = da.from_zarr(f"{folder}/in.zarr")
+    times: dict[str, list[float]] = {"fused": [], "by hand": []}
+    for _ in range(3):
+        for name, form in (("fused", fused), ("by hand", by_hand.chain)):
+            begin = perf_counter()
+            form(lazy).to_zarr(f"{folder}/out.zarr", overwrite=True)
+            times[name].append(perf_counter() - begin)
+    ours, theirs = median(times["fused"]), median(times["by hand"])
+    print(
+        f"{STORE_BYTES / 1e9:.0f} GB of Zarr with {ROOM / 1e9:.0f} GB of room: ", end=""
+    )
+    print(f"{ours:.1f} s, by hand / nfuser {theirs / ours:.2f}")
+
+
+def ragged() -> None:
+    """A thousand chunk shapes: traces and kernels."""
+    from nfuser.chunks.block import built
+
+    rows = tuple(int(n) for n in np.random.default_rng(0).permutation(1000) + 1)
+    x = da.ones((sum(rows), 3), chunks=(rows, 3))
+    fused = nfuser.fuse(chain)
+    fused(x).compute()
+    kernels = sum(cache.cache_info().compiled for cache in built())
+    print(f"1,000 shapes: {fused.cache_info().traces} trace, {kernels} kernels")
+
+
+PARTS = {"graph": graph, "memory": memory, "zarr": store, "ragged": ragged}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster of one and of two workers takes, beside what a model foretells.
+
+``python -m asv_bench.chunks.scale`` measures the time that a task costs the scheduler
+and a worker, and that of a kernel for a byte; then column statistics and a stencil.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import dask.array as da
+import distributed
+import numpy as np
+
+import nfuser
+from asv_bench.chunks.workloads import laplace
+
+ROWS, COLUMNS, CHUNK = 1 << 17, 256, 1 << 12
+SIDE, SIDE_OF_CHUNK = 6_000, 1_000
+SMALL = 1_000
+
+
+@nfuser.fuse
+def statistics(x: Any) -> Any:
+    return x.mean(0), x.var(0)
+
+
+stencil = nfuser.fuse(laplace)
+halved = nfuser.fuse(lambda x: x * 0.5 + 1)
+
+
+def seconds_of(client: Any, made: Any) -> float:
+    times: list[float] = []
+    for _ in range(4):
+        begin = perf_counter()
+        distributed.wait(client.compute(made))
+        times.append(perf_counter() - begin)
+    return median(times[1:])
+
+
+def tasks_of(made: Any) -> int:
+    parts = made if isinstance(made, tuple) else (made,)
+    return len({key for part in parts for key in dict(part.dask)})
+
+
+def held(client: Any, shape: Any, chunks: Any) -> Any:
+    x = client.persist(da.random.random(shape, chunks=chunks).astype("f4"))
+    distributed.wait(x)
+    return x
+
+
+def measure(client: Any, workers: int) -> dict[str, float]:
+    """Return what was measured, and print it beside what the model says."""
+    many = held(client, (SMALL * 10,), 10)
+    cost = seconds_of(client, halved(many)) / SMALL  # whatever is longer of s and c / W
+    rows = held(client, (ROWS, COLUMNS), (CHUNK, COLUMNS))
+    plane = held(client, (SIDE, SIDE), (SIDE_OF_CHUNK, SIDE_OF_CHUNK))
+    found: dict[str, float] = {}
+    for name, made, array in (
+        ("statistics", statistics(rows), rows),
+        ("stencil", stencil(plane), plane),
+    ):
+        kernel = _kernel_seconds(name)
+        tasks = tasks_of(made) - array.npartitions
+        model = max(tasks * cost, tasks * cost / 2 + kernel / workers)
+        found[name] = seconds_of(client, made)
+        told = f"model {model * 1e3:.0f} ms, measured {found[name] * 1e3:.0f} ms"
+        print(f"{workers} workers, {name}: {tasks} tasks, {told}", flush=True)
+    print(f"{workers} workers: {cost * 1e3:.2f} ms a task", flush=True)
+    return found
+
+
+def _kernel_seconds(name: str) -> float:
+    """Return the time of the kernels of a workload in one thread."""
+    shape = (ROWS, COLUMNS) if name == "statistics" else (SIDE, SIDE)
+    x = np.random.default_rng(0).random(shape, "f4")
+    run = statistics if name == "statistics" else stencil
+    times: list[float] = []
+    with nfuser.config.override(num_threads=1):
+        for _ in range(4):
+            begin = perf_counter()
+            run(x)
+            times.append(perf_counter() - begin)
+    return median(times[1:])
+
+
+def main() -> None:
+    for workers in (1, 2):
+        form = {"threads_per_worker": 1, "dashboard_address": ":0"}
+        with (
+            distributed.LocalCluster(n_workers=workers, **form) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            measure(client, workers)
+
+
+if __name__ == "__main__":
+    main()
