@@ -30,6 +30,17 @@ REWRITES = (
     "copy_leaf_outputs",
     "place_assignments",
 )
+LOWERINGS = (
+    "unwrap_modulo",
+    "split_ranges",
+    "interleave_loops",
+    "bound_angles",
+    "prune",
+    "share_addresses",
+    "tile_draws",
+    "interleave_vectors",
+    "draw_packets",
+)
 STAGES = (
     "fusion",
     "concrete",
@@ -57,7 +68,13 @@ VARIABLES = (
 )
 D = TypeVar("D")
 LEVELS = (0, 1, 2)
-DUMPS = frozenset({*STAGES, *(f"rewrite.{name}" for name in REWRITES)})
+DUMPS = frozenset(
+    {
+        *STAGES,
+        *(f"rewrite.{name}" for name in REWRITES),
+        *(f"kernel.{name}" for name in LOWERINGS),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.bounded import BOUNDS, NARROW
+from nfuser.lower.cpu.bound_angles import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import nfuser
 from benchmarks import normal
 from nfuser.concretize import answer, concretize, questions
 from nfuser.device.describe.descriptor import CPU, Library, describe
-from nfuser.lower.build import lower
+from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.kernel_runtime import heuristics_for
 from nfuser.runtime.place import Place

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     Write: TypeAlias = Callable[[Buffer, TensorView, Scalar, Value, list[Stmt]], None]
 
-_CLEARING = 2100  # number of the loop made here, unlike those of nests and combiners
-
 
 class Across:
     """The partial sums of a kernel, from their beginning to the rows of their parts."""
@@ -96,7 +94,7 @@ class Across:
         for total, array in self._arrays.items():
             rows = self.values.scheduled.rows
             assert rows is not None
-            each = sc.loop_index(_CLEARING, sc.const(rows.room))
+            each = self.values.loops.make(rows.room)
             place = self._where(total, each)
             clear = SetElement(array, place, Number(0.0, array.dtype))
             found.append(For(each, each.extent, (clear,)))

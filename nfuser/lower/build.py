@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a scheduled fusion to kernel IR."""
+"""From a scheduled fusion to kernel IR, before any pass."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import source_points
@@ -13,38 +14,34 @@ from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
-from nfuser.lower.cpu.interleaved_access import from_one_base
-from nfuser.lower.cpu.lane_loops import in_streams
-from nfuser.lower.cpu.lanes import interleave
 from nfuser.lower.cpu.phases import in_phase, next_phase
 from nfuser.lower.cpu.staged_columns import stage_columns
-from nfuser.lower.cpu.tiled_draws import tile_draws
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
-from nfuser.lower.cuda.join import Common, joined, side_by_side
-from nfuser.lower.cuda.packet_draws import packet_draws
+from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
 from nfuser.lower.fold_lanes import fold_lanes
 from nfuser.lower.in_bounds import in_bounds
 from nfuser.lower.kernel.kernel_ir import (
-    BOUND_NAMES,
     AwaitCopies,
     Buffer,
+    Folded,
     For,
     If,
     Kernel,
+    Lane,
     Launch,
+    Loops,
     SetElement,
     Stmt,
     Store,
     StorePacket,
     Value,
+    Var,
     guarded,
     kernel_name,
     only_stores,
-    pruned,
 )
-from nfuser.lower.kernel.parameters import host_scalars
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
@@ -71,25 +68,31 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.scopes import Key
     from nfuser.schedule.nest import Bound, Leaf
-    from nfuser.schedule.scheduled import Rows, Schedule
+    from nfuser.schedule.scheduled import Rows
 
 
-def lower(scheduled: Schedule) -> Kernel:
-    """Return the kernel that runs ``scheduled``."""
-    if isinstance(scheduled, Scheduled):
-        return _Builder(scheduled).kernel()
-    common = Common()
-    parts = [_Builder(p, common).kernel() for p in side_by_side(scheduled)]
-    return joined(scheduled, parts, common)
+def build(scheduled: Scheduled, common: Common | None = None) -> Kernel:
+    """Return a kernel that runs ``scheduled``, as it is written before any pass.
+
+    A part of a kernel has what is ``common`` to all of them.
+    """
+    return _Builder(scheduled, common or Common(Loops(first_loop(scheduled)))).kernel()
+
+
+def first_loop(scheduled: Scheduled) -> int:
+    """Return a number from which on no loop of the nest, or of a tile, has one."""
+    nests = [scheduled.nest, *([scheduled.tile.nest] if scheduled.tile else [])]
+    leaves = [leaf.index for nest in nests for leaf in nest.leaves]
+    return 1 + max((x.number for x in (*leaves, *scheduled.space.loops)), default=-1)
 
 
 class _Builder:
-    def __init__(self, scheduled: Scheduled, common: Common | None = None) -> None:
-        self.common = common or Common()
+    def __init__(self, scheduled: Scheduled, common: Common) -> None:
+        self.common = common
         self.scheduled = scheduled
         self.fusion, self.space = scheduled.fusion, scheduled.space
         self.nest = scheduled.nest
-        self.values = Values(scheduled)
+        self.values = Values(scheduled, common.loops)
         self.values.integers = self.common.integers
         self.outputs: dict[TensorView, Buffer] = {}
         self.buffers = self._declare_buffers()
@@ -131,7 +134,7 @@ class _Builder:
             lower_scans(self.values, self._store)
         elif not self.has_rows:
             self._store_rows()
-            self.values.row.stmts[:] = self._in_streams(self.values.row.stmts, {})
+            self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {})
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
@@ -149,44 +152,22 @@ class _Builder:
             body = in_bounds(self.nest, body, items, inside=False)
         if turn := self._turn():
             body = (*self.before, For(turn.index, turn.stop, body), *self.behind)
-        target = self.scheduled.target
-        body = pruned(body)
-        if target.has_vectors:
-            body = self._in_vectors(body)
-        else:
-            body = packet_draws(body, self.values)
-        body = (*self.values.allocations(), *body)
         scratch = self.combiner.scratch
-        buffers = (*self.buffers, *(s.buffer for s in scratch))
-        bound = tuple(
-            (leaf.index, BOUND_NAMES[leaf.binding])
-            for leaf in self.nest.leaves
-            if leaf.binding.is_bound and leaf.extent is not sc.const(1)
-        )
         return Kernel(
             kernel_name(self.fusion.name),
             self.scheduled,
-            buffers,
+            (*self.buffers, *(s.buffer for s in scratch)),
+            tuple(self.values.arrays),
             tuple(self.values.parameters.values()),
             tuple((var, x) for (x, _), var in self.values.integers.items()),
-            host_scalars(
-                body,
-                prepare_divisions=target.prepares_divisions
-                and not self.scheduled.is_wide,
-            ),
-            bound,
+            (),
+            self.common.bound or indices_bound(self.nest),
             body,
             tuple(scratch),
             self._launch(),
             self.scheduled.is_wide,
+            self.values.loops.first,
         )
-
-    def _in_vectors(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Let what lies between each other's elements be accessed from one address."""
-        buffers = {**self.values.buffers, **self.outputs}
-        pairs = self.scheduled.between
-        body = from_one_base(body, {buffers[t]: buffers[r] for t, r in pairs.items()})
-        return interleave(tile_draws(body, self.values))
 
     def _launch(self) -> Launch:
         def extent(binding: Binding) -> Scalar:
@@ -304,7 +285,7 @@ class _Builder:
         if is_free:
             values.everywhere |= step.kept
         join_chunks(values, self.combiner, states, folding, chunk)
-        body = (*step.begin, *self._in_streams(step.loop, folding), *after)
+        body = (*step.begin, *self._with_lanes(step.loop, folding), *after)
         turn = self._turn()
         if turn and level == 0 and self._copies_ahead():
             ahead = prefetch(values, early, turn, self.across.shared_bytes)
@@ -390,13 +371,27 @@ class _Builder:
         values.everywhere |= step.kept
         return step.then([])
 
-    def _in_streams(
+    def _with_lanes(
         self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]
     ) -> list[Stmt]:
-        runs_along = self.levels == 0 or self.nest.lane_reduces
-        if not runs_along:
+        """Mark the loops over lanes of which vectors are to be made."""
+        lane, runs_along = self.nest.lane, self.levels == 0 or self.nest.lane_reduces
+        has_vectors = runs_along and self.scheduled.target.has_vectors
+        if lane is None or not has_vectors or any(len(s) > 1 for s in folding.values()):
             return list(body)
-        return in_streams(body, self.values, folding)
+        folded: list[Folded] = []
+        for reduce, (state,) in folding.items():
+            assert isinstance(state, Var)
+            begin, *_ = fold.initial(reduce)
+            join = fold.joiner(reduce, state.dtype, reassociate=True)
+            folded.append(Folded(state, begin, join))
+        mark = Lane(self.scheduled.walk, tuple(folded))
+        return [
+            replace(stmt, lane=mark)
+            if isinstance(stmt, For) and stmt.index is lane.index
+            else stmt
+            for stmt in body
+        ]
 
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
@@ -462,7 +457,8 @@ class _Builder:
         *first: tuple[Stmt, ...],
         chunk: Chunk | None = None,
     ) -> tuple[Stmt, ...]:
-        return in_steps(self.scheduled, first, body, chunk or Chunk())
+        chunk = chunk or Chunk()
+        return in_steps(self.scheduled, first, body, chunk, self.values.loops)
 
     # -- outputs -------------------------------------------------------------
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.values import Values
+    from nfuser.lower.kernel.kernel_ir import Kernel
 
 _BITS = {"philox32": 32, "philox64": 64}
 
@@ -61,9 +61,9 @@ class Draw:
         return DrawPacket(array, at, place, self.key, self.call, width)
 
 
-def has_draws(values: Values) -> bool:
+def has_draws(kernel: Kernel) -> bool:
     """Tell whether anything of a kernel is drawn."""
-    exprs = values.scheduled.fusion.exprs
+    exprs = kernel.scheduled.fusion.exprs
     return any(isinstance(x, Pointwise) and x.op.name in _BITS for x in exprs)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.lower import fold
 from nfuser.lower.kernel.kernel_ir import (
     Call,
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.lower.kernel.kernel_ir import Stmt
     from nfuser.lower.values import Values
-
-_LANES = 2001  # number of loops made here; those of nests and combiners are smaller
 
 
 def fold_lanes(
@@ -45,7 +42,7 @@ def fold_lanes(
     lanes = values.array(dtype, values.lane_size)
     values.emit(SetElement(lanes, values.lane_index, element))
     values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
-    each = sc.loop_index(_LANES, lanes.size)
+    each = values.loops.make(lanes.size)
     power = fold.exponential(reduce, Element(lanes, each), largest)
     add = Let(total, Call("add", (total, power), dtype))
     after.append(For(each, each.extent, (add,)))

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.lower.kernel.kernel_ir import For, Number, SetElement
 from nfuser.schedule.placement.kept_values import closure
 
 if TYPE_CHECKING:
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
-
-_CLEARING = 2000  # number of the loop made here, unlike those of nests and combiners
 
 
 def is_everywhere(values: Values, roots: list[Key]) -> bool:
@@ -39,7 +36,7 @@ def forget(values: Values) -> None:
     Else its registers would be taken from one row to the next.
     """
     for array in values.kept.values():
-        each = sc.loop_index(_CLEARING, array.size)
+        each = values.loops.make(array.size)
         zero = Number(0, array.dtype)
         clear = SetElement(array, each, zero)
         values.emit(For(each, each.extent, (clear,)))

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from nfuser.lower.values import Values
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
-_ITEM, _NEXT, _LANE, _GROUP = range(1100, 1104)  # loops made here; a nest's are smaller
 
 
 def lower_scans(values: Values, store: StoreOutput) -> None:
@@ -169,7 +168,7 @@ class _Steps(_Scans):
     def _carry(self, scan: Scan) -> Array:
         """Return what lies before a step, at first nothing."""
         carry = self._array(scan, self._columns)
-        with self._each(_LANE, self._columns) as lane:
+        with self._each(self._columns) as lane:
             self._set(carry, lane, _neutral(scan))
         return carry
 
@@ -255,7 +254,7 @@ class _Steps(_Scans):
         else:
             self._scan_column(scan, total)
         if self._groups == 1:
-            with self._each(_LANE, self._columns) as lane:
+            with self._each(self._columns) as lane:
                 whole = Element(total, lane)
                 self._lead(scan, base, lane, None, whole)
         else:
@@ -269,9 +268,9 @@ class _Steps(_Scans):
         self.values.emit(SetElement(array, index, value))
 
     @contextmanager
-    def _each(self, number: int, count: int) -> Generator[Scalar]:
+    def _each(self, count: int) -> Generator[Scalar]:
         """Put the statements inside into an unrolled loop, and yield its index."""
-        index = sc.loop_index(number, sc.const(count))
+        index = self.values.loops.make(count)
         with self.values.block() as body:
             yield sc.const(0) if count == 1 else index
         loop = (For(index, sc.const(count), tuple(body)),)
@@ -285,10 +284,10 @@ class _Steps(_Scans):
         emit, let = self.values.emit, self.values.let
         held, width = self._held[scan], self._width
         running = let(_neutral(scan), scan.result)
-        with self._each(_ITEM, self._items) as item:
+        with self._each(self._items) as item:
             at = item * width
             if width > 1:
-                with self._each(_NEXT, width - 1) as k:
+                with self._each(width - 1) as k:
                     pair = Element(held, at + k), Element(held, at + k + 1)
                     self._set(held, at + k + 1, self.joined(scan, *pair))
             whole, before = let(Element(held, at + (width - 1))), let(_neutral(scan))
@@ -314,13 +313,13 @@ class _Steps(_Scans):
         held, columns = self._held[scan], self._columns
         if self._items > 1:
             with (
-                self._each(_NEXT, self._items - 1) as row,
-                self._each(_LANE, columns) as lane,
+                self._each(self._items - 1) as row,
+                self._each(columns) as lane,
             ):
                 at = row * columns + lane
                 pair = Element(held, at), Element(held, at + columns)
                 self._set(held, at + columns, self.joined(scan, *pair))
-        with self._each(_LANE, columns) as lane:
+        with self._each(columns) as lane:
             last = Element(held, lane + (self._items - 1) * columns)
             self._set(total, lane, last)
 
@@ -340,14 +339,14 @@ class _Steps(_Scans):
             row = (half * groups + group) * self._columns + lane
             return row * self._across + x
 
-        with values.block() as writes, self._each(_LANE, self._columns) as lane:
+        with values.block() as writes, self._each(self._columns) as lane:
             self._set(shared, place(mine, lane), Element(total, lane))
         is_first = sc.equal(self._thread % self._warp, 0)
         values.emit_all(guarded(is_first, tuple(writes)))
         values.emit(Barrier())
-        with self._each(_LANE, self._columns) as lane:
+        with self._each(self._columns) as lane:
             before, whole = values.let(_neutral(scan)), values.let(_neutral(scan))
-            with self._each(_GROUP, groups) as group:
+            with self._each(groups) as group:
                 other = values.let(Element(shared, place(group, lane)))
                 self._join_if(scan, sc.less(group, mine), before, other)
                 values.emit(Let(whole, self.joined(scan, whole, other)))
@@ -365,12 +364,12 @@ class _Steps(_Scans):
     def _add_base(self, scan: Scan, base: Array, inside: Array | None) -> None:
         """Join what lies before to what a thread holds."""
         held, wide = self._held[scan], self._width * self._columns
-        with self._each(_ITEM, self._items) as item:
+        with self._each(self._items) as item:
             lead: Value | None = None
             if inside is not None:
                 pair = Element(base, sc.const(0)), Element(inside, item)
                 lead = self.values.let(self.joined(scan, *pair))
-            with self._each(_LANE, wide) as lane:
+            with self._each(wide) as lane:
                 at = item * wide + lane
                 joined = self.joined(
                     scan, lead or Element(base, lane), Element(held, at)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.ir import scalar as sc
 from nfuser.lower.guards import even_conditions, exclusive_reads
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     Buffer,
     Element,
     For,
     Let,
+    Loops,
     Memory,
     Stmt,
     TakePacket,
@@ -67,11 +67,12 @@ class Pass:
 class Scopes:
     """The scopes of a kernel under construction."""
 
-    def __init__(self, scheduled: Scheduled) -> None:
+    def __init__(self, scheduled: Scheduled, loops: Loops) -> None:
         self.scheduled = scheduled
         self.fusion = scheduled.fusion
         self.definition = scheduled.fusion.definition
         self.nest = scheduled.nest
+        self.loops = loops
         self.row = Scope()
         self.tile: Scope | None = None
         self.lane: Scope | None = None
@@ -105,10 +106,6 @@ class Scopes:
         made = Array(dtype, size, memory)
         self.arrays.append(made)
         return made
-
-    def allocations(self) -> list[Stmt]:
-        """Return the declarations of all arrays."""
-        return [Allocate(array) for array in self.arrays]
 
     @property
     def lane_size(self) -> int:

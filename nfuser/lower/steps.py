@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.lower import fold
-from nfuser.lower.cpu.interleaved_loops import jammed, peeled
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -20,6 +19,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
+from nfuser.lower.kernel.loop_edits import jammed, peeled
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.lower.cuda.combine import Combiner
-    from nfuser.lower.kernel.kernel_ir import Value
+    from nfuser.lower.kernel.kernel_ir import Loops, Value
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Scheduled
@@ -47,6 +47,7 @@ def in_steps(
     first: tuple[tuple[Stmt, ...], ...],
     body: tuple[Stmt, ...],
     chunk: Chunk,
+    loops: Loops,
 ) -> tuple[Stmt, ...]:
     """Wrap a tile in the guards and loops of the row.
 
@@ -66,14 +67,14 @@ def in_steps(
     for leaf in reversed(nest.reduced):
         if leaf.binding.is_bound or leaf.extent is sc.const(1):
             continue
-        parts = _in_loop(parts, leaf, scheduled, chunk)
+        parts = _in_loop(parts, leaf, scheduled, chunk, loops)
         if full is None:
             continue
-        plain = _in_loop(plain, leaf, scheduled, chunk)
+        plain = _in_loop(plain, leaf, scheduled, chunk, loops)
         if leaf is full[0]:
             # Rows that are known to be empty leave no loop.
             pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
-            parts = tuple(peeled(loop, other, full[1]) for loop, other in pairs)
+            parts = tuple(peeled(loop, other, full[1], loops) for loop, other in pairs)
     return sum(parts, ())
 
 
@@ -82,15 +83,16 @@ def _in_loop(
     leaf: Leaf,
     scheduled: Scheduled,
     chunk: Chunk,
+    loops: Loops,
 ) -> tuple[tuple[Stmt, ...], ...]:
     nest = scheduled.nest
     if leaf.binding is not Binding.UNROLLED:
         parts = (sum(parts, ()),)
-    loops = (For(leaf.index, leaf.stop, p) for p in parts if p)
+    whole = (For(leaf.index, leaf.stop, p) for p in parts if p)
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
     count = scheduled.walk.streams if is_last else 1
-    made = tuple(jammed(loop, count) for loop in loops)
+    made = tuple(jammed(loop, count, loops) for loop in whole)
     together = nest.leaf(Binding.UNROLLED)
     if leaf.binding is Binding.UNROLLED or (together is None and is_last):
         made = (tuple(chunk.begin), *made, tuple(chunk.end))

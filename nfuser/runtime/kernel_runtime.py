@@ -11,10 +11,9 @@ from nfuser.codegen.printers.source import KnownSource
 from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import spelled, structure
-from nfuser.lower.build import lower
 from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text
-from nfuser.lower.kernel.verify import verify_kernel
+from nfuser.lower.lowering import lower
 from nfuser.runtime.compile.executable import KERNELS, print_kernel
 from nfuser.runtime.disk.plans import find_plan, keep_plan
 from nfuser.runtime.tables.memo import Memo
@@ -146,8 +145,6 @@ def _written(
         scheduled = scheduler.apply(fusion, heuristic, target)
     with timing.timed("lower"):
         kernel = lower(scheduled)
-    if config.current().verify:
-        verify_kernel(kernel)
     return print_kernel(kernel)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import nfuser
 from nfuser import config
+from nfuser.lower.lowering import BLOCK_PASSES, VECTOR_PASSES
 from nfuser.rewrite.passes import PASSES
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,11 @@ def test_the_rewrites_are_those_that_run() -> None:
     assert list(config.REWRITES) == ran
 
 
+def test_the_passes_over_kernels_are_those_that_run() -> None:
+    ran = dict.fromkeys(p.__name__ for p in (*VECTOR_PASSES, *BLOCK_PASSES))
+    assert list(config.LOWERINGS) == list(ran)
+
+
 def _twice(x: Any) -> Any:
     return np.exp(x) + np.exp(x)
 
@@ -85,6 +91,11 @@ def test_rewrite_dumps_every_pass_and_a_pass_itself_alone(tmp_path: Path) -> Non
     assert all(name.startswith("rewrite.") for name in every)
     one = _dumped(tmp_path / "one", "rewrite.widen_halves")
     assert one == {"rewrite.widen_halves"}
+
+
+def test_a_pass_over_kernels_is_dumped_by_its_name(tmp_path: Path) -> None:
+    found = _dumped(tmp_path, "kernel.interleave_vectors")
+    assert found == {"kernel_kernel.interleave_vectors"}  # of twice_kernel
 
 
 def test_every_stage_is_documented() -> None:

@@ -15,7 +15,6 @@ import pytest
 from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.scalar_walk import evaluate_all
-from nfuser.lower.build import lower
 from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     CopyPacket,
@@ -32,6 +31,7 @@ from nfuser.lower.kernel.kernel_ir import (
     TakeTicket,
 )
 from nfuser.lower.kernel.kernel_ir import Call as Apply
+from nfuser.lower.lowering import lower
 from nfuser.schedule.heuristics.cuda import Geometry
 from tests.schedule.run_schedule import Call
 

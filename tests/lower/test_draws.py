@@ -17,12 +17,10 @@ from nfuser import config
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
-from nfuser.lower.build import lower
-from nfuser.lower.cpu.tiled_draws import tile_draws
-from nfuser.lower.cuda.packet_draws import packet_draws
+from nfuser.lower.cpu.tile_draws import tile_draws
+from nfuser.lower.cuda.draw_packets import draw_packets
 from nfuser.lower.draws import draws_in
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     Call,
     DrawPacket,
@@ -36,7 +34,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
-from nfuser.lower.values import Values
+from nfuser.lower.lowering import lower
 from nfuser.random import default_rng, of
 from nfuser.schedule.facts.target import CPU
 from tests.random.philox import words
@@ -206,20 +204,18 @@ def test_only_neighbours_are_drawn_together() -> None:
 
 def test_a_kernel_that_draws_nothing_is_left_as_it_is() -> None:
     kernel = _kernel(lambda x: x + 1, "cuda")
-    values = Values(kernel.scheduled)  # pyright: ignore[reportArgumentType]
-    assert packet_draws(kernel.body, values) is kernel.body
-    assert tile_draws(kernel.body, values) is kernel.body
+    assert draw_packets(kernel) is kernel
+    assert tile_draws(kernel) is kernel
 
 
 def test_a_cpu_draws_nothing_but_whole_blocks() -> None:
     kernel = _kernel(lambda x: x + of(7).random(x.shape, np.float32), "cpu")
     verify_kernel(kernel)
     array, zero = Array(DType.U32, 8, Memory.LOCAL), Number(0, DType.U64)
-    allocate = Allocate(array)
     for first, width in ((4, 4), (2, 4), (4, 2)):
         place = Call("to_u64", (IndexValue(sc.const(first), DType.I64),), DType.U64)
         draw = DrawPacket(array, sc.const(0), place, zero, zero, width)
-        drawing = replace(kernel, body=(allocate, draw))
+        drawing = replace(kernel, arrays=(array,), body=(draw,))
         if first % 4 == 0 and width == 4:
             verify_kernel(drawing)
             continue

@@ -13,7 +13,7 @@ from nfuser.domains.space import Space, find_space
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.program import Part, Slot
 from nfuser.ir.verify import verify_fusion
-from nfuser.lower.build import lower
+from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime

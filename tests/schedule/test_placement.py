@@ -14,9 +14,9 @@ import pytest
 
 from nfuser.ir.expr import results
 from nfuser.ir.text import Names, expr_text
-from nfuser.lower.build import lower
 from nfuser.lower.kernel.kernel_ir import CopyPacket, LoadPacket
 from nfuser.lower.kernel.walk import every
+from nfuser.lower.lowering import lower
 from nfuser.schedule.facts.target import CPU, H200
 from nfuser.schedule.heuristics.cuda import Geometry
 from nfuser.schedule.placement.placement import Placement, Route, Where

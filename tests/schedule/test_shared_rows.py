@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.printers.cuda import print_cuda
-from nfuser.lower.build import lower
+from nfuser.lower.lowering import lower
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.reduction import cuda as reduction_cuda
 from tests.schedule.run_schedule import Call

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfuser.ir.scalar_walk import evaluate_all
-from nfuser.lower.build import lower
 from nfuser.lower.kernel.text import text as kernel_text
+from nfuser.lower.lowering import lower
 from nfuser.schedule import transpose
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding

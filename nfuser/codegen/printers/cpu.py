@@ -12,7 +12,6 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     DrawPacket,
     FindLine,
@@ -47,10 +46,8 @@ class _CpuPrinter(Printer):
             parameters.append(self.var(var))
             types.append(_numba_name(var.dtype))
             kinds.append(str(var.dtype))
-        arrays = tuple(s for s in kernel.body if isinstance(s, Allocate))
-        rest = tuple(s for s in kernel.body if not isinstance(s, Allocate))
         lines = [f"    {self.primitive('wide_vectors')}()"]
-        strides = dear_strides(rest)
+        strides = dear_strides(kernel.body)
         for scalar in kernel.scalars:
             name = self.symbol(scalar) or ""
             if scalar in strides:
@@ -60,10 +57,10 @@ class _CpuPrinter(Printer):
             parameters.append(name)
             types.append("int64")
             kinds.append("i64")
-        if has_many_functions(rest):
+        if has_many_functions(kernel.body):
             lines.append(f"    {self.primitive('functions_apart')}()")
-        lines += self.block(arrays, 1)
-        lines += [*self._pieces(), *self.block(rest, 2)]
+        lines += [f"    {self._declared(array)}" for array in kernel.arrays]
+        lines += [*self._pieces(), *self.block(kernel.body, 2)]
         if "store_line" in self.used:
             lines.append(f"    {self.primitive('settle')}()")
         code = [
@@ -141,12 +138,13 @@ class _CpuPrinter(Printer):
             body.insert(0, f"{inner}{self.primitive('lanes_of_32')}()")
         return [head, *body]
 
+    def _declared(self, array: Array) -> str:
+        kind = "u8" if array.dtype.is_bool else str(array.dtype)
+        stack = self.primitive(f"stack_{kind}")
+        return f"{self.array(array)} = {stack}({array.size})"
+
     def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:
-            case Allocate(array):
-                kind = "u8" if array.dtype.is_bool else str(array.dtype)
-                stack = self.primitive(f"stack_{kind}")
-                return [f"{self.array(array)} = {stack}({array.size})"]
             case DrawPacket(array, at, place, key, call):
                 verb = self.primitive(f"draw_block_{array.dtype.bits}")
                 given = ", ".join(map(self.value, (place, key, call)))

@@ -23,7 +23,6 @@ from nfuser.ir.scalar import (
     Stride,
 )
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     AwaitCopies,
     Barrier,
@@ -103,7 +102,8 @@ class _CudaPrinter(Printer):
             f"    {name} = {self.primitive(self._index)}({_PLACES[name]})"
             for _, name in kernel.bound
         ]
-        lines = self.block(kernel.body, 1)
+        lines = [f"    {self._declared(array)}" for array in kernel.arrays]
+        lines += self.block(kernel.body, 1)
         signature = f"void({', '.join(types)})"
         launch = kernel.launch
         bounds = (launch.threads, launch.blocks) if launch.blocks else launch.threads
@@ -192,6 +192,14 @@ class _CudaPrinter(Printer):
             f"{pad}{self.indent}{name} = {wrap}({name} + 1)",
         ]
 
+    def _declared(self, array: Array) -> str:
+        if array.memory is Memory.LANDING:
+            kind = self.primitive(storage_name(array.dtype))
+            return f"{self.array(array)} = cuda.shared.array(0, {kind})"
+        space = "shared" if array.memory is Memory.SHARED else "local"
+        kind = self.type_name(array.dtype)
+        return f"{self.array(array)} = cuda.{space}.array({array.size}, {kind})"
+
     def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:
             case LoadPacket() | CopyPacket() | TakePacket() | StorePacket():
@@ -202,15 +210,6 @@ class _CudaPrinter(Printer):
                 return [f"{verb}({self.array(array)}, {self.plain(at)}, {given})"]
             case AwaitCopies():
                 return [f"{self.primitive('await_copies')}()"]
-            case Allocate(array) if array.memory is Memory.LANDING:
-                kind = self.primitive(storage_name(array.dtype))
-                return [f"{self.array(array)} = cuda.shared.array(0, {kind})"]
-            case Allocate(array):
-                space = "shared" if array.memory is Memory.SHARED else "local"
-                kind = self.type_name(array.dtype)
-                return [
-                    f"{self.array(array)} = cuda.{space}.array({array.size}, {kind})"
-                ]
             case Barrier() | Publish():
                 return [_FENCES[type(stmt)]]
             case Post(boxes, index, value):

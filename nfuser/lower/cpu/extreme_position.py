@@ -15,7 +15,6 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Argument
 from nfuser.lower import fold
-from nfuser.lower.cpu.interleaved_loops import gathers
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -30,6 +29,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Value,
     Var,
 )
+from nfuser.lower.kernel.loop_edits import gathers
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:

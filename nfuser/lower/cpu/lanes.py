@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How wide the loops of a CPU kernel are, where LLVM would make them narrower."""
+"""What the loops of a CPU kernel compute that is dear, and how wide it is."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.lower.kernel.kernel_ir import (
-    Call,
-    DrawPacket,
-    Element,
-    For,
-    If,
-    Let,
-    Load,
-    Stmt,
-)
+from nfuser.lower.kernel.kernel_ir import Call, Element, For, Let, Load, Stmt
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
@@ -32,9 +22,6 @@ _DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
 _MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
-_ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
-_BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for another
-_ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
 
 
 def of_any_reach(name: str) -> str:
@@ -55,7 +42,7 @@ def has_narrow_work(loop: For) -> bool:
     if any(isinstance(x, For) or _is_wide(x) for x in inside):
         return False
     sums = (x for x in inside if isinstance(x, Let) and x.var.dtype is DType.F64)
-    dear = [x.dtype for x in inside if isinstance(x, Call) and _is_dear(x.op)]
+    dear = [x.dtype for x in inside if isinstance(x, Call) and is_dear(x.op)]
     dear = [dtype for dtype in dear if dtype.is_float]
     folds = any(let.var in set(every([let.value])) for let in sums)
     return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
@@ -65,7 +52,7 @@ def has_many_functions(body: tuple[Stmt, ...]) -> bool:
     """Tell whether to hold all functions in ``body`` would take LLVM very long."""
     calls = [x for x in every(body) if isinstance(x, Call) and x.dtype.is_float]
     angles = sum(x.op in ANGULAR for x in calls)
-    rest = sum(_size(x) for x in calls if _is_dear(x.op) and x.op not in ANGULAR)
+    rest = sum(instructions(x) for x in calls if is_dear(x.op) and x.op not in ANGULAR)
     return angles * _REDUCTION + rest > _MOST_INSIDE
 
 
@@ -77,7 +64,7 @@ def dear_strides(body: tuple[Stmt, ...]) -> frozenset[Scalar]:
         inside = list(every(loop.body))
         if any(isinstance(x, For) for x in inside):
             continue
-        if not any(isinstance(x, Call) and _is_dear(x.op) for x in inside):
+        if not any(isinstance(x, Call) and is_dear(x.op) for x in inside):
             continue
         for index in scalars_in(loop.body):
             for product in sc.terms_of(index):
@@ -86,42 +73,7 @@ def dear_strides(body: tuple[Stmt, ...]) -> frozenset[Scalar]:
     return frozenset(found)
 
 
-def interleave(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return ``body`` with several vectors side by side in loops of dear operations.
-
-    Each of these waits for the one before it, mostly: a quotient, a polynomial. While
-    one vector waits another can be worked on, but a processor does not look that far
-    ahead, and LLVM leaves loops that are not short as they are.
-    """
-    return tuple(map(_widened, body))
-
-
-def _widened(stmt: Stmt) -> Stmt:
-    match stmt:
-        case For(body=body):
-            return replace(stmt, body=interleave(body), interleave=_vectors(stmt))
-        case If(body=body):
-            return replace(stmt, body=interleave(body))
-        case _:
-            return stmt
-
-
-def _vectors(loop: For) -> int:
-    inside = list(every(loop.body))
-    if any(isinstance(x, DrawPacket) for x in loop.body):
-        return _BLOCKS_ABREAST
-    dear = [x for x in inside if isinstance(x, Call) and _is_dear(x.op)]
-    if any(isinstance(x, For) for x in inside) or not dear:
-        return 1
-    if not all(x.dtype.is_float for x in dear):
-        return 1
-    size = sum(_size(x) for x in dear)
-    is_narrow = all(x.dtype is DType.F32 for x in dear)
-    limits = _ABREAST_NARROW if is_narrow else _ABREAST
-    return next((count for most, count in limits if size <= most), 1)
-
-
-def _size(x: Call) -> int:
+def instructions(x: Call) -> int:
     """Return about how many instructions ``x`` is, without short ones."""
     if x.op in _SLOW:
         return 0
@@ -134,6 +86,7 @@ def _is_wide(item: object) -> bool:
     return isinstance(item, (Load, Element)) and item.dtype.bits == 64
 
 
-def _is_dear(name: str) -> bool:
+def is_dear(name: str) -> bool:
+    """Tell whether the function of this name takes a while."""
     op = POINT_OPS.get(of_any_reach(name))
     return op is not None and op.is_costly

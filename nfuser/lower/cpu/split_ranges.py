@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, Op, Scalar
-from nfuser.lower.cpu.interleaved_loops import changed, gathers
+from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import For, If, Let, SetElement, Stmt, Store, Var
+from nfuser.lower.kernel.loop_edits import changed, gathers
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
@@ -24,15 +25,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from nfuser.ir.scalar import LoopIndex
+    from nfuser.lower.kernel.kernel_ir import Kernel, Loops
 
 _Sides: TypeAlias = "tuple[Scalar, Scalar]"  # what holds before a turn, and from it on
-_PIECE = 3100  # number of loops made here
 _STEPS = (1, 2)  # of what one side gains on the other in a turn: 2 where it turns back
 _MOST = 2  # seams; more are left to masks
 
 
+def split_ranges(kernel: Kernel) -> Kernel:
+    """Cut loops over lanes where a condition on their index turns.
+
+    What is in several pieces gains nothing where these go through memory side by side.
+    """
+    made = Additions(kernel)
+    definition = kernel.scheduled.fusion.definition
+    extents = {x for tensor in definition for x in tensor.shape}
+
+    def change(loop: For) -> tuple[For, ...] | None:
+        if loop.lane is None:
+            return None
+        pieces = at_seams(loop, made.loops, extents)
+        if len(pieces) == 1:
+            return None
+        lane = replace(loop.lane, walk=replace(loop.lane.walk, streams=1))
+        return tuple(replace(piece, lane=lane) for piece in pieces)
+
+    return made.to(each_loop(kernel.body, change))
+
+
 def at_seams(
-    loop: For, natural: Container[Scalar] = frozenset[Scalar]()
+    loop: For, loops: Loops, natural: Container[Scalar] = frozenset[Scalar]()
 ) -> tuple[For, ...]:
     """Return ``loop`` in pieces in which each condition holds for all turns or none.
 
@@ -50,7 +72,7 @@ def at_seams(
     for number, (begin, end) in enumerate(
         zip([sc.const(0), *ends], [*ends, loop.stop], strict=True)
     ):
-        index = sc.loop_index(_PIECE + number, end - begin)
+        index = loops.make(end - begin)
         known: dict[Scalar, Scalar] = {
             choice: sides[ordered.index(seam) < number]
             for seam, choices in seams.items()

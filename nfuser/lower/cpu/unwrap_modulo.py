@@ -13,31 +13,40 @@ from typing import TYPE_CHECKING
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, Op, Scalar
-from nfuser.lower.cpu.interleaved_loops import changed, gathers
-from nfuser.lower.kernel.kernel_ir import For, Stmt
+from nfuser.lower.kernel.additions import Additions, each_loop
+from nfuser.lower.kernel.kernel_ir import For
+from nfuser.lower.kernel.loop_edits import changed, gathers
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nfuser.ir.scalar import LoopIndex
+    from nfuser.lower.kernel.kernel_ir import Kernel, Loops
 
-_TIME, _PLACE = 3110, 3111  # numbers of loops made here
+
+def unwrap_modulo(kernel: Kernel) -> Kernel:
+    """Let loops over lanes that divide their index run once for each time."""
+    made = Additions(kernel)
+
+    def change(loop: For) -> tuple[For] | None:
+        nest = None if loop.lane is None else in_periods(loop, made.loops)
+        return nest and (nest,)
+
+    return made.to(each_loop(kernel.body, change))
 
 
-def in_periods(loop: For, inside: Callable[[For], list[Stmt]]) -> list[Stmt]:
-    """Return ``loop`` as a loop over periods, each with what ``inside`` makes of it."""
+def in_periods(loop: For, loops: Loops) -> For | None:
+    """Return ``loop`` as a loop over periods; None if it has none."""
     divided = _divided(loop)
     if divided is None:
-        return inside(loop)
+        return None
     lhs, period = divided
     base, length = lhs - loop.index, sc.maximum(period, 1)
     first = base % period
-    time = sc.loop_index(_TIME, (first + loop.stop + length - 1) // length)
+    time = loops.make((first + loop.stop + length - 1) // length)
     begin = sc.maximum(time * period - first, 0)
     end = sc.minimum((time + 1) * period - first, loop.stop)
-    place = sc.loop_index(_PLACE, end - begin)
+    place = loops.make(end - begin)
     known: dict[Scalar, Scalar] = {
         lhs % period: begin + place + first - time * period,
         lhs // period: base // period + time,
@@ -45,7 +54,7 @@ def in_periods(loop: For, inside: Callable[[For], list[Stmt]]) -> list[Stmt]:
     }
     body = changed(loop.body, known)
     once = replace(loop, index=place, stop=place.extent, body=body)
-    return [For(time, time.extent, tuple(inside(once)))]
+    return For(time, time.extent, (once,))
 
 
 def _divided(loop: For) -> tuple[Scalar, Scalar] | None:

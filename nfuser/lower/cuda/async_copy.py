@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.lower.cpu.interleaved_loops import parted
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     CopyPacket,
@@ -23,6 +22,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Stmt,
     TakePacket,
 )
+from nfuser.lower.kernel.loop_edits import parted
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Route
 

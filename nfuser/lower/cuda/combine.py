@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from nfuser.lower.values import Values
 
 _THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
-_STEP = 1000  # numbers of the loops made here; those of nests are smaller
 
 
 class Combiner:
@@ -240,7 +239,7 @@ class Combiner:
         values.emit(Barrier())
         with values.lanes():
             self.assign(state, [Element(a, place(0)) for a in shared])
-            step = sc.loop_index(_STEP, rows - 1)
+            step = values.loops.make(rows - 1)
             with values.block() as body:
                 self.join(reduce, state, [Element(a, place(step + 1)) for a in shared])
             values.emit(For(step, step.extent, tuple(body)))
@@ -361,7 +360,7 @@ class Combiner:
         threads, splits = self._size(self._fold), self._splits()
         self._reset(reduce, state)
         steps = (splits + (threads - 1)) // threads
-        step = sc.loop_index(_STEP + 1, steps)
+        step = values.loops.make(steps)
         split = step * threads + self.fold_index
         with values.block() as body, values.lanes():
             at = self._part(split)

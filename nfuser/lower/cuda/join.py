@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -14,11 +14,11 @@ from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     Kernel,
     Launch,
+    Loops,
     Stmt,
     Var,
     guarded,
 )
-from nfuser.lower.kernel.parameters import host_scalars
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding, Leaf, Nest
 from nfuser.schedule.scheduled import Tile
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Joined, Scheduled
 
-_BLOCK = 3000  # number of the first loop made here; all others are smaller
 RESIDENT = 1280  # threads of a multiprocessor: parts take no more registers than one
 _BLOCKS = (Binding.BLOCK_X, Binding.PARALLEL)
+BoundIndices: TypeAlias = "tuple[tuple[sc.LoopIndex, str], ...]"
 
 
 @dataclass(slots=True)
 class Common:
     """What the parts of a kernel under construction take from its caller alike."""
 
+    loops: Loops
+    bound: BoundIndices = ()
     sources: dict[TensorView, Buffer] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     parameters: dict[TensorView, Var] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     integers: dict[tuple[Scalar, DType], Var] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
@@ -69,7 +71,7 @@ class _Place:
 
 
 @node
-class _Grid:
+class Grid:
     """The blocks of all parts: places in ``block``, the same ones in each ``row``."""
 
     block: sc.LoopIndex
@@ -77,11 +79,11 @@ class _Grid:
     places: tuple[_Place, ...]
 
 
-def side_by_side(scheduled: Joined) -> list[Scheduled]:
+def side_by_side(scheduled: Joined, grid: Grid) -> list[Scheduled]:
     """Return the parts, each counting its blocks from where those before it end."""
     thread = scheduled.parts[0].nest.leaf(Binding.THREAD_X)
     placed: list[Scheduled] = []
-    for part, place in zip(scheduled.parts, _grid(scheduled).places, strict=True):
+    for part, place in zip(scheduled.parts, grid.places, strict=True):
         index = dict(place.index)
         if (leaf := part.nest.leaf(Binding.THREAD_X)) and thread:
             index[leaf.index] = thread.index
@@ -89,7 +91,7 @@ def side_by_side(scheduled: Joined) -> list[Scheduled]:
     return placed
 
 
-def _grid(scheduled: Joined) -> _Grid:
+def grid_of(scheduled: Joined, loops: Loops) -> Grid:
     """Return the grid: parts beside each other, in the rows of the first that has any.
 
     Each row is run through before the next. A part that has other rows, or none, puts
@@ -97,12 +99,12 @@ def _grid(scheduled: Joined) -> _Grid:
     """
     nests = [part.nest for part in scheduled.parts]
     downs = [down for nest in nests if (down := nest.leaf(Binding.BLOCK_Y))]
-    row = sc.loop_index(_BLOCK + 1, downs[0].extent) if downs else None
+    row = loops.make(downs[0].extent) if downs else None
     ends: list[Scalar] = [sc.const(0)]
     for nest in nests:
         count = _blocks(nest).extent if _fits(nest, row) else _share(nest, row)
         ends.append(ends[-1] + count)
-    block = sc.loop_index(_BLOCK, ends[-1])
+    block = loops.make(ends[-1])
     places: list[_Place] = []
     for nest, begin, end in zip(nests, ends, ends[1:], strict=False):
         # Indices are natural numbers, also on the blocks of others.
@@ -120,15 +122,16 @@ def _grid(scheduled: Joined) -> _Grid:
             index[across.index] = number % across.extent
             index[down.index] = number // across.extent
         places.append(_Place(begin, end, index, number, _number(nest)))
-    return _Grid(block, row, tuple(places))
+    return Grid(block, row, tuple(places))
 
 
-def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kernel:
+def joined(
+    scheduled: Joined, grid: Grid, kernels: Sequence[Kernel], common: Common
+) -> Kernel:
     """Return the kernel whose first blocks run the first part, and so on.
 
     Its caller passes every number, also one that no part reads.
     """
-    grid = _grid(scheduled)
     body: list[Stmt] = []
     for place, kernel in zip(grid.places, kernels, strict=True):
         own = kernel.body
@@ -137,22 +140,18 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
         below = guarded(sc.less(grid.block, place.end), own)
         body += guarded(sc.less(place.begin - 1, grid.block), below) if body else below
     first = kernels[0]
-    prepares = scheduled.target.prepares_divisions
-    launch, name = first.launch, BOUND_NAMES[_blocks(scheduled.parts[0].nest).binding]
-    bound: list[tuple[sc.LoopIndex, str]] = [(grid.block, name)]
-    if grid.row is not None:
-        bound.append((grid.row, BOUND_NAMES[Binding.BLOCK_Y]))
-    names = [name for _, name in bound]
+    launch = first.launch
     return Kernel(
         first.name,
         scheduled,
         _buffers(scheduled, kernels),
+        sum((k.arrays for k in kernels), ()),
         tuple(
             common.parameter(a.result) for a in scheduled.fusion.arguments if a.by_value
         ),
         tuple(dict.fromkeys(x for k in kernels for x in k.integers)),
-        host_scalars(body, prepare_divisions=prepares and not scheduled.is_wide),
-        (*bound, *(b for b in first.bound if b[1] not in names)),
+        (),
+        common.bound,
         tuple(body),
         (),
         Launch(
@@ -162,6 +161,27 @@ def joined(scheduled: Joined, kernels: Sequence[Kernel], common: Common) -> Kern
             RESIDENT // launch.threads,
         ),
         scheduled.is_wide,
+        max(kernel.loops for kernel in kernels),
+    )
+
+
+def bound_indices(scheduled: Joined, grid: Grid) -> BoundIndices:
+    """Return the indices that the hardware gives all parts, by their names."""
+    nest = scheduled.parts[0].nest
+    bound = [(grid.block, BOUND_NAMES[_blocks(nest).binding])]
+    if grid.row is not None:
+        bound.append((grid.row, BOUND_NAMES[Binding.BLOCK_Y]))
+    names = {name for _, name in bound}
+    own = (x for x in indices_bound(nest) if x[1] not in names)
+    return (*bound, *own)
+
+
+def indices_bound(nest: Nest) -> BoundIndices:
+    """Return the indices that the hardware gives for the leaves of ``nest``."""
+    return tuple(
+        (leaf.index, BOUND_NAMES[leaf.binding])
+        for leaf in nest.leaves
+        if leaf.binding.is_bound and leaf.extent is not sc.const(1)
     )
 
 

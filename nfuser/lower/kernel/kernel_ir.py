@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir.base import node
-from nfuser.ir.scalar import Const, const
+from nfuser.ir.base import node, value
+from nfuser.ir.scalar import Const, loop_index
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.scheduled import Schedule
+    from nfuser.schedule.scheduled import Schedule, Walk
 
 
 class Memory(Enum):
@@ -239,10 +238,26 @@ class StoreLine:
 
 
 @node
-class Allocate:
-    """Declare an array."""
+class Folded:
+    """A variable that a loop folds into: what it begins with, and how two become one.
 
-    array: Array
+    ``join`` takes two of them in any order and grouping.
+    """
+
+    var: Var
+    begin: Value
+    join: str
+
+
+@value
+class Lane:
+    """Marks a loop over neighbours in memory, of which vectors are to be made.
+
+    How it is to ``walk`` through memory, and all that it folds into.
+    """
+
+    walk: Walk
+    folded: tuple[Folded, ...] = ()
 
 
 @node
@@ -258,6 +273,7 @@ class For:
     body: tuple[Stmt, ...]
     narrow: bool = False
     interleave: int = 1
+    lane: Lane | None = None
 
 
 @node
@@ -306,7 +322,6 @@ OwnStmt: TypeAlias = (
     | DrawPacket
     | FindLine
     | StoreLine
-    | Allocate
     | Barrier
     | Publish
     | Post
@@ -357,6 +372,7 @@ class Kernel:
     name: str
     scheduled: Schedule
     buffers: tuple[Buffer, ...]
+    arrays: tuple[Array, ...]
     values: tuple[Var, ...]  # scalars passed by value
     integers: tuple[tuple[Var, Scalar], ...]  # worked out on the host
     scalars: tuple[Scalar, ...]  # sizes, strides and what the host prepares of them
@@ -365,19 +381,19 @@ class Kernel:
     scratch: tuple[Scratch, ...]
     launch: Launch
     wide_index: bool
+    loops: int  # the number of the next loop that is made
 
 
-def pruned(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return ``body`` without loops and branches that do nothing."""
-    kept: list[Stmt] = []
-    for stmt in body:
-        if not isinstance(stmt, For | If):
-            kept.append(stmt)
-            continue
-        runs = not isinstance(stmt, For) or stmt.stop != const(0)
-        if runs and (inside := pruned(stmt.body)):
-            kept.append(replace(stmt, body=inside))
-    return tuple(kept)
+class Loops:
+    """Makes loops for one kernel, each with a number that no other has."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first  # the number of the next one
+
+    def make(self, extent: Scalar | int) -> LoopIndex:
+        """Return the index of a new loop."""
+        self.first += 1
+        return loop_index(self.first - 1, extent)
 
 
 def guarded(condition: Scalar, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -15,9 +16,16 @@ from nfuser.lower.kernel.walk import FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nfuser.lower.kernel.kernel_ir import Stmt
+    from nfuser.lower.kernel.kernel_ir import Kernel, Stmt
 
 _SCALARS = frozenset(get_args(Scalar))
+
+
+def take_from_host(kernel: Kernel) -> Kernel:
+    """Let ``kernel`` take all integers that it uses, and does not compute, as given."""
+    prepares = kernel.scheduled.target.prepares_divisions and not kernel.wide_index
+    scalars = host_scalars(kernel.body, prepare_divisions=prepares)
+    return replace(kernel, scalars=scalars)
 
 
 def host_scalars(

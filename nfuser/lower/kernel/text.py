@@ -9,7 +9,6 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Datum, LoopIndex, Scalar
 from nfuser.ir.text import Names
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     AwaitCopies,
     Barrier,
@@ -60,6 +59,7 @@ def text(kernel: Kernel) -> str:
     lines = [
         f"kernel {kernel.name}({', '.join(named)}):",
         f"  grid ({grid}), block ({block})",
+        *(f"  {printer.declared(array)}" for array in kernel.arrays),
         *printer.lines(kernel.body, "  "),
     ]
     return "\n".join(lines) + "\n"
@@ -93,6 +93,10 @@ class _Printer:
         if buffer.tensor is not None:
             return self.names.tensor(buffer.tensor)
         return self._name(buffer, buffer.role)
+
+    def declared(self, array: Array) -> str:
+        memory = array.memory.value
+        return f"{self._name(array, memory)} = {memory} {array.dtype}[{array.size}]"
 
     def place(self, item: Array | Buffer, index: Scalar) -> str:
         is_buffer = isinstance(item, Buffer)
@@ -163,9 +167,6 @@ class _Printer:
             case CopyPacket(to, at, of, index, width):
                 source = self.place(of, index)
                 return f"{self.place(to, at)} <- packet({source}, {width})"
-            case Allocate(array):
-                name = self._name(array, array.memory.value)
-                return f"{name} = {array.memory.value} {array.dtype}[{array.size}]"
             case Barrier() | Publish() | AwaitCopies():
                 return _PLAIN[type(stmt)]
             case TakeTicket(var, buffer, index):

@@ -11,7 +11,6 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Datum, LoopIndex
 from nfuser.lower.kernel.kernel_ir import (
-    Allocate,
     Array,
     Barrier,
     Buffer,
@@ -53,6 +52,7 @@ class _Verifier:
         self.kernel = kernel
         self.known: set[Var | Array | Buffer | LoopIndex] = {
             *kernel.buffers,
+            *kernel.arrays,
             *kernel.values,
             *(var for var, _ in kernel.integers),
             *(index for index, _ in kernel.bound),
@@ -60,6 +60,10 @@ class _Verifier:
         self.is_alone = not kernel.scheduled.target.has_blocks
 
     def run(self) -> None:
+        for array in self.kernel.arrays:
+            is_shared = array.memory is not Memory.LOCAL
+            message = "shared memory without blocks"
+            self._require(not (self.is_alone and is_shared), message)
         self._block(self.kernel.body)
 
     def _require(self, holds: bool, problem: str) -> None:
@@ -85,13 +89,6 @@ class _Verifier:
         if isinstance(stmt, If):
             self._use((stmt.condition,))
             self._block(stmt.body)
-            return
-        if isinstance(stmt, Allocate):
-            self.known.add(stmt.array)
-            is_shared = stmt.array.memory is Memory.SHARED
-            self._require(
-                not (self.is_alone and is_shared), "shared memory without blocks"
-            )
             return
         self._require(
             not (self.is_alone and isinstance(stmt, Barrier)),

@@ -16,21 +16,20 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.lower.cpu.interleaved_loops import changed
 from nfuser.lower.draws import Draw, draws_in, has_draws, runs_along, with_words
-from nfuser.lower.kernel.kernel_ir import Array, Element, For, If, Stmt
+from nfuser.lower.kernel.additions import Additions, each_loop
+from nfuser.lower.kernel.kernel_ir import Array, Element, For, Stmt
+from nfuser.lower.kernel.loop_edits import changed
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.kernel.kernel_ir import Let
-    from nfuser.lower.values import Values
+    from nfuser.lower.kernel.kernel_ir import Kernel, Let, Loops
 
 _TILE_BYTES = 1 << 14  # of all tiles of a loop: half of a small first cache
 _MOST, _LEAST = 1024, 128  # elements of a tile
 _GRAIN = 16  # blocks, so that a vector loop leaves none
 _BLOCK_BITS = 128
-_TILE, _TURN, _FILL = 3120, 3121, 3122  # numbers of loops made here
 
 
 @node
@@ -42,13 +41,22 @@ class _Nest:
     draws: tuple[tuple[For, Draw], ...]  # each with the loop that draws it
 
 
-def tile_draws(body: tuple[Stmt, ...], values: Values) -> tuple[Stmt, ...]:
-    """Return ``body`` with the words that its loops draw made a tile at a time."""
-    if not has_draws(values):
-        return body
-    loops = (x for x in every(body) if isinstance(x, For))
+def tile_draws(kernel: Kernel) -> Kernel:
+    """Make the words that loops draw a tile at a time."""
+    if not has_draws(kernel):
+        return kernel
+    loops = (x for x in every(kernel.body) if isinstance(x, For))
     widths = [_word_bytes(nest) for loop in loops if (nest := _nest(loop))]
-    return _rewritten(body, _Tiles(values, max(widths))) if widths else body
+    if not widths:
+        return kernel
+    made = Additions(kernel)
+    tiles = _Tiles(made, max(widths))
+
+    def change(loop: For) -> tuple[Stmt, ...] | None:
+        nest = _nest(loop)
+        return nest and _tiled(nest, tiles)
+
+    return made.to(each_loop(kernel.body, change))
 
 
 def _word_bytes(nest: _Nest) -> int:
@@ -58,8 +66,8 @@ def _word_bytes(nest: _Nest) -> int:
 class _Tiles:
     """The tiles of a kernel: each of its loops begins with the same ones."""
 
-    def __init__(self, values: Values, word_bytes: int) -> None:
-        self.values = values
+    def __init__(self, added: Additions, word_bytes: int) -> None:
+        self.added = added
         most = _TILE_BYTES // word_bytes // _LEAST * _LEAST
         self.size = max(_LEAST, min(_MOST, most))
         self.made: dict[DType, list[Array]] = {}
@@ -69,21 +77,8 @@ class _Tiles:
         made = self.made.setdefault(dtype, [])
         while len(made) <= number:
             room = self.size + (_GRAIN + 1) * _BLOCK_BITS // dtype.bits
-            made.append(self.values.array(dtype, room))
+            made.append(self.added.array(dtype, room))
         return made[number]
-
-
-def _rewritten(body: tuple[Stmt, ...], tiles: _Tiles) -> tuple[Stmt, ...]:
-    made: list[Stmt] = []
-    for stmt in body:
-        nest = _nest(stmt) if isinstance(stmt, For) else None
-        if nest is not None:
-            made += _tiled(nest, tiles)
-        elif isinstance(stmt, For | If):
-            made.append(replace(stmt, body=_rewritten(stmt.body, tiles)))
-        else:
-            made.append(stmt)
-    return tuple(made)
 
 
 def _nest(loop: For) -> _Nest | None:
@@ -105,13 +100,13 @@ def _nest(loop: For) -> _Nest | None:
 
 def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
     """Return the loop over tiles: what fills them, and what ``nest`` makes of each."""
-    loop, unit = nest.loop, nest.unit
+    loop, unit, loops = nest.loop, nest.unit, tiles.added.loops
     most = max(1, tiles.size // unit)
     is_one = sc.lies_below(loop.stop, sc.const(most + 1))
-    tile = sc.loop_index(_TILE, (loop.stop + (most - 1)) // most)
+    tile = loops.make((loop.stop + (most - 1)) // most)
     start: Scalar = sc.const(0) if is_one else tile * most
     turns = loop.stop if is_one else sc.minimum(most, loop.stop - start)
-    turn = sc.loop_index(_TURN, turns)
+    turn = loops.make(turns)
     made: list[Stmt] = []
     words: dict[Let, Element] = {}
     numbers = dict.fromkeys(DType, 0)
@@ -122,7 +117,7 @@ def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
         if each is not loop:
             at[each.index] = sc.const(0)
         (first,) = scalar_walk.substitute([draw.index], at)
-        filled, left = _fill(draw, array, first, turns * unit)
+        filled, left = _fill(draw, array, first, turns * unit, loops)
         made.append(filled)
         within = turn if each is loop else turn * unit + each.index
         words[draw.let] = Element(array, left + within)
@@ -131,12 +126,14 @@ def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
     return tuple(made) if is_one else (For(tile, tile.extent, tuple(made)),)
 
 
-def _fill(draw: Draw, array: Array, first: Scalar, count: Scalar) -> tuple[For, Scalar]:
+def _fill(
+    draw: Draw, array: Array, first: Scalar, count: Scalar, loops: Loops
+) -> tuple[For, Scalar]:
     """Return what draws ``count`` words from ``first`` on, and where that one lies."""
     width = _BLOCK_BITS // draw.bits
     left = first % width
     grains = (left + count + (_GRAIN * width - 1)) // (_GRAIN * width)
-    block = sc.loop_index(_FILL, grains * _GRAIN)
+    block = loops.make(grains * _GRAIN)
     begin = first // width * width + block * width
     packet = draw.packet(array, block * width, begin, width)
     return For(block, block.extent, (packet,)), left

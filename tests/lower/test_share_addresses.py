@@ -14,7 +14,7 @@ import pytest
 import nfuser
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.lower.cpu.interleaved_access import from_one_base
+from nfuser.lower.cpu.share_addresses import from_one_base
 from nfuser.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
 
 if TYPE_CHECKING:

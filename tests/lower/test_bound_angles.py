@@ -12,7 +12,7 @@ import pytest
 
 import nfuser
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.bounded import BOUNDS, MOST, NARROW
+from nfuser.lower.cpu.bound_angles import BOUNDS, MOST, NARROW
 
 FUNCTIONS = (np.sin, np.cos, np.tan)
 WIDE = BOUNDS[DType.F64]

@@ -13,11 +13,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nfuser.lower.kernel.kernel_ir import Load, Store
 from nfuser.lower.kernel.walk import PARTS
+from nfuser.schedule.scheduled import Joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.lower.kernel.kernel_ir import Buffer, Stmt
+    from nfuser.lower.kernel.kernel_ir import Buffer, Kernel, Stmt
+
+
+def share_addresses(kernel: Kernel) -> Kernel:
+    """Write accesses of the second of each pair of arrays as the first's.
+
+    Each element of the first has one of the second after it.
+    """
+    scheduled = kernel.scheduled
+    if isinstance(scheduled, Joined) or not (between := scheduled.between):
+        return kernel
+    buffers = {b.tensor: b for b in kernel.buffers}
+    pairs = {buffers[tensor]: buffers[first] for tensor, first in between.items()}
+    body = from_one_base(kernel.body, pairs)
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def from_one_base(
@@ -27,7 +42,7 @@ def from_one_base(
 
     ``pairs`` gives the first, whose elements each have one of the second after them.
     """
-    return _rewritten(body, pairs) if pairs else body
+    return _rewritten(body, pairs)
 
 
 def _rewritten(item: Any, pairs: Mapping[Buffer, Buffer]) -> Any:

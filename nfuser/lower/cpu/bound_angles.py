@@ -14,9 +14,9 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.interleaved_loops import gathers
 from nfuser.lower.cpu.lanes import ANGULAR, of_any_reach
 from nfuser.lower.cpu.sizes import Sizes
+from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     For,
@@ -29,11 +29,14 @@ from nfuser.lower.kernel.kernel_ir import (
     Value,
     Var,
 )
+from nfuser.lower.kernel.loop_edits import gathers
 from nfuser.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
+
+    from nfuser.lower.kernel.kernel_ir import Kernel
 
 T = TypeVar("T")
 
@@ -50,6 +53,15 @@ FEW = 4
 
 MOST = 128
 """Sines of a loop that is compiled in two versions: that of more would take long."""
+
+
+def bound_angles(kernel: Kernel) -> Kernel:
+    """Let loops over lanes whose angles are small have the sines of small angles."""
+
+    def change(loop: For) -> tuple[Stmt, ...] | None:
+        return bounded(loop) if loop.lane and has_angles(loop) else None
+
+    return Additions(kernel).to(each_loop(kernel.body, change))
 
 
 def bounded(loop: For) -> tuple[Stmt, ...]:

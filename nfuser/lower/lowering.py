@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a schedule to a kernel: built first, then passed through a tuple of passes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.debug import dump
+from nfuser.debug.passes import run_passes
+from nfuser.lower.build import build, first_loop
+from nfuser.lower.cpu.bound_angles import bound_angles
+from nfuser.lower.cpu.interleave_loops import interleave_loops
+from nfuser.lower.cpu.interleave_vectors import interleave_vectors
+from nfuser.lower.cpu.share_addresses import share_addresses
+from nfuser.lower.cpu.split_ranges import split_ranges
+from nfuser.lower.cpu.tile_draws import tile_draws
+from nfuser.lower.cpu.unwrap_modulo import unwrap_modulo
+from nfuser.lower.cuda.draw_packets import draw_packets
+from nfuser.lower.cuda.join import (
+    Common,
+    bound_indices,
+    grid_of,
+    joined,
+    side_by_side,
+)
+from nfuser.lower.kernel.kernel_ir import Loops
+from nfuser.lower.kernel.parameters import take_from_host
+from nfuser.lower.kernel.text import text
+from nfuser.lower.kernel.verify import verify_kernel
+from nfuser.lower.prune import prune
+from nfuser.schedule.scheduled import Scheduled
+
+if TYPE_CHECKING:
+    from nfuser.debug.passes import Pass
+    from nfuser.lower.kernel.kernel_ir import Kernel
+    from nfuser.schedule.scheduled import Joined, Schedule
+
+VECTOR_PASSES = (
+    unwrap_modulo,
+    split_ranges,  # after unwrap_modulo: between two multiples conditions are plain
+    interleave_loops,  # after split_ranges: pieces are not cut again
+    bound_angles,  # after interleave_loops, which folds into variables of each piece
+    prune,
+    share_addresses,
+    tile_draws,
+    interleave_vectors,  # last: it counts what a loop has come to compute
+)
+"""The passes where the compiler makes vectors of inner loops."""
+
+BLOCK_PASSES = (
+    prune,
+    draw_packets,
+)
+"""The passes where threads come in blocks."""
+
+
+def lower(schedule: Schedule) -> Kernel:
+    """Return the kernel that runs ``schedule``."""
+    if isinstance(schedule, Scheduled):
+        return take_from_host(passed(build(schedule)))
+    return take_from_host(_parts(schedule))
+
+
+def passed(kernel: Kernel) -> Kernel:
+    """Return ``kernel`` after all passes of its target."""
+    passes = passes_of(kernel)
+    return run_passes("kernel", kernel, passes, verify=verify_kernel, dump=_dump)
+
+
+def passes_of(kernel: Kernel) -> tuple[Pass[Kernel], ...]:
+    """Return the passes that ``kernel`` goes through."""
+    has_vectors = kernel.scheduled.target.has_vectors
+    return VECTOR_PASSES if has_vectors else BLOCK_PASSES
+
+
+def _parts(schedule: Joined) -> Kernel:
+    """Return one kernel of parts that run beside each other."""
+    common = Common(Loops(max(map(first_loop, schedule.parts))))
+    grid = grid_of(schedule, common.loops)
+    common.bound = bound_indices(schedule, grid)
+    parts = [passed(build(p, common)) for p in side_by_side(schedule, grid)]
+    return joined(schedule, grid, parts, common)
+
+
+def _dump(name: str, kernel: Kernel) -> None:
+    if dump.wants(name):
+        dump.dump(name, text(kernel), kernel.name)

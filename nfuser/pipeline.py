@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole compiler as one column: what ``fuse`` does, without its caches.
+
+Each line is one stage, a function from one frozen value to the next; between them stand
+caches (``nfuser/runtime/``), so that a call repeats only what its numbers change. Where
+a stage is a tuple of passes, the comment says where to read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from nfuser.concretize import answer, concretize, questions
+from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.lower.lowering import lower
+from nfuser.rewrite.passes import rewrite
+from nfuser.runtime.compile.executable import print_kernel
+from nfuser.schedule.facts.facts import Facts, Layout
+from nfuser.schedule.facts.memory import memory_tensors
+from nfuser.schedule.registry import find_scheduler
+from nfuser.segment import segment
+from nfuser.trace import call_of, trace_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.codegen.printers.source import Source
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts.target import Target
+    from nfuser.schedule.scheduled import Scheduler
+
+ALIGNMENT = 16  # bytes to which arrays are taken to be aligned
+
+
+def kernels(
+    function: Callable[..., Any], *arrays: Any, target: Target
+) -> tuple[Source, ...]:
+    """Return the kernels of ``function`` for NumPy ``arrays`` in C order.
+
+    >>> import numpy as np
+    >>> from nfuser.schedule.facts.target import CPU
+    >>> (source,) = kernels(lambda x: x * 2 + 1, np.ones((3, 4)), target=CPU)
+    >>> source.entry
+    'lambda_kernel'
+    """
+    sizes: dict[Scalar, int] = {
+        sc.size(slot, axis): extent
+        for slot, array in enumerate(arrays)
+        for axis, extent in enumerate(array.shape)
+    }
+    traced = trace_function(function, call_of(arrays))  # callable → Fusion
+    asked = questions(traced.fusion)
+    answers = answer(traced.fusion, asked, sizes)
+    concrete = concretize(traced.fusion, asked, answers)
+    rewritten = rewrite(concrete)  # PASSES of rewrite/passes.py
+    segmented = segment(rewritten.fusion, find_scheduler)  # SCHEDULERS of registry.py
+    made: list[Source] = []
+    for piece in segmented.kernels:
+        facts = Facts(sizes, _layouts(piece.fusion, sizes), target)
+        scheduler = cast("Scheduler", piece.scheduler)
+        heuristic = scheduler.heuristic(piece.fusion, facts)  # CHOICES of a scheduler
+        schedule = scheduler.apply(piece.fusion, heuristic, target)
+        kernel = lower(schedule)  # VECTOR_PASSES, BLOCK_PASSES of lower/lowering.py
+        made.append(print_kernel(kernel))
+    return tuple(made)
+
+
+def _layouts(fusion: Fusion, sizes: Mapping[Scalar, int]) -> dict[TensorView, Layout]:
+    """Return the layouts of all that ``fusion`` reads and stores, in C order."""
+    found: dict[TensorView, Layout] = {}
+    for tensor in memory_tensors(fusion):
+        step, strides = 1, list[int]()
+        for extent in reversed(evaluate_all(tensor.shape, sizes)):
+            strides.append(step)
+            step *= extent
+        found[tensor] = Layout(tuple(reversed(strides)), ALIGNMENT)
+    return found
