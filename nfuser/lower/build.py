@@ -6,11 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.domains.maps import source_points
-from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import Pointwise, Reduce
-from nfuser.ir.point_op import CAST
 from nfuser.lower import fold
 from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
@@ -31,17 +27,13 @@ from nfuser.lower.kernel.kernel_ir import (
     Kernel,
     Lane,
     Launch,
-    Loops,
-    SetElement,
+    LoopCounter,
     Stmt,
-    Store,
-    StorePacket,
-    Value,
     Var,
     guarded,
     kernel_name,
-    only_stores,
 )
+from nfuser.lower.outputs import Outputs
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
@@ -53,7 +45,6 @@ from nfuser.lower.steps import (
     join_chunks,
 )
 from nfuser.lower.values import Values
-from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Route
@@ -63,12 +54,12 @@ from nfuser.schedule.scheduled import Meeting, Scheduled
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nfuser.domains.maps import Point
+    from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.scopes import Key
-    from nfuser.schedule.nest import Bound, Leaf
-    from nfuser.schedule.scheduled import Rows
+    from nfuser.schedule.nest import Leaf
+    from nfuser.schedule.scheduled import RowFolding
 
 
 def build(scheduled: Scheduled, common: Common | None = None) -> Kernel:
@@ -76,14 +67,9 @@ def build(scheduled: Scheduled, common: Common | None = None) -> Kernel:
 
     A part of a kernel has what is ``common`` to all of them.
     """
-    return _Builder(scheduled, common or Common(Loops(first_loop(scheduled)))).kernel()
-
-
-def first_loop(scheduled: Scheduled) -> int:
-    """Return a number from which on no loop of the nest, or of a tile, has one."""
-    nests = [scheduled.nest, *([scheduled.tile.nest] if scheduled.tile else [])]
-    leaves = [leaf.index for nest in nests for leaf in nest.leaves]
-    return 1 + max((x.number for x in (*leaves, *scheduled.space.loops)), default=-1)
+    return _Builder(
+        scheduled, common or Common(LoopCounter(scheduled.first_loop))
+    ).kernel()
 
 
 class _Builder:
@@ -101,13 +87,14 @@ class _Builder:
         self.passes = RowPasses(self.fusion, self.space)
         self.levels = self.passes.folds
         self.across = Across(self.values)
-        self.has_rows = bool(self.levels or self.across.sums)
+        self.out = Outputs(
+            self.values, self.buffers, self.passes, self.combiner, self.stager
+        )
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
         self.behind: tuple[Stmt, ...] = ()  # what follows them
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
-        self.ends: tuple[Bound, ...] = ()  # bounds of rows that only stores check
         self.meeting = 0  # index of the most recent barrier among the statements
 
     def _declare_buffers(self) -> list[Buffer]:
@@ -131,20 +118,20 @@ class _Builder:
 
     def kernel(self) -> Kernel:
         if self.fusion.scans:
-            lower_scans(self.values, self._store)
-        elif not self.has_rows:
-            self._store_rows()
+            lower_scans(self.values, self.out.store)
+        elif not self.out.has_rows:
+            self.out.store_rows()
             self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {})
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
-        is_flat = not (self.has_rows or self.fusion.scans)
+        is_flat = not (self.out.has_rows or self.fusion.scans)
         items = self.nest.leaf(Binding.UNROLLED) if is_flat else None
         if items is not None:
             once = items.extent is sc.const(1)
             body = in_bounds(self.nest, body, items, inside=True)
             body = body if once else (For(items.index, items.extent, body),)
-            body = (*self.stager.fill(), *body, *self.stager.drain(self._slots()))
+            body = (*self.stager.fill(), *body, *self.stager.drain(self.out.slots()))
         elif is_flat:
             rows = self.nest.leaf(Binding.SERIAL)
             body = body if rows is None else (For(rows.index, rows.stop, body),)
@@ -200,7 +187,7 @@ class _Builder:
         if self.combiner.is_shared:
             forget(values)
         if self.across.is_in_memory:
-            zeros = self.across.stored(self._slots(), self._write)
+            zeros = self.across.stored(self.out.slots(), self.out.write)
             self.before.extend(self._in_steps(zeros))
         self.before.extend(self.across.cleared())
         for level in range(self.levels):
@@ -209,7 +196,7 @@ class _Builder:
         if rows.meeting is not Meeting.LAST:
             self._tile(self.levels, {})
             values.emit_all(() if self.levels else self.ahead)
-            self._store_rows()
+            self.out.store_rows()
         if self.across.sums:
             self._end_across()
 
@@ -217,7 +204,9 @@ class _Builder:
         """Store the sums that registers hold; let threads of a row end it together."""
         across = self.across
         if not across.is_in_memory:
-            self.behind = self._in_steps(across.stored(self._slots(), self._write))
+            self.behind = self._in_steps(
+                across.stored(self.out.slots(), self.out.write)
+            )
         self.values.emit_all(across.ended(self.levels))
 
     def _fold_level(self, level: int) -> None:
@@ -245,7 +234,7 @@ class _Builder:
             for reduce in reduces:
                 combiner.join_parts(reduce, states[reduce])
                 combiner.publish(reduce, states[reduce])
-            self._store_rows()
+            self.out.store_rows()
         self.values.emit(If(is_last, tuple(body)))
 
     @property
@@ -254,7 +243,7 @@ class _Builder:
         return any(bound.is_clamped for bound in self.nest.reduced_bounds)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowFolding:
         """How rows are folded; a kernel without reductions does not ask."""
         assert self.scheduled.rows is not None
         return self.scheduled.rows
@@ -269,18 +258,18 @@ class _Builder:
         is_free = not sums and self._is_free(states, outputs, roots)
         values.early = self._early_loads(level)
         kept = () if is_free or not states else self._kept_first(roots)
-        self.ends = self.nest.reduced_bounds if is_free and not states else ()
+        self.out.ends = self.nest.reduced_bounds if is_free and not states else ()
         after: list[Stmt] = []
         chunk = Chunk()
         with values.one_pass() as step:
             rereads = not (outputs or sums)
             folding = self._fold_all(states, after, chunk, rereads=rereads)
             for output in outputs:
-                self._store(output, after)
+                self.out.store(output, after)
             for total in sums:
                 real = self.combiner.for_real_rows
                 self.across.add(total, self.outputs[total.result], real)
-        self.ends = ()
+        self.out.ends = ()
         early, values.early = tuple(values.early or ()), None
         if is_free:
             values.everywhere |= step.kept
@@ -396,7 +385,7 @@ class _Builder:
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
         turns = (leaf for leaf in self.nest.kept if not leaf.binding.is_bound)
-        return next(turns, None) if self.has_rows else None
+        return next(turns, None) if self.out.has_rows else None
 
     def _copies_ahead(self) -> bool:
         placed = self.scheduled.placements.values()
@@ -459,94 +448,3 @@ class _Builder:
     ) -> tuple[Stmt, ...]:
         chunk = chunk or Chunk()
         return in_steps(self.scheduled, first, body, chunk, self.values.loops)
-
-    # -- outputs -------------------------------------------------------------
-
-    def _store_rows(self) -> None:
-        """Store the outputs that have one element a row (all, without reductions)."""
-        outputs = [
-            t
-            for t in self.passes.elements()
-            if not (self.has_rows and self.passes.is_full(t))
-        ]
-        if not outputs:
-            return
-        values = self.values
-        after: list[Stmt] = []
-        with values.block() as body:
-            with values.lanes():
-                for output in outputs:
-                    self._store(output, after)
-            for stmt in after:
-                values.emit(stmt)
-        if not self.has_rows:
-            values.row.stmts.extend(body)
-            return
-        # What the stores read is computed by all threads: it may contain barriers.
-        stores = [s for s in body if only_stores(s)]
-        values.row.stmts.extend(s for s in body if not only_stores(s))
-        stores = self.combiner.for_one_thread(tuple(stores))
-        values.row.stmts.extend(in_phase(self.combiner, self.levels, stores))
-
-    def _store(self, output: TensorView, after: list[Stmt]) -> None:
-        """Store ``output`` at its point; a packet goes out after the lane loop."""
-        values = self.values
-        point = self.space.points[output]
-        value = values.value(*self._unrounded(output, point))
-        if place := self.stager.outputs.get(output):
-            values.emit(SetElement(place.array, place.index, value))
-            return
-        address = values.address(output, point)
-        for tensor, buffer in self._slots():
-            if tensor is output:
-                self._write(buffer, output, address, value, after)
-
-    def _unrounded(self, output: TensorView, point: Point) -> Key:
-        """Return what is stored: a store rounds to 16 bits itself."""
-        expr = self.fusion.definition[output]
-        if isinstance(expr, Pointwise) and expr.op is CAST and output.dtype.is_half:
-            ((source, where),) = source_points(expr, point)
-            if source.dtype is DType.F32:
-                return source, where
-        return output, point
-
-    def _slots(self) -> list[tuple[TensorView, Buffer]]:
-        buffers = [b for b in self.buffers if b.role == "out"]
-        return list(zip(self.fusion.outputs, buffers, strict=True))
-
-    def _write(
-        self,
-        buffer: Buffer,
-        output: TensorView,
-        address: Scalar,
-        value: Value,
-        after: list[Stmt],
-    ) -> None:
-        values = self.values
-        point = self.space.points[output]
-        lane = self.nest.lane
-        is_packet = (
-            lane is not None
-            and values.lane is not None
-            and lane.binding is Binding.PACKET
-            and values.is_packet(output, point, address)
-        )
-        is_unrolled = self.nest.leaf(Binding.UNROLLED) is not None
-        full = values.tile is not None if self.has_rows else is_unrolled
-        if not is_packet:
-            store: tuple[Stmt, ...] = (Store(buffer, address, value),)
-            for end in self.ends:
-                store = guarded(sc.less(end.index, end.extent), store)
-            for stmt in self.combiner.for_real_rows(store) if full else store:
-                values.emit(stmt)
-            return
-        width = values.lane_size
-        array = values.array(buffer.dtype.compute, width)
-        values.emit(SetElement(array, values.lane_index, value))
-        base = address - values.lane_index
-        for start, chunk in packets(buffer.dtype, width):
-            at = sc.const(start)
-            packet: tuple[Stmt, ...] = (
-                StorePacket(buffer, base + start, array, at, chunk),
-            )
-            after.extend(self.combiner.for_real_rows(packet) if full else packet)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.debug import dump
 from nfuser.debug.passes import run_passes
-from nfuser.lower.build import build, first_loop
+from nfuser.lower.build import build
 from nfuser.lower.cpu.bound_angles import bound_angles
 from nfuser.lower.cpu.interleave_loops import interleave_loops
 from nfuser.lower.cpu.interleave_vectors import interleave_vectors
@@ -23,7 +23,7 @@ from nfuser.lower.cuda.join import (
     joined,
     side_by_side,
 )
-from nfuser.lower.kernel.kernel_ir import Loops
+from nfuser.lower.kernel.kernel_ir import LoopCounter
 from nfuser.lower.kernel.parameters import take_from_host
 from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
@@ -75,7 +75,7 @@ def passes_of(kernel: Kernel) -> tuple[Pass[Kernel], ...]:
 
 def _parts(schedule: Joined) -> Kernel:
     """Return one kernel of parts that run beside each other."""
-    common = Common(Loops(max(map(first_loop, schedule.parts))))
+    common = Common(LoopCounter(max(part.first_loop for part in schedule.parts)))
     grid = grid_of(schedule, common.loops)
     common.bound = bound_indices(schedule, grid)
     parts = [passed(build(p, common)) for p in side_by_side(schedule, grid)]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.scopes import Key, Pass
+    from nfuser.lower.scopes import Key, RowPass
     from nfuser.lower.values import Values
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
@@ -200,7 +200,7 @@ class _Steps(_Scans):
         return (For(item.index, item.extent, body),)
 
     @contextmanager
-    def _one_pass(self) -> Generator[Pass]:
+    def _one_pass(self) -> Generator[RowPass]:
         """Collect a pass that knows all scans so far."""
         values = self.values
         with values.one_pass() as step:

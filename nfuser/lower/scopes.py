@@ -18,7 +18,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Element,
     For,
     Let,
-    Loops,
+    LoopCounter,
     Memory,
     Stmt,
     TakePacket,
@@ -49,7 +49,7 @@ class Scope:
 
 
 @dataclass(slots=True)
-class Pass:
+class RowPass:
     """A pass over the row, once it is closed: what it does at a step, and leaves.
 
     ``kept`` is what later passes can read and earlier ones did not leave.
@@ -67,7 +67,7 @@ class Pass:
 class Scopes:
     """The scopes of a kernel under construction."""
 
-    def __init__(self, scheduled: Scheduled, loops: Loops) -> None:
+    def __init__(self, scheduled: Scheduled, loops: LoopCounter) -> None:
         self.scheduled = scheduled
         self.fusion = scheduled.fusion
         self.definition = scheduled.fusion.definition
@@ -189,9 +189,9 @@ class Scopes:
         return For(lane.index, lane.stop, tuple(body.stmts))
 
     @contextmanager
-    def one_pass(self) -> Generator[Pass]:
+    def one_pass(self) -> Generator[RowPass]:
         """Collect a pass over the row; what it has kept can be read from then on."""
-        made, tile = Pass(), Scope()
+        made, tile = RowPass(), Scope()
         lane = Scope() if self.nest.lane else None
         self.tile, self.lane = tile, lane
         yield made

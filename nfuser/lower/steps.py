@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.lower.cuda.combine import Combiner
-    from nfuser.lower.kernel.kernel_ir import Loops, Value
+    from nfuser.lower.kernel.kernel_ir import LoopCounter, Value
     from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Scheduled
@@ -47,7 +47,7 @@ def in_steps(
     first: tuple[tuple[Stmt, ...], ...],
     body: tuple[Stmt, ...],
     chunk: Chunk,
-    loops: Loops,
+    loops: LoopCounter,
 ) -> tuple[Stmt, ...]:
     """Wrap a tile in the guards and loops of the row.
 
@@ -83,7 +83,7 @@ def _in_loop(
     leaf: Leaf,
     scheduled: Scheduled,
     chunk: Chunk,
-    loops: Loops,
+    loops: LoopCounter,
 ) -> tuple[tuple[Stmt, ...], ...]:
     nest = scheduled.nest
     if leaf.binding is not Binding.UNROLLED:

@@ -66,7 +66,7 @@ def phase_knob() -> Scalar:
 
 
 @value
-class Rows:
+class RowFolding:
     """How the rows of a kernel are folded.
 
     ``order`` lists the reduced loops as memory runs. Where a row ``keeps`` what its
@@ -117,7 +117,7 @@ class Scheduled:
     tile: Tile | None = None
     placements: Placements = field(default_factory=dict["Read", "Placement"])
     left_out: tuple[LeftOut, ...] = ()
-    rows: Rows | None = None
+    rows: RowFolding | None = None
     walk: Walk = Walk()
 
     @property
@@ -144,6 +144,13 @@ class Scheduled:
     def between(self) -> Mapping[TensorView, TensorView]:
         """What lies between another's elements, each one after its fellow."""
         return interleaved(self.fusion, self.heuristic.patterns)
+
+    @property
+    def first_loop(self) -> int:
+        """A number from which on no loop of the space, the nest or the tile has one."""
+        nests = [self.nest, *([self.tile.nest] if self.tile else [])]
+        leaves = (leaf.index for nest in nests for leaf in nest.leaves)
+        return 1 + max((x.number for x in (*leaves, *self.space.loops)), default=-1)
 
     def varying(self) -> Varying:
         """Return what the values vary with."""

@@ -16,7 +16,7 @@ import nfuser.numpy as xp
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.lower.cpu.split_ranges import at_seams
-from nfuser.lower.kernel.kernel_ir import Buffer, For, If, Loops, Number, Store
+from nfuser.lower.kernel.kernel_ir import Buffer, For, If, LoopCounter, Number, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,4 +119,4 @@ def test_a_seam_that_moves_inside_the_loop_is_none() -> None:
     for shift, pieces in ((inner, 1), (sc.const(3), 2)):
         stores = (If(sc.less(lane + shift, size), (Store(buffer, lane, zero),)),)
         loop = For(lane, lane.extent, (For(inner, inner.extent, stores),))
-        assert len(at_seams(loop, Loops(3))) == pieces
+        assert len(at_seams(loop, LoopCounter(3))) == pieces

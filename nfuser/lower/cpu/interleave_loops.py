@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.kernel.kernel_ir import Kernel, Lane, Loops
+    from nfuser.lower.kernel.kernel_ir import Kernel, Lane, LoopCounter
 
 _GRAIN = 16  # pieces have a multiple of so many elements, so most loads are aligned
 _NARROW_GRAIN = 64  # lanes times what is interleaved: a loop told its lanes leaves none
@@ -121,7 +121,7 @@ def _lined_stores(loop: For) -> dict[Buffer, Scalar]:
 
 
 def _up_to_a_line(
-    loop: For, lined: Mapping[Buffer, Scalar], loops: Loops
+    loop: For, lined: Mapping[Buffer, Scalar], loops: LoopCounter
 ) -> tuple[list[Stmt], Scalar]:
     """Return the turns of ``loop`` before it comes to a line, and how many they are."""
     if not lined:
@@ -154,7 +154,7 @@ def _block(
     start: Scalar,
     names: Mapping[Var, Var],
     lines: Mapping[Buffer, Array],
-    loops: Loops,
+    loops: LoopCounter,
 ) -> tuple[Stmt, ...]:
     """Return what computes a line from ``start`` on, and what stores it."""
     each = loops.make(LINE)

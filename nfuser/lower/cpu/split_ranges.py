@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from nfuser.ir.scalar import LoopIndex
-    from nfuser.lower.kernel.kernel_ir import Kernel, Loops
+    from nfuser.lower.kernel.kernel_ir import Kernel, LoopCounter
 
 _Sides: TypeAlias = "tuple[Scalar, Scalar]"  # what holds before a turn, and from it on
 _STEPS = (1, 2)  # of what one side gains on the other in a turn: 2 where it turns back
@@ -54,7 +54,7 @@ def split_ranges(kernel: Kernel) -> Kernel:
 
 
 def at_seams(
-    loop: For, loops: Loops, natural: Container[Scalar] = frozenset[Scalar]()
+    loop: For, loops: LoopCounter, natural: Container[Scalar] = frozenset[Scalar]()
 ) -> tuple[For, ...]:
     """Return ``loop`` in pieces in which each condition holds for all turns or none.
 

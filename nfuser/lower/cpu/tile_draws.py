@@ -24,7 +24,7 @@ from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.kernel.kernel_ir import Kernel, Let, Loops
+    from nfuser.lower.kernel.kernel_ir import Kernel, Let, LoopCounter
 
 _TILE_BYTES = 1 << 14  # of all tiles of a loop: half of a small first cache
 _MOST, _LEAST = 1024, 128  # elements of a tile
@@ -127,7 +127,7 @@ def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
 
 
 def _fill(
-    draw: Draw, array: Array, first: Scalar, count: Scalar, loops: Loops
+    draw: Draw, array: Array, first: Scalar, count: Scalar, loops: LoopCounter
 ) -> tuple[For, Scalar]:
     """Return what draws ``count`` words from ``first`` on, and where that one lies."""
     width = _BLOCK_BITS // draw.bits

@@ -21,7 +21,7 @@ from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import LoopIndex
-    from nfuser.lower.kernel.kernel_ir import Kernel, Loops
+    from nfuser.lower.kernel.kernel_ir import Kernel, LoopCounter
 
 
 def unwrap_modulo(kernel: Kernel) -> Kernel:
@@ -35,7 +35,7 @@ def unwrap_modulo(kernel: Kernel) -> Kernel:
     return made.to(each_loop(kernel.body, change))
 
 
-def in_periods(loop: For, loops: Loops) -> For | None:
+def in_periods(loop: For, loops: LoopCounter) -> For | None:
     """Return ``loop`` as a loop over periods; None if it has none."""
     divided = _divided(loop)
     if divided is None:

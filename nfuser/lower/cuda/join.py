@@ -14,7 +14,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     Kernel,
     Launch,
-    Loops,
+    LoopCounter,
     Stmt,
     Var,
     guarded,
@@ -40,7 +40,7 @@ BoundIndices: TypeAlias = "tuple[tuple[sc.LoopIndex, str], ...]"
 class Common:
     """What the parts of a kernel under construction take from its caller alike."""
 
-    loops: Loops
+    loops: LoopCounter
     bound: BoundIndices = ()
     sources: dict[TensorView, Buffer] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     parameters: dict[TensorView, Var] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
@@ -91,7 +91,7 @@ def side_by_side(scheduled: Joined, grid: Grid) -> list[Scheduled]:
     return placed
 
 
-def grid_of(scheduled: Joined, loops: Loops) -> Grid:
+def grid_of(scheduled: Joined, loops: LoopCounter) -> Grid:
     """Return the grid: parts beside each other, in the rows of the first that has any.
 
     Each row is run through before the next. A part that has other rows, or none, puts

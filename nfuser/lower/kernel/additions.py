@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING
 
-from nfuser.lower.kernel.kernel_ir import Array, For, If, Loops, Memory
+from nfuser.lower.kernel.kernel_ir import Array, For, If, LoopCounter, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ class Additions:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.loops = Loops(kernel.loops)
+        self.loops = LoopCounter(kernel.loops)
         self._arrays: list[Array] = []
 
     def array(self, dtype: DType, size: int) -> Array:

@@ -384,7 +384,7 @@ class Kernel:
     loops: int  # the number of the next loop that is made
 
 
-class Loops:
+class LoopCounter:
     """Makes loops for one kernel, each with a number that no other has."""
 
     def __init__(self, first: int) -> None:

@@ -16,7 +16,7 @@ from nfuser.lower.kernel.walk import PARTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.lower.kernel.kernel_ir import Loops
+    from nfuser.lower.kernel.kernel_ir import LoopCounter
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _SCALARS = get_args(Scalar)
 _NONE: Mapping[Any, Any] = {}
 
 
-def jammed(outer: For, count: int, loops: Loops) -> tuple[Stmt, ...]:
+def jammed(outer: For, count: int, loops: LoopCounter) -> tuple[Stmt, ...]:
     """Return ``outer`` with ``count`` turns in each turn of the loops inside it."""
     nested = all(isinstance(s, For) for s in outer.body)
     if count == 1 or not nested or gathers(outer.body):
@@ -41,7 +41,9 @@ def jammed(outer: For, count: int, loops: Loops) -> tuple[Stmt, ...]:
     return For(group, groups, tuple(inner)), rest_of(outer, groups * count, loops)
 
 
-def peeled(loop: Stmt, plain: Stmt, full: Scalar, loops: Loops) -> tuple[Stmt, ...]:
+def peeled(
+    loop: Stmt, plain: Stmt, full: Scalar, loops: LoopCounter
+) -> tuple[Stmt, ...]:
     """Return ``loop``, of which the first ``full`` turns may run as ``plain`` does."""
     assert isinstance(loop, For)
     assert isinstance(plain, For)
@@ -55,7 +57,7 @@ def parted(loop: For, count: int) -> tuple[For, For]:
     return first, For(loop.index, loop.stop - count, body, loop.narrow)
 
 
-def rest_of(loop: For, start: Scalar, loops: Loops) -> For:
+def rest_of(loop: For, start: Scalar, loops: LoopCounter) -> For:
     """Return what is left of ``loop`` from ``start`` on."""
     rest = loops.make(loop.stop - start)
     body = changed(loop.body, {loop.index: start + rest})

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Read
     from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
     from nfuser.schedule.placement.varying import Varying
-    from nfuser.schedule.scheduled import Rows, Scheduled
+    from nfuser.schedule.scheduled import RowFolding, Scheduled
 
 SPARE_BYTES = 1024 + 8 * 1024
 """Of a block's shared memory: what the system takes, and states that pass through."""
 
 
 def place_rows(
-    scheduled: Scheduled, rows: Rows, heuristic: ReductionHeuristic
+    scheduled: Scheduled, rows: RowFolding, heuristic: ReductionHeuristic
 ) -> Scheduled:
     """Return ``scheduled`` with all that its passes leave for each other placed."""
     fusion, space, varying = scheduled.fusion, scheduled.space, scheduled.varying()

@@ -23,8 +23,8 @@ from nfuser.schedule.reduction.expand import (
 from nfuser.schedule.reduction.find_moments import find_moments
 from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
 from nfuser.schedule.reduction.place_rows import place_rows
+from nfuser.schedule.reduction.row_folding import cpu_rows, cuda_rows
 from nfuser.schedule.reduction.row_shape import RowShape
-from nfuser.schedule.reduction.rows import cpu_rows, cuda_rows
 from nfuser.schedule.scheduled import Scheduled, Walk
 from nfuser.segment import Rejection
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.scheduled import Meeting, Rows
+from nfuser.schedule.scheduled import Meeting, RowFolding
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from nfuser.schedule.nest import Leaf, Nest
 
 
-def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> Rows:
+def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> RowFolding:
     """Return how the threads and blocks of a GPU fold rows."""
     meeting = Meeting.ALONE
     if heuristic.is_split:
         meeting = Meeting.EXCHANGE if heuristic.is_persistent else Meeting.LAST
-    return Rows(
+    return RowFolding(
         _order(space, heuristic.reduced),
         heuristic.is_persistent,
         heuristic.room,
@@ -35,10 +35,10 @@ def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> Rows:
     )
 
 
-def cpu_rows(space: Space, heuristic: CpuReduction) -> Rows:
+def cpu_rows(space: Space, heuristic: CpuReduction) -> RowFolding:
     """Return how a CPU thread folds rows, or its parts of rows."""
     meeting = Meeting.LAST if heuristic.is_split else Meeting.ALONE
-    return Rows(
+    return RowFolding(
         _order(space, heuristic.reduced),
         heuristic.is_persistent,
         heuristic.room,
