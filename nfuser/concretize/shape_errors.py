@@ -54,7 +54,7 @@ def check(expr: Expr, shapes: Mapping[TensorView, tuple[int, ...]]) -> None:
                 if (size := shapes[source][axis]) != 1:
                     text = f"squeeze: the size of axis {axis} must be 1, but is {size}"
                     raise ShapeError(text + _at(result))
-        case Take(source, _, result, axis):
+        case Take(source, _, result, axis) if not expr.inside:
             if not shapes[source][axis] and 0 not in shapes[result]:
                 text = f"take: axis {axis} has size 0: no element to take from it"
                 raise AxisError(text + _at(result))

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.differentiate.loops as loops
 import nfuser.ops as ops
 from nfuser.differentiate.flow import settled
-from nfuser.differentiate.pull import pull, push_point, refuse_loop
+from nfuser.differentiate.pull import pull, push_point
 from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
 from nfuser.differentiate.rules.scatters import is_linear
@@ -18,6 +19,7 @@ from nfuser.ir.expr import (
     Assign,
     Concatenate,
     Expr,
+    Loop,
     Matmul,
     Pad,
     Pointwise,
@@ -92,8 +94,9 @@ class _Forward:
         ts = [self.tangents.get(t) for t in sources(expr)]
         if all(t is None for t in ts):
             return
-        refuse_loop(expr)
-        if isinstance(expr, Pointwise):
+        if isinstance(expr, Loop):
+            self._through_loop(expr, ts)
+        elif isinstance(expr, Pointwise):
             found = push_point(self._b, expr, ts)
             if found is not None:
                 self.tangents[made] = found
@@ -105,6 +108,19 @@ class _Forward:
             self.tangents[made] = self._of_product(expr, *ts)
         else:
             self._by_transposing(expr)
+
+    def _through_loop(self, expr: Loop, ts: Sequence[TensorView | None]) -> None:
+        b = self._b
+        if loops.is_choice(expr):
+            begin = len(b.exprs)
+            chosen = loops.chosen(b, expr)
+            self.run(b.exprs[begin:])
+            found = [self.tangents.get(t) for t in chosen]
+        else:
+            found = loops.pushed(b, expr, ts, pushforward)
+        for tensor, t in zip(expr.results, found, strict=True):
+            if t is not None:
+                self.tangents[tensor] = t
 
     def _again(self, expr: Expr, ts: Sequence[TensorView | None]) -> TensorView:
         """Return what a linear expression makes of tangents."""

@@ -23,7 +23,6 @@ from nfuser.ir.expr import (
     Assign,
     Concatenate,
     Expr,
-    Loop,
     Matmul,
     Pad,
     Pointwise,
@@ -101,7 +100,6 @@ def pull(
     definition: Mapping[TensorView, Expr],
 ) -> Flow:
     """Return the cotangent of source ``place`` of what is not elementwise."""
-    refuse_loop(expr)
     if isinstance(expr, Reduce):
         return folds.of_reduce(b, expr, ts)
     t = ts[0]
@@ -126,16 +124,6 @@ def pull(
         case _:
             assert isinstance(expr, (*VIEWS, SumTo)), expr
             return Flow(views.of_view(b, expr, t))
-
-
-def refuse_loop(expr: Expr) -> None:
-    """Refuse a loop that stays one: its iterations keep nothing for a way back."""
-    if isinstance(expr, Loop):
-        message = (
-            "write a loop of Python's, which is unrolled, or nfuser.stop_gradient(x) "
-            "around what goes into the loop: loops of nfuser.lax have no derivative yet"
-        )
-        raise UnsupportedError(message)
 
 
 def pull_taken(

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.differentiate.loops as loops
 import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow, both, settled
 from nfuser.differentiate.pull import pull, pull_point, pull_taken
 from nfuser.differentiate.reach import extend
 from nfuser.errors import UnsupportedError
-from nfuser.ir.expr import Expr, Pointwise, results, sources
+from nfuser.ir.expr import Expr, Loop, Pointwise, results, sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +104,8 @@ class _Reverse:
             self.run(more)
         elif isinstance(expr, Pointwise):
             self._through_point(expr)
+        elif isinstance(expr, Loop):
+            self._through_loop(expr)
         else:
             self._through(expr)
 
@@ -122,6 +125,27 @@ class _Reverse:
         for source, t in zip(custom.inputs, custom.pull(ts), strict=True):
             if t is not None:
                 self.add(source, Flow(t))
+
+    def _through_loop(self, expr: Loop) -> None:
+        """Pull the cotangents of all results back at once."""
+        b = self._b
+        flows = [self._flows.pop(t, None) for t in expr.results]
+        if loops.is_choice(expr):
+            begin = len(b.exprs)
+            found = loops.chosen(b, expr)
+            more = b.exprs[begin:]
+            extend(self._reached, more, b.stopped, b.customs)
+            self._definition.update((t, e) for e in more for t in results(e))
+            for tensor, flow in zip(found, flows, strict=True):
+                if flow is not None:
+                    self.add(tensor, flow)
+            self.run(more)
+            return
+        ts = [None if flow is None else settled(b, flow) for flow in flows]
+        found = loops.pulled(b, expr, ts, pullback)
+        for operand, t in zip(expr.operands, found, strict=True):
+            if t is not None:
+                self.add(operand, Flow(t))
 
     def _through_point(self, expr: Pointwise) -> None:
         flow = self._flows[expr.result]

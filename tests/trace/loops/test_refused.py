@@ -140,19 +140,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ArgumentError,
         r"return \(carry, y\)",
     ),
-    "a derivative": (
+    "a way back whose turns nobody knows": (
         lambda x: nfuser.grad(
-            lambda y: lax.fori_loop(0, 3, lambda _, s: s * 2, y).sum()
+            lambda y: lax.while_loop(lambda s: s.sum() < 9, lambda s: s * 2, y).sum()
         )(x),
         UnsupportedError,
-        "have no derivative yet",
-    ),
-    "a derivative forward": (
-        lambda x: nfuser.jvp(
-            lambda y: lax.fori_loop(0, 3, lambda _, s: s * 2, y), (x,), (x,)
-        ),
-        UnsupportedError,
-        "have no derivative yet",
+        "fori_loop with a bound",
     ),
     "a number that does not fit": (
         lambda x: lax.fori_loop(0, 2, lambda _, s: cast("Any", 300), np.uint8(3)) + x,
