@@ -97,6 +97,7 @@ class Builder:
         self.stopped: set[TensorView] = set()
         self.customs: dict[TensorView, Custom] = {}
         self._twins: dict[TensorView, TensorView] = {}
+        self._instead: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.questions = Questions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
@@ -163,6 +164,10 @@ class Builder:
     def is_twin(self, x: TensorView) -> bool:
         """Tell whether ``x`` is another name of something."""
         return x in self._twins
+
+    def read_instead(self, x: TensorView, other: TensorView) -> None:
+        """Let the program read ``other`` wherever it would read ``x``, its equal."""
+        self._instead[x] = other
 
     def broadcast(self, *operands: TensorView, name: str) -> tuple[Scalar, ...]:
         """Return the shape in which the operands of ``name`` meet, or refuse them."""
@@ -313,14 +318,22 @@ class Builder:
         exprs = [self._of_one_name(e) for e in self.exprs]
         program = Fusion(self.name, exprs, outputs)
         checked = (results(e)[0] for e in exprs if may_misfit(e))
-        live = set(live_exprs([*outputs, *checked], program.definition))
+        needed = live_exprs([*outputs, *checked], program.definition)
+        live = set(needed)
         kept = [e for e in exprs if e in live or isinstance(e, Argument)]
+        if self._instead:  # which may be defined later than it is read
+            unread = (e for e in kept if e not in live)
+            kept = [*unread, *needed]
         return Fusion(self.name, kept, outputs)
 
     def _of_one_name(self, expr: Expr) -> Expr:
-        if not self._twins:
+        if not (self._twins or self._instead):
             return expr
-        return with_sources(expr, [self._twins.get(t, t) for t in sources(expr)])
+        return with_sources(expr, [self._named(t) for t in sources(expr)])
+
+    def _named(self, x: TensorView) -> TensorView:
+        found = self._twins.get(x, x)
+        return self._instead.get(found, found)
 
 
 _WEAK = (bool, int, float, complex)

@@ -20,6 +20,7 @@ from nfuser.errors import (
     TraceError,
 )
 from nfuser.ir import scalar as sc
+from nfuser.ir.expr import results
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.standin import Standin
@@ -87,6 +88,7 @@ class Run:
         if varies is not None:
             tracer.vary = lambda item, held: self._vary(item, held, varies)
         tracer.runs += 1
+        self._begin = len(tracer.builder.exprs)
         try:
             value = tracer.as_called(function)(*given, **kwargs)
         finally:
@@ -98,6 +100,28 @@ class Run:
         self._check_unwritten()
         flat, self.shape = tree.flatten(value)
         self.outputs = [self._output(item) for item in flat]
+        self._end = len(tracer.builder.exprs)
+
+    @property
+    def made(self) -> list[TensorView]:
+        """What the function computed, in its order."""
+        exprs = self._tracer.builder.exprs[self._begin : self._end]
+        return [tensor for expr in exprs for tensor in results(expr)]
+
+    @property
+    def there(self) -> list[TensorView]:
+        """All that was there once the function had run."""
+        exprs = self._tracer.builder.exprs[: self._end]
+        return [tensor for expr in exprs for tensor in results(expr)]
+
+    def gradients(self) -> list[TensorView]:
+        """Return cotangents of the variables, for ones of the results."""
+        b = self._tracer.builder
+        floats = [t for t in self.outputs if t.dtype.is_float or t.dtype.is_complex]
+        pairs = [(t, ops.full(b, t.shape, 1, t.dtype)) for t in floats]
+        variables = [*self.variables, *self._captured]
+        found = pullback(b, pairs, [variable.held for variable in variables])
+        return [t for t in found if t is not None]
 
     def _varied(self, place: int, item: Any) -> Any:
         flat, shape = tree.flatten(item)
@@ -208,7 +232,9 @@ class Run:
         return tuple(self.pull(flat))
 
     def pulled_as_torch(
-        self, numbers: Sequence[int], cotangents: Sequence[Any]
+        self,
+        numbers: Sequence[int],
+        cotangents: Sequence[Any],
     ) -> tuple[list[Any], list[Any]]:
         """Return cotangents of the arguments, and of what was captured.
 
@@ -218,9 +244,9 @@ class Run:
         b, tracer = self._tracer.builder, self._tracer
         outputs = [self.outputs[k] for k in numbers]
         taken = [
-            ops.conj(b, self._fitting(t, like))
+            ops.conj(b, self.fitting(t, like))
             if like.dtype.is_complex
-            else self._fitting(t, like)
+            else self.fitting(t, like)
             for t, like in zip(cotangents, outputs, strict=True)
         ]
         variables = [*self.variables, *self._captured]
@@ -258,9 +284,10 @@ class Run:
                 f"array for each, found {len(flat)} in another nest"
             )
             raise ArgumentError(message)
-        return [self._fitting(x, t) for x, t in zip(flat, like, strict=True)]
+        return [self.fitting(x, t) for x, t in zip(flat, like, strict=True)]
 
-    def _fitting(self, item: Any, like: TensorView) -> TensorView:
+    def fitting(self, item: Any, like: TensorView) -> TensorView:
+        """Return ``item`` as what has the shape and the dtype of ``like``."""
         b = self._tracer.builder
         found = self._tracer.tensor(item)
         pairs = zip(found.shape, like.shape, strict=False)

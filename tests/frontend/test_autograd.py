@@ -202,3 +202,33 @@ def test_transforms_of_functions_are_refused_by_name(name: str) -> None:
     transformed = getattr(torch.func, name)(lambda x: fused(x, y).sum())
     with pytest.raises(nfuser.NfuserError, match=r"tracer of torch\.func"):
         transformed(torch.rand(2, 3))
+
+
+def _saved(value: Any) -> list[tuple[int, ...]]:
+    return [tuple(x.shape) for x in value.grad_fn.saved_tensors if x is not None]
+
+
+def test_what_the_way_back_does_not_read_is_not_saved() -> None:
+    def turned(x: Any, cos: Any) -> Any:
+        return x * cos + np.roll(x, 2, axis=-1)
+
+    x, cos = _leaf(5, 4), torch.rand(4, dtype=torch.float64)
+    value = nfuser.fuse(turned)(x, cos)
+    assert _saved(value) == [(4,)]
+    t = torch.rand(5, 4, dtype=torch.float64)
+    (found,) = torch.autograd.grad(value, x, t)
+    assert torch.allclose(found, t * cos + torch.roll(t, -2, -1))
+
+
+def test_products_are_saved_and_gradients_of_gradients_go_through_them() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return np.tanh(x @ w) * 2
+
+    x, w = _leaf(5, 4), _leaf(4, 3)
+    assert _saved(nfuser.fuse(layer)(x, w)) == [(5, 4), (4, 3), (5, 3)]
+    found: list[Any] = []
+    for call in (nfuser.fuse(layer), lambda x, w: torch.tanh(x @ w) * 2):
+        (slope,) = torch.autograd.grad(call(x, w).sum(), x, create_graph=True)
+        found.append(torch.autograd.grad((slope * slope).sum(), (x, w)))
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs)

@@ -16,6 +16,7 @@ from nfuser.errors import ArgumentError
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.call.line import telling, told
 from nfuser.frontend.fuse.families import Families
+from nfuser.frontend.fuse.keeping import Keeping, asked_with_arguments
 from nfuser.frontend.fuse.pickling import envoy_of, reduced
 from nfuser.locks import ForkSafeLock, cached_property
 from nfuser.runtime.tables.counters import CacheInfo, Counters
@@ -51,7 +52,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Fused(Generic[P, R]):
+class Fused(Keeping, Generic[P, R]):
     """A function that is traced, compiled and run fused.
 
     Attribute ``__wrapped__`` is the plain function.
@@ -523,11 +524,7 @@ class Fused(Generic[P, R]):
     def why(self, *args: object, **kwargs: object) -> str:
         """Say what was new about the last call that compiled; it takes no arguments."""
         if args or kwargs:
-            message = (
-                f"write {self._name}.why(): it tells of the last call that compiled; "
-                f"{self._name}.explain(...) says how a call with these arguments runs"
-            )
-            raise ArgumentError(message)
+            raise ArgumentError(asked_with_arguments(self._name))
         if self._calls() <= self._new_at:
             return self._counters.reason
         return f"{self._counters.reason}; nothing was new about the last call"
@@ -537,11 +534,7 @@ class Fused(Generic[P, R]):
 
     def cache_table(self) -> str:
         """Return a table of what was traced, concretized and compiled."""
-        rows = ["trace  concretization  runtime  kernels"]
-        for t, variant in enumerate(self._variants.all()):
-            used = variant.cache.rows(self._counters)
-            rows += [f"{t:<6} {row}" for row in used]
-        return "\n".join(rows)
+        return self._variants.table(self._counters)
 
     def cache_clear(self) -> None:
         """Forget all traces, plans and counts."""

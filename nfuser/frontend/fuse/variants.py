@@ -154,6 +154,13 @@ class Variants:
             del self._found[leaving]
         return variant, arrays
 
+    def table(self, counters: Counters) -> str:
+        """Return a table of what was traced, concretized and compiled."""
+        rows = ["trace  concretization  runtime  kernels"]
+        for t, variant in enumerate(self.all()):
+            rows += [f"{t:<6} {row}" for row in variant.cache.rows(counters)]
+        return "\n".join(rows)
+
     def all(self) -> list[Variant]:
         """Return all that is kept."""
         return [variant for found in self._found.values() for variant in found]

@@ -23,7 +23,9 @@ from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
+    from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
 
 
@@ -37,16 +39,21 @@ def standing(nest: Any) -> Any:
     return trees.unflatten(shape, [made.get(id(x), x) for x in leaves])
 
 
+def unrecorded() -> AbstractContextManager[Any]:
+    """Return a context in which torch, if it is there, records nothing."""
+    torch: Any = sys.modules.get("torch")
+    return nullcontext() if torch is None else torch.no_grad()
+
+
 def plan_of(
     fused: Fused[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    """Make the plan of a call that is to be differentiated; return what it captures.
+) -> tuple[Ready, tuple[Any, ...]]:
+    """Return the plan of a call that is to be differentiated, and what it captures.
 
     A call that draws from a generator which is no argument is refused, since nobody
     could tell later where that stood; so is one that writes into its arguments.
     """
-    torch: Any = sys.modules.get("torch")
-    with nullcontext() if torch is None else torch.no_grad():
+    with unrecorded():
         arguments = Arguments(args, kwargs, fused._function)
         ready, arrays = fused._prepare(arguments, args, kwargs)
     trace = ready.variant.trace
@@ -65,4 +72,4 @@ def plan_of(
             "back draws the same numbers again"
         )
         raise ArgumentError(message)
-    return arrays
+    return ready, arrays

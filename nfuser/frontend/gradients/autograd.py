@@ -2,9 +2,10 @@
 """A call with tensors that require gradients is one operation of torch's graph.
 
 Its inputs are the tensors among the arguments, and those that the function captures:
-the parameters of a module. They are saved, with torch's checks that nobody writes into
-them; what else the way back needs it computes again, in one fusion with itself. That is
-a call of a fused function, so that torch can record it as well.
+the parameters of a module. What the way back reads of them is saved, with torch's
+checks that nobody writes into it, and what is not computed twice, which the operation
+has as further results. All else the way back computes again, in one fusion with itself.
+That is a call of a fused function, so that torch can record it as well.
 """
 
 # What torch gives has no static type.
@@ -18,7 +19,9 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
+from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.gradients.again import plan_of, standing
+from nfuser.frontend.gradients.keeping import Plan, Planner, read_kept, saving, standin
 from nfuser.frontend.gradients.transform import fused_like, remembered
 from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run
@@ -26,6 +29,7 @@ from nfuser.trace.derivatives import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
     from nfuser.trace.tree import Tree
 
@@ -35,16 +39,19 @@ def call_recorded(
 ) -> Any:
     """Return what the call gives, as results that torch knows the way back from."""
     torch = sys.modules["torch"]
-    call = _Call(fused, args, kwargs)
+    ready, arrays = plan_of(fused, args, kwargs)
+    call = _Call(fused, ready, args, kwargs)
+    captured = [x for x in arrays if _is_tensor(x)]
     with torch.no_grad():
-        captured = _captured(fused, args, kwargs)
-        found = fused(*args, **kwargs)
+        found, added = call.run(args, kwargs)
     outputs, shape = trees.flatten(found)
     places = [k for k, x in enumerate(outputs) if _is_tensor(x)]
-    call.results = [outputs[k] for k in places]
-    call.given = tuple(k for k in places if _is_floating(outputs[k]))
+    call.results = [*(outputs[k] for k in places), *added]
+    count = len(outputs)
+    call.numbers = (*places, *range(count, count + len(added)))
+    call.added = len(added)
     made = _operation().apply(call, *call.tensors(args, kwargs), *captured)
-    for k, tensor in zip(places, made, strict=True):
+    for k, tensor in zip(places, made, strict=False):
         outputs[k] = tensor
     return trees.unflatten(shape, outputs)
 
@@ -55,6 +62,7 @@ class _Call:
     def __init__(
         self,
         fused: Fused[..., Any],
+        ready: Ready,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> None:
@@ -64,28 +72,75 @@ class _Call:
         leaves, self._shape = trees.flatten(standing(given))
         self._places = [k for k, x in enumerate(leaves) if _is_tensor(x)]
         self._rest = [None if _is_tensor(x) else x for x in leaves]
+        wanted = tuple(k for k in self._places if _asks(leaves[k]))
+        self._planner = _planner(fused, self._shape, wanted)
+        self.plan = self._planner.plan_for(ready, leaves)
         self.results: list[Any] = []
-        self.given: tuple[int, ...] = ()  # the numbers of the results with gradients
+        self.numbers: tuple[int, ...] = ()  # of the results, among all of the function
+        self.added = 0  # how many of them are kept alone
+
+    def run(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, list[Any]]:
+        """Return what the function gives, and what it is to keep besides."""
+        plan = self.plan
+        if plan is None or not plan.added:
+            return self._fused(*args, **kwargs), []
+        _, owner = _unbound(self._fused)
+        leaves, _ = trees.flatten(((*owner, *args), dict(kwargs)))
+        found, _, added = saving(self._fused, self._planner, plan)(*leaves)
+        return found, list(added)
 
     def tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the tensors among the arguments."""
         return [x for x in trees.flatten((args, dict(kwargs)))[0] if _is_tensor(x)]
 
+    def kept(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """Return what is saved of the call: None in the place of what is not read."""
+        plan = self.plan
+        if plan is None:
+            return list(inputs)
+        count = len(self._places)
+        pairs = zip(self._places, inputs, strict=False)
+        read = [x if k in plan.read else None for k, x in pairs]
+        by_number = dict(zip(self.numbers, results, strict=True))
+        first = len(self.numbers) and self.numbers[-1] - len(plan.added) + 1
+        numbers = iter(range(first, first + len(plan.added)))
+        return [
+            *(*read, *inputs[count:]),
+            *(
+                by_number[next(numbers) if k.output is None else k.output]
+                for k in plan.kept
+            ),
+        ]
+
+    def shapes(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return what stands for inputs that are not read, of no memory."""
+        if self.plan is None:
+            return [None for _ in self._places]
+        read, pairs = self.plan.read, zip(self._places, inputs, strict=False)
+        return [None if k in read else standin(x) for k, x in pairs]
+
     def pull(
-        self, saved: Sequence[Any], cotangents: Sequence[Any], needed: Sequence[bool]
+        self,
+        saved: Sequence[Any],
+        standins: Sequence[Any],
+        cotangents: Mapping[int, Any],
+        needed: Sequence[bool],
     ) -> list[Any]:
         """Return the gradient of each input, None of those that nobody needs."""
         count = len(self._places)
         leaves = list(self._rest)
-        for k, tensor in zip(self._places, saved[:count], strict=True):
-            leaves[k] = tensor
+        inputs, kept = saved[: len(needed)], saved[len(needed) :]
+        for k, tensor, like in zip(self._places, inputs, standins, strict=False):
+            leaves[k] = like if tensor is None else tensor
         wanted = tuple(
             k
-            for k, x, need in zip(self._places, saved, needed, strict=False)
-            if need and _is_floating(x)
+            for k, need in zip(self._places, needed, strict=False)
+            if need and _is_floating(leaves[k])
         )
-        back = pulled(self._fused, self._shape, wanted, self.given)
-        given = standing((tuple(leaves), tuple(cotangents)))
+        back = pulled(self._fused, self._shape, wanted, tuple(cotangents), self.plan)
+        given = standing((tuple(leaves), tuple(cotangents.values()), tuple(kept)))
         of_arguments, of_captured = back(*given)
         found = dict(zip(wanted, of_arguments, strict=True))
         known = self._of_captured(back, given, of_captured) if of_captured else {}
@@ -93,7 +148,7 @@ class _Call:
             *(found.get(k) for k in self._places),
             *(
                 known[id(x)] if need else None
-                for x, need in zip(saved[count:], needed[count:], strict=True)
+                for x, need in zip(inputs[count:], needed[count:], strict=True)
             ),
         ]
 
@@ -106,29 +161,49 @@ class _Call:
         return {id(x): g for x, g in zip(captured, found, strict=True)}
 
 
+def _flat(fused: Fused[..., Any], shape: Tree) -> Callable[..., Any]:
+    """Return the function of the leaves of its arguments, with a tuple of results."""
+    function, _ = _unbound(fused)
+
+    def flat(*leaves: Any) -> Any:
+        args, kwargs = trees.unflatten(shape, leaves)
+        return function(*args, **kwargs)
+
+    return flat
+
+
+@remembered
+def _planner(fused: Fused[..., Any], shape: Tree, wanted: tuple[int, ...]) -> Planner:
+    function, _ = _unbound(fused)
+    plain = function._function if isinstance(function, type(fused)) else function
+    names = leaf_names(plain, shape)
+    return Planner(fused, _flat(fused, shape), wanted, names, _is_tensor)
+
+
 @remembered
 def pulled(
     fused: Fused[..., Any],
     shape: Tree,
     wanted: tuple[int, ...],
-    given: tuple[int, ...],
+    numbers: tuple[int, ...],
+    plan: Plan | None = None,
 ) -> Fused[..., Any]:
     """Return the way back through ``fused``: from leaves and cotangents to gradients.
 
     ``shape`` is the nest of the arguments, ``wanted`` are the leaves in which gradients
-    are taken, ``given`` the numbers of the results that have cotangents.
+    are taken, ``numbers`` those of the results that have cotangents. A ``plan`` says
+    what is kept, and comes third.
     """
-    function, _ = _unbound(fused)
+    flat = _flat(fused, shape)
 
-    def flat(*leaves: Any) -> Any:
-        args, kwargs = trees.unflatten(shape, leaves)
-        return tuple(trees.flatten(function(*args, **kwargs))[0])
-
-    def derived(leaves: Any, cotangents: Any) -> Any:
+    def derived(leaves: Any, cotangents: Any, kept: Any = ()) -> Any:
         run = Run("vjp", flat, leaves, {}, wanted, varies=_is_tensor)
-        return run.pulled_as_torch(given, cotangents)
+        if plan is None:
+            return run.pulled_as_torch(numbers, cotangents)
+        read_kept(run, plan, kept)
+        return run.pulled_as_torch(numbers, cotangents)
 
-    again = pulled, (fused, shape, wanted, given)
+    again = pulled, (fused, shape, wanted, numbers, plan)
     return fused_like("backward", fused, derived, again=again, takes_the_same=False)
 
 
@@ -149,12 +224,16 @@ def _captured(
     fused: Fused[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
     """Return the tensors that a call captures, in the order of their slots."""
-    return [x for x in plan_of(fused, args, kwargs) if _is_tensor(x)]
+    return [x for x in plan_of(fused, args, kwargs)[1] if _is_tensor(x)]
 
 
 def _is_tensor(item: Any) -> bool:
     torch = sys.modules["torch"]
     return item.__class__ in (torch.Tensor, torch.nn.Parameter)
+
+
+def _asks(tensor: Any) -> bool:
+    return tensor.requires_grad and _is_floating(tensor)
 
 
 def _is_floating(tensor: Any) -> bool:
@@ -171,19 +250,25 @@ def _operation() -> Any:
 
         @staticmethod
         def forward(ctx: Any, call: _Call, *inputs: Any) -> Any:
-            ctx.call, results = call, tuple(call.results)
+            ctx.call, found = call, tuple(call.results)
             call.results = []  # they hold this
-            ctx.save_for_backward(*inputs)
-            exact = [x for x in results if not _is_floating(x)]
-            ctx.mark_non_differentiable(*exact)
-            ctx.floating = [_is_floating(x) for x in results]
-            return results
+            ctx.save_for_backward(*call.kept(inputs, found))
+            ctx.standins = call.shapes(inputs)
+            ctx.set_materialize_grads(False)
+            count = len(found) - call.added
+            exact = [x for x in found[:count] if not _is_floating(x)]
+            ctx.mark_non_differentiable(*exact, *found[count:])
+            ctx.floating = [_is_floating(x) for x in found]
+            return found
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            pairs = zip(cotangents, ctx.floating, strict=True)
-            given = [t for t, is_floating in pairs if is_floating]
+            triples = zip(ctx.call.numbers, cotangents, ctx.floating, strict=True)
+            given = {k: t for k, t, is_float in triples if is_float and t is not None}
             needed = ctx.needs_input_grad[1:]
-            return None, *ctx.call.pull(ctx.saved_tensors, given, needed)
+            if not given:
+                return None, *(None for _ in needed)
+            found = ctx.call.pull(ctx.saved_tensors, ctx.standins, given, needed)
+            return None, *found
 
     return FusedCall

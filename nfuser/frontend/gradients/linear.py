@@ -3,23 +3,34 @@
 
 # What is differentiated has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
+from nfuser.frontend.call.argument_names import leaf_names
+from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.again import plan_of, standing
 from nfuser.frontend.gradients.gradient import grad
+from nfuser.frontend.gradients.keeping import (
+    Plan,
+    Planner,
+    copied,
+    read_kept,
+    saving,
+    standin,
+)
 from nfuser.frontend.gradients.transform import check_function, fused_like, remembered
 from nfuser.trace import current_tracer
+from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.frontend.fuse.fused import Fused
+    from nfuser.trace.tree import Tree
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -28,8 +39,9 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     That function takes an array, or a nest, like the value; it returns a tuple of the
     cotangents of the primals, each what they are multiplied with by the transposed
     Jacobian. With ``has_aux`` a third result is the aux of ``function``. Called outside
-    of a fused function it computes the value again, so that nothing is kept but the
-    primals, whose elements are those at that time.
+    of a fused function it holds what ``nfuser.fuse(function).saved(*primals)`` says:
+    of the primals those that it reads, with the elements that they have by then, and
+    what is not computed twice.
 
     >>> import numpy as np, nfuser
     >>> x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
@@ -43,17 +55,71 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
         return _with_aux(run, run.pulled) if has_aux else (run.value, run.pulled)
 
     before = standing(primals)
-
-    def pull(cotangent: Any) -> Any:
-        return _pulled(function, has_aux)(standing(before), cotangent)
-
     forward = _valued(function)
-    plan_of(forward, primals, {})
-    found = forward(*primals)
+    ready, _ = plan_of(forward, primals, {})
+    leaves, shape = trees.flatten(before)
+    planner = _planner(function, shape, len(leaves), has_aux)
+    plan = planner.plan_for(ready, leaves)
+    found, pull = _kept(function, primals, before, planner, plan, has_aux)
     if not has_aux:
         return found, pull
     value, aux = found
     return value, pull, aux
+
+
+def _kept(
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    before: Any,
+    planner: Planner,
+    plan: Plan | None,
+    has_aux: bool,
+) -> tuple[Any, Callable[[Any], Any]]:
+    """Return what ``function`` gives, and its way back, which holds what it reads."""
+    if plan is None:
+        pulled = _pulled(function, has_aux)
+        return _valued(function)(*primals), lambda t: pulled(standing(before), t)
+    leaves, shape = trees.flatten(before)
+    added: Sequence[Any] = ()
+    if plan.added:
+        value, aux, added = saving(function, planner, plan)(*trees.flatten(primals)[0])
+        found = (value, aux) if has_aux else value
+    else:
+        found = _valued(function)(*primals)
+        value = found[0] if has_aux else found
+    outputs, rest = trees.flatten(value)[0], iter(added)
+    kept = [
+        next(rest) if k.output is None else copied(outputs[k.output]) for k in plan.kept
+    ]
+    read = [x if k in plan.read else standin(x) for k, x in enumerate(leaves)]
+    pulled = _pulled_kept(function, shape, planner, plan)
+    return found, lambda t: pulled(standing(read), t, kept)
+
+
+@remembered
+def _planner(
+    function: Callable[..., Any], shape: Tree, count: int, has_aux: bool
+) -> Planner:
+    def flat(*leaves: Any) -> Any:
+        return function(*trees.unflatten(shape, leaves))
+
+    plain = function._function if isinstance(function, Fused) else function
+    given = trees.flatten((trees.unflatten(shape, range(count)), {}))[1]
+    names = leaf_names(plain, given)
+    return Planner(function, flat, tuple(range(count)), names, has_aux=has_aux)
+
+
+@remembered
+def _pulled_kept(
+    function: Callable[..., Any], shape: Tree, planner: Planner, plan: Plan
+) -> Fused[..., Any]:
+    def derived(leaves: Any, cotangent: Any, kept: Any) -> Any:
+        run = planner.run(leaves)
+        read_kept(run, plan, kept)
+        found = run.pulled(cotangent)
+        return trees.unflatten(shape, found)
+
+    return fused_like("vjp", function, derived, again=(), takes_the_same=False)
 
 
 def jvp(

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call keeps for the way back through it.
+
+A function is traced together with its derivative, and cut by the bytes of a call. What
+is kept is known by its place among all that the function computes, and by what it is
+computed of, which the way back looks at: a function that says something else by then
+is refused.
+"""
+
+# What is differentiated has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import sys
+from hashlib import sha256
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.errors import NfuserError, TraceError
+from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.gradients.again import unrecorded
+from nfuser.frontend.gradients.transform import fused_like, remembered
+from nfuser.ir.base import value
+from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, Pointwise, results
+from nfuser.ir.fusion import live_exprs
+from nfuser.partition import Choice, Saved, cut
+from nfuser.trace import current_tracer
+from nfuser.trace.captures.parts import is_array
+from nfuser.trace.derivatives import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nfuser.frontend.call.ready import Ready
+    from nfuser.frontend.fuse.fused import Fused
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+    from nfuser.ops.builder import Builder
+
+
+_MOST_READY = 256  # whose plans are remembered
+
+
+@value
+class Kept:
+    """Something that is kept besides arguments.
+
+    It has the number ``place`` among all that the function computes, and ``digest``
+    says of what; ``output`` is its number among the results, if it is one.
+    """
+
+    place: int
+    digest: str
+    output: int | None
+
+
+@value
+class Plan:
+    """What is kept: of the leaves of the arguments those ``read``, and others."""
+
+    read: frozenset[int]
+    kept: tuple[Kept, ...]
+    saved: tuple[Saved, ...]
+
+    @property
+    def added(self) -> tuple[Kept, ...]:
+        """What the way there returns besides its results."""
+        return tuple(k for k in self.kept if k.output is None)
+
+
+class Planner:
+    """Finds the plans of a function's calls, one for each of its traces."""
+
+    def __init__(
+        self,
+        like: Callable[..., Any],
+        flat: Callable[..., Any],
+        wanted: tuple[int, ...],
+        names: Sequence[str],
+        varies: Callable[[Any], bool] | None = None,
+        *,
+        has_aux: bool = False,
+    ) -> None:
+        self._flat, self._wanted, self._names = flat, wanted, tuple(names)
+        self._varies, self._has_aux = varies, has_aux
+        self._plans: dict[TensorView, Plan] = {}  # by the first argument of a trace
+        self._known: dict[Ready, Plan | None] = {}
+
+        def planned(*leaves: Any) -> Any:
+            run = self.run(leaves)
+            self._note(run, leaves)
+            return run.value
+
+        self.fused: Fused[..., Any] = fused_like(
+            *("plan", like, planned), again=(), takes_the_same=False
+        )
+
+    def run(self, leaves: Sequence[Any]) -> Run:
+        """Run the function in a trace."""
+        flat, wanted, varies = self._flat, self._wanted, self._varies
+        has_aux = self._has_aux
+        return Run("vjp", flat, leaves, {}, wanted, has_aux=has_aux, varies=varies)
+
+    def plan_for(self, ready: Ready, leaves: Sequence[Any]) -> Plan | None:
+        """Return what a call keeps that ``ready`` serves; looked for once."""
+        if ready not in self._known:
+            if len(self._known) >= _MOST_READY:
+                self._known.clear()
+            self._known[ready] = self.plan(leaves)
+        return self._known[ready]
+
+    def plan(self, leaves: Sequence[Any]) -> Plan | None:
+        """Return what a call keeps; None where that cannot be told."""
+        given = tuple(leaves)
+        try:
+            with unrecorded():
+                arguments = Arguments(given, {}, self.fused._function)
+                trace, _ = self.fused._traced_call(arguments, given, {})
+        except NfuserError:
+            return None  # whoever runs the function says what is wrong
+        arrays = [a.result for a in trace.fusion.arguments if not a.by_value]
+        return self._plans.get(arrays[0]) if arrays else None
+
+    def _note(self, run: Run, leaves: Sequence[Any]) -> None:
+        tracer = current_tracer()
+        assert tracer is not None
+        b = tracer.builder
+        fusion = b.fusion(run.gradients())
+        is_recorded = self._varies is not None
+        sizes = _sizes(b, fusion, run.outputs, is_recorded=is_recorded)
+        choices = cut(fusion, run.there, run.outputs, sizes)
+        held = {
+            tracer.tensor(leaf): k
+            for k, leaf in enumerate(leaves)
+            if getattr(leaf, "_is_array", False) or is_array(leaf)
+        }
+        first = next(iter(held), None)
+        if first is not None:
+            self._plans[first] = _plan(
+                *(b, run, choices, held, self._names), is_recorded=is_recorded
+            )
+
+
+def _plan(
+    b: Builder,
+    run: Run,
+    choices: Sequence[Choice],
+    held: dict[TensorView, int],
+    names: Sequence[str],
+    *,
+    is_recorded: bool,
+) -> Plan:
+    """Return the plan that keeps ``choices``.
+
+    Gradients of recorded gradients go back to the arguments through what is kept: all
+    of them that it depends on are kept as well, as torch knows where they come from.
+    """
+    places = {t: k for k, t in enumerate(run.made)}
+    inside = [c.tensor for c in choices if c.tensor in places]
+    exprs = live_exprs(inside, b.fusion(inside).definition)
+    arguments = [e.result for e in exprs if isinstance(e, Argument)]
+    kept = [t for t in inside if t not in arguments]
+    chosen = {c.tensor: c.why for c in choices}
+    for tensor in arguments if is_recorded and kept else ():
+        chosen.setdefault(tensor, "an argument of what is kept")
+    saved: list[Saved] = []
+    for tensor, why in chosen.items():
+        shape = tuple(b.today(n) or 0 for n in tensor.shape)
+        size = prod(shape) * tensor.dtype.itemsize
+        name = _name(tensor, run, held, names, places)
+        saved.append(Saved(name, shape, tensor.dtype, size, why))
+    return Plan(
+        frozenset(held[t] for t in chosen if t in held),
+        tuple(_kept(b, run, t, places[t]) for t in kept),
+        tuple(saved),
+    )
+
+
+def _name(
+    tensor: TensorView,
+    run: Run,
+    held: dict[TensorView, int],
+    names: Sequence[str],
+    places: dict[TensorView, int],
+) -> str:
+    if tensor in held:
+        return names[held[tensor]]
+    if tensor in run.outputs:
+        return f"result {run.outputs.index(tensor)}"
+    return f"value {places[tensor]}" if tensor in places else "captured"
+
+
+def _kept(b: Builder, run: Run, tensor: TensorView, place: int) -> Kept:
+    outputs = run.outputs
+    output = outputs.index(tensor) if tensor in outputs else None
+    return Kept(place, digest(b, tensor), output)
+
+
+def digest(b: Builder, tensor: TensorView) -> str:
+    """Return how ``tensor`` is computed, as a name; slots may differ."""
+    exprs = live_exprs([tensor], b.fusion([tensor]).definition)
+    spelled = ";".join(map(_spelled, exprs))
+    return sha256(spelled.encode()).hexdigest()
+
+
+def _spelled(expr: Expr) -> str:
+    name = expr.op.name if isinstance(expr, Pointwise) else type(expr).__name__
+    made = (f"{t.dtype}{t.ndim}" for t in results(expr))
+    return f"{name} {','.join(made)}"
+
+
+def at(b: Builder, run: Run, kept: Kept) -> TensorView:
+    """Return what the run has in the place of ``kept``, if it is still the same."""
+    made = run.made
+    if kept.place < len(made):
+        tensor = made[kept.place]
+        if digest(b, tensor) == kept.digest:
+            return tensor
+    message = (
+        "leave what the function depends on as it is until the way back: it computes "
+        "something else than on the way there"
+    )
+    raise TraceError(message)
+
+
+def _sizes(
+    b: Builder, fusion: Fusion, outputs: Sequence[TensorView], *, is_recorded: bool
+) -> Callable[[TensorView], int | None]:
+    """Return what counts the bytes of a tensor; None of those that are not kept.
+
+    Of a recorded call that is what can be computed again, as torch needs the arguments.
+
+    A 16-bit float that is not rounded in between has more digits when it is computed
+    again than when it is kept.
+    """
+
+    def size(tensor: TensorView) -> int | None:
+        expr = fusion.definition[tensor]
+        is_rounded = isinstance(expr, (*LIBRARY_CALLS, Loop)) or tensor in outputs
+        if (tensor.dtype.is_half or is_recorded) and not is_rounded:
+            return None
+        known = [b.today(n) for n in tensor.shape]
+        if any(n is None for n in known) or not known:
+            return None
+        return prod(n or 0 for n in known) * tensor.dtype.itemsize
+
+    return size
+
+
+@remembered
+def saving(like: Callable[..., Any], planner: Planner, plan: Plan) -> Fused[..., Any]:
+    """Return the way there, which gives its value, and a list of what is kept."""
+
+    def there(*leaves: Any) -> Any:
+        run = planner.run(leaves)
+        tracer = current_tracer()
+        assert tracer is not None
+        kept = [tracer.wrap(at(tracer.builder, run, k)) for k in plan.added]
+        for item in kept:
+            item._is_array = True
+        return run.value, run.aux, kept
+
+    return fused_like("saving", like, there, again=(), takes_the_same=False)
+
+
+def read_kept(run: Run, plan: Plan, kept: Sequence[Any]) -> list[TensorView]:
+    """Let what was derived read ``kept``; return what the run has in its place."""
+    tracer = current_tracer()
+    assert tracer is not None
+    found = [at(tracer.builder, run, k) for k in plan.kept]
+    for tensor, item in zip(found, kept, strict=True):
+        tracer.builder.read_instead(tensor, run.fitting(item, tensor))
+    return found
+
+
+def copied(array: Any) -> Any:
+    """Return what is kept of a result, which is the caller's to change."""
+    return array.clone() if hasattr(array, "clone") else array.copy()
+
+
+def standin(array: Any) -> Any:
+    """Return an array of the same shape and kind, whose elements nobody reads.
+
+    It has no memory of its own; what is of another library stays as it is.
+    """
+    torch: Any = sys.modules.get("torch")
+    if array.__class__ is np.ndarray and array.dtype.kind != "O":
+        return np.broadcast_to(np.empty((), array.dtype), array.shape)
+    if torch is not None and array.__class__ in (torch.Tensor, torch.nn.Parameter):
+        one = torch.empty((), dtype=array.dtype, device=array.device)
+        return one.expand(array.shape)
+    return array

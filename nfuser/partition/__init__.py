@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cut a program with its derivative in two: what the way there leaves for the way back.
+
+What is left is a cut of the program by bytes, the smallest there is.
+"""
+
+from __future__ import annotations
+
+from nfuser.partition.cut import Choice, cut
+from nfuser.partition.saved import Saved
+
+__all__ = ["Choice", "Saved", "cut"]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a program for the program that goes back through it.
+
+Each value can be kept, at the cost of its bytes, or computed again of others. Products
+of matrices, sorts and loops are not: who needs them keeps them, or what comes after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.ir.base import value
+from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, results, sources
+from nfuser.partition.flow import ENDLESS, Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from nfuser.ir.expr import Expr
+    from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+
+_DEAR = (*LIBRARY_CALLS, Loop)
+
+
+@value
+class Choice:
+    """A tensor that is kept, and why."""
+
+    tensor: TensorView
+    why: str
+
+
+def cut(
+    fusion: Fusion,
+    there: Collection[TensorView],
+    results_there: Sequence[TensorView],
+    size: Callable[[TensorView], int | None],
+) -> tuple[Choice, ...]:
+    """Return what the way back reads of the tensors ``there``, of the way there.
+
+    ``fusion`` gives the derivatives; ``size`` counts the bytes of a tensor, None if it
+    is not to be kept. An argument, and a result of the way there, is in memory anyway:
+    to keep it costs a read. Anything else is written, too.
+    """
+    known = set(there)
+    read = _read_back(fusion, known)
+    graph = Graph()
+    inside: dict[TensorView, tuple[int, int]] = {}
+    order = _needed(fusion, known, read)
+    for tensor in order:
+        expr = fusion.definition[tensor]
+        inside[tensor] = graph.node(), graph.node()
+        begin, end = inside[tensor]
+        graph.edge(begin, end, _cost(tensor, expr, results_there, size(tensor)))
+        if isinstance(expr, _DEAR) or _is_array(expr):
+            graph.edge(0, begin, ENDLESS)
+        for source in sources(expr):
+            graph.edge(inside[source][1], begin, ENDLESS)
+    for tensor in read:
+        graph.edge(inside[tensor][1], 1, ENDLESS)
+    reached = graph.reached()
+    return tuple(
+        Choice(t, _why(t, fusion.definition, results_there))
+        for t in order
+        if inside[t][0] in reached and inside[t][1] not in reached
+    )
+
+
+def _read_back(fusion: Fusion, known: set[TensorView]) -> list[TensorView]:
+    """Return what the way back reads, or gives, of the way there."""
+    back = (e for e in fusion.exprs if known.isdisjoint(results(e)))
+    found = [t for e in back for t in sources(e) if t in known]
+    found += [t for t in fusion.outputs if t in known]
+    return list(dict.fromkeys(found))
+
+
+def _needed(
+    fusion: Fusion, known: set[TensorView], read: Sequence[TensorView]
+) -> list[TensorView]:
+    """Return ``read``, and all that it is computed of, definitions first."""
+    wanted = set(read)
+    for expr in reversed(fusion.exprs):
+        if not wanted.isdisjoint(results(expr)):
+            wanted.update(sources(expr))
+    return [t for t in fusion.definition if t in wanted and t in known]
+
+
+def _is_array(expr: Expr) -> bool:
+    return isinstance(expr, Argument) and not expr.by_value
+
+
+def _cost(
+    tensor: TensorView,
+    expr: Expr,
+    results_there: Sequence[TensorView],
+    size: int | None,
+) -> int:
+    """Return the bytes that move if ``tensor`` is kept; of equals, an argument is."""
+    if _is_array(expr):
+        return 4 * (size or 0) + 1
+    if size is None:
+        return ENDLESS
+    is_there = tensor in results_there
+    return 4 * size + 2 if is_there else 8 * size + 3
+
+
+def _why(
+    tensor: TensorView,
+    definition: Mapping[TensorView, Expr],
+    results_there: Sequence[TensorView],
+) -> str:
+    expr = definition[tensor]
+    if _is_array(expr):
+        return "an argument, which the way back reads"
+    if tensor in results_there:
+        return "a result, which is there anyway"
+    if isinstance(expr, Loop):
+        return "a loop, which does not run twice"
+    if isinstance(expr, LIBRARY_CALLS):
+        return f"a {expr.noun}, which is not computed twice"
+    return "fewer bytes than what it is computed of"
