@@ -427,6 +427,20 @@ def gather(w: Writer) -> None:
     _keep(w, made, chosen, term)
 
 
+def scatter(w: Writer) -> None:
+    term = w.pick(rank=(1, 3), fits=lambda a: a.size > 0)
+    axis = w.dice.randrange(term.array.ndim)
+    shape = [w.dice.randint(1, n) for n in term.array.shape]
+    index = _index(w, shape, term.array.shape[axis])
+    made = w.fd.ops.scatter(term.handle, index.handle, term.handle, axis)
+    kept = term.array.copy()
+    for place in np.ndindex(*shape):
+        key = list(place)
+        key[axis] = int(index.array[place])
+        kept[tuple(key)] = term.array[place]
+    _keep(w, made, kept, term)
+
+
 def embedding(w: Writer) -> None:
     term = w.pick("f", rank=(2, 2), fits=lambda a: a.size > 0)
     index = _index(w, (2, 3), len(term.array))
@@ -522,6 +536,7 @@ STEPS: dict[str, Callable[[Writer], None]] = {
     "flatten": flatten,
     "flip": flip,
     "gather": gather,
+    "scatter": scatter,
     "index_select": taken("index_select", 1),
     "iota": iota,
     "linspace": linspace,

@@ -346,7 +346,10 @@ def test_a_traced_array_does_not_outlive_its_trace() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("unique", "^call it outside .* gives a shape .*: .*no fused form"),
+        (
+            "unique",
+            "^write .* call it outside, as it gives a shape .*: .*no fused form",
+        ),
         ("nothing", "no attribute 'nothing'"),
     ],
 )

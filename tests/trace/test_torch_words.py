@@ -261,6 +261,7 @@ def test_a_word_of_integers_gives_what_torch_gives(name: str) -> None:
 
 # Where torch has slopes of its own at corners, or none, values are no corners here.
 FLAT = {
+    "aminmax",
     "nan_to_num",
     "kinds",
     "integers",

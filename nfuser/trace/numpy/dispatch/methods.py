@@ -28,7 +28,7 @@ def _method(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
         return self._tracer.handlers[name](self._tracer, self, *args, **options)
 
-    method.__name__ = name
+    method.__name__ = name.rpartition(".")[2]
     method.__doc__ = f"Return ``numpy.{name}`` of the array."
     return spoken(method)
 
