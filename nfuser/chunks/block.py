@@ -11,15 +11,18 @@ finds kernels on disk that other workers compiled.
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.config as config
 from nfuser.chunks.folds import Fold, carries, combined, ended
 from nfuser.chunks.threads import fit_threads
 from nfuser.errors import BackendError
 from nfuser.ir.base import value
 from nfuser.ir.expr import ReduceOp
+from nfuser.locks import cached_property
 from nfuser.runtime.call import as_read
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.tables.memo import Memo
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.fusion import Fusion
 
-VERSION = 1  # of what is pickled: another one cannot be read
+FORM = 2  # of what is pickled
+VERSION = f"{config.VERSION}, form {FORM}"
 _built: Memo[str, FusionExecutorCache] = Memo()
 
 
@@ -67,8 +71,13 @@ class Block:
         self.__name__ = fusion.name
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is made of as bytes, which are read after the version."""
+        return _block, (VERSION, self._parts)
+
+    @cached_property
+    def _parts(self) -> bytes:
         parts = self.stage, self.token, self.fusion, self.reads
-        return _block, (VERSION, *parts, self.numbers, self.edges, self.outputs)
+        return pickle.dumps((*parts, self.numbers, self.edges, self.outputs))
 
     def __dask_tokenize__(self) -> object:
         return "nfuser", self.token
@@ -107,14 +116,28 @@ def built() -> list[FusionExecutorCache]:
     return _built.values()
 
 
-def _block(version: int, *parts: Any) -> Block:
-    if version != VERSION:
+class Unreadable:
+    """Stands for a task of another version; a worker that ran it would be wrong."""
+
+    def __init__(self, version: str, parts: bytes) -> None:
+        self.version, self._parts = version, parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _block, (self.version, self._parts)
+
+    def __call__(self, *given: Any) -> Any:
+        """Say what to do: a message that cannot be read would be sent again."""
         message = (
             "install the same nfuser on the client and on all workers: a task was made "
-            f"by one of another version ({version}, here {VERSION})"
+            f"by another version ({self.version}, here {VERSION})"
         )
         raise BackendError(message)
-    return Block(*parts)
+
+
+def _block(version: str, parts: bytes) -> Block | Unreadable:
+    if version != VERSION:
+        return Unreadable(version, parts)
+    return Block(*pickle.loads(parts))
 
 
 def _alone(chunk: Any) -> Any:

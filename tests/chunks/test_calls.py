@@ -292,9 +292,11 @@ def test_a_task_crosses_to_another_process_and_says_if_it_cannot_be_read() -> No
     block = _tasks(y, "Block")[0].func
     other = pickle.loads(pickle.dumps(block))
     assert other.token == block.token
-    make, parts = block.__reduce__()
+    make, (_, parts) = block.__reduce__()
+    foreign = make("another", b"what nobody here can read")
     with pytest.raises(BackendError, match="install the same nfuser"):
-        make("another", *parts[1:])
+        foreign(data((7, 6)))
+    assert pickle.loads(pickle.dumps(make("another", parts))).version == "another"
 
 
 def test_what_cannot_be_done_is_refused_with_what_to_write() -> None:
