@@ -95,6 +95,8 @@ def host_error(message: str, cause: BaseException) -> HostError:
     """Return a HostError that is also the built-in error that ``cause`` is, if any."""
     found = (kind for kind in _KINDS if isinstance(cause, kind))
     kind = next(found, None)
+    if type(cause).__name__ == "LinAlgError":  # one of NumPy's, which is a ValueError
+        kind = type(cause)
     return HostError(message) if kind is None else _of_kind(kind)(message)
 
 

@@ -9,9 +9,11 @@ import nfuser.batch.axes as axes
 import nfuser.batch.folds as folds
 import nfuser.batch.indices as indices
 import nfuser.batch.loops as loops
+from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -22,6 +24,7 @@ from nfuser.ir.expr import (
     Loop,
     Matmul,
     Pad,
+    PartialSum,
     Permute,
     Pointwise,
     Reduce,
@@ -57,6 +60,12 @@ def step(rows: Stacks, expr: Expr) -> Sequence[TensorView]:
             return folds.of_reduce(rows, expr)
         case Loop():
             return loops.of_loop(rows, expr, step)
+        case Called(name):
+            message = (
+                f"write {name} of all rows at once: it does not run on each row by "
+                "itself yet"
+            )
+            raise UnsupportedError(message)
         case _:
             return (_one(rows, expr),)
 
@@ -93,7 +102,16 @@ def _one(rows: Stacks, expr: Expr) -> TensorView:
             | Remap()
         ):
             return axes.of_view(rows, expr)
-        case Argument() | Constant() | FromScalar() | Iota() | Reduce() | Loop():
+        case (
+            Argument()
+            | Constant()
+            | FromScalar()
+            | Iota()
+            | Reduce()
+            | Loop()
+            | Called()
+            | PartialSum()
+        ):
             message = f"{type(expr).__name__} has rows of its own, or none"
             raise TypeError(message)
         case _:

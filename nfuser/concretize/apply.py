@@ -22,6 +22,7 @@ from nfuser.ir.base import node
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -105,6 +106,10 @@ class _Rebuild:
                 made, replaced = summed(expr, self._extents.settled(expr.result.shape))
             case Loop():
                 made, replaced = self._loop(expr)
+            case Called():
+                settled = self._extents.settled
+                replaced = tuple(concrete(settled(t.shape), t) for t in expr.results)
+                made = [replace(expr, results=replaced)]
             case (
                 Slice() | Pad() | Concatenate() | Remap() | Take() | Assign() | Expand()
             ):

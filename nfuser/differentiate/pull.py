@@ -21,6 +21,7 @@ from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
     VIEWS,
     Assign,
+    Called,
     Concatenate,
     Expr,
     Matmul,
@@ -100,6 +101,12 @@ def pull(
     definition: Mapping[TensorView, Expr],
 ) -> Flow:
     """Return the cotangent of source ``place`` of what is not elementwise."""
+    if isinstance(expr, Called):
+        message = (
+            "write nfuser.stop_gradient(x) around what goes into it: "
+            f"{expr.name} has no derivative yet"
+        )
+        raise UnsupportedError(message)
     if isinstance(expr, Reduce):
         return folds.of_reduce(b, expr, ts)
     t = ts[0]

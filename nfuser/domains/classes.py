@@ -9,6 +9,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -163,7 +164,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return _taken(expr, source)
         case Reshape() | Argument() | Constant() | FromScalar() | Iota():
             return []
-        case Matmul() | Sort() | Scatter() | SumTo() | Assign() | Loop():
+        case Matmul() | Sort() | Scatter() | Called() | SumTo() | Assign() | Loop():
             return []
         case _:
             assert_never(expr)

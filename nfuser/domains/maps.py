@@ -17,6 +17,7 @@ from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -102,7 +103,7 @@ def source_points(expr: Expr, point: Point) -> list[Read]:
             return []
         case Reduce() | PartialSum() | Scan() | SumTo() | Assign() | Loop():
             return []
-        case Matmul() | Sort() | Scatter():
+        case Matmul() | Sort() | Scatter() | Called():
             return []
         case Pointwise(_, operands):
             return [(t, _stretched(t, point)) for t in operands]

@@ -13,6 +13,7 @@ from nfuser.ir.base import node
 from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:
+    from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.point_op import PointOp
     from nfuser.ir.scalar import Scalar
@@ -371,6 +372,30 @@ class Scatter:
 
 
 @node
+class Called:
+    """What a function of the array library gives, one with a row in ``ops.library``.
+
+    ``given`` and ``made`` are the dtypes of its operands and results. Where such a one
+    is complex and kernels see no complex numbers any more, it is two tensors, its real
+    and its imaginary part. ``options`` are the other arguments of the function.
+    """
+
+    name: str
+    operands: tuple[TensorView, ...]
+    results: tuple[TensorView, ...]
+    given: tuple[DType, ...]
+    made: tuple[DType, ...]
+    options: tuple[tuple[str, object], ...]
+
+    noun: ClassVar = "call"
+
+    @property
+    def result(self) -> TensorView:
+        """The first result."""
+        return self.results[0]
+
+
+@node
 class Loop:
     """What is left of the carried values after ``body`` ran again and again.
 
@@ -451,8 +476,8 @@ View: TypeAlias = Expand | ExpandDims | Squeeze | Permute | Slice | Reshape | Re
 VIEWS = (Expand, ExpandDims, Squeeze, Permute, Slice, Reshape, Remap)
 Resize: TypeAlias = Slice | Pad | Concatenate
 Leaf: TypeAlias = Argument | Constant | FromScalar | Iota
-LibraryCall: TypeAlias = Matmul | Sort | Scatter
-LIBRARY_CALLS = (Matmul, Sort, Scatter)
+LibraryCall: TypeAlias = Matmul | Sort | Scatter | Called
+LIBRARY_CALLS = (Matmul, Sort, Scatter, Called)
 Fold: TypeAlias = Reduce | PartialSum | Scan | LibraryCall
 FOLDING = (Reduce, PartialSum, Scan, *LIBRARY_CALLS)
 Expr: TypeAlias = (
@@ -465,7 +490,7 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
     match expr:
         case Argument() | Constant() | FromScalar() | Iota():
             return ()
-        case Pointwise():
+        case Pointwise() | Called():
             return expr.operands
         case Pad(source, fill):
             return (source, fill)
@@ -502,4 +527,4 @@ def sources(expr: Expr) -> tuple[TensorView, ...]:
 
 def results(expr: Expr) -> tuple[TensorView, ...]:
     """Return the tensors that ``expr`` defines."""
-    return expr.results if isinstance(expr, (Reduce, Loop)) else (expr.result,)
+    return expr.results if isinstance(expr, (Reduce, Loop, Called)) else (expr.result,)

@@ -13,6 +13,7 @@ from nfuser.ir.expr import (
     LIBRARY_CALLS,
     Argument,
     Assign,
+    Called,
     Concatenate,
     Expr,
     LibraryCall,
@@ -228,7 +229,7 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
             return replace(expr, lhs=new[0], rhs=new[1])
         case Scatter():
             return replace(expr, source=new[0], index=new[1], value=new[2])
-        case Loop():
+        case Loop() | Called():
             return replace(expr, operands=tuple(new))
         case Assign():
             return replace(expr, source=new[0], value=new[1])
@@ -238,7 +239,7 @@ def with_sources(expr: Expr, new: Sequence[TensorView]) -> Expr:
 
 def with_results(expr: Expr, made: Sequence[TensorView]) -> Expr:
     """Return ``expr`` giving ``made`` instead."""
-    if isinstance(expr, (Reduce, Loop)):
+    if isinstance(expr, (Reduce, Loop, Called)):
         return replace(expr, results=tuple(made))
     return replace(expr, result=made[0])
 

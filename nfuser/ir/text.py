@@ -10,6 +10,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -138,6 +139,7 @@ def expr_text(expr: Expr, names: Names) -> str:
             | Matmul()
             | Sort()
             | Scatter()
+            | Called()
         ):
             return _joined_text(expr, names)
         case Loop():
@@ -156,6 +158,10 @@ def _joined_text(
         case Sort(source, _, axis):
             stable = ", stable" if expr.stable else ""
             return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
+        case Called(name, operands, options=options):
+            listed = [names.tensor(t) for t in operands]
+            said = [f"{key}={given}" for key, given in options]
+            return f"{name}({', '.join([*listed, *said])})"
         case Matmul(lhs, rhs):
             return f"matmul({names.tensor(lhs)}, {names.tensor(rhs)})"
         case Scatter(op, source, index, value):

@@ -10,6 +10,7 @@ from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
     SCANS,
     Assign,
+    Called,
     Concatenate,
     Expand,
     ExpandDims,
@@ -105,6 +106,13 @@ def _problem(expr: Expr) -> str | None:
             fits &= source.shape == result.shape
             fits &= value.ndim >= index.ndim
             return None if fits else "a scatter is of one dtype, and keeps its shape"
+        case Called(_, operands, made, given, types):
+            listed = ((operands, given), (made, types))
+            fits = all(
+                len(ts) in (len(ks), sum(1 + k.is_complex for k in ks))
+                for ts, ks in listed
+            )
+            return None if fits else "a call has a tensor, or two, for each array"
         case Loop():
             return _loop_problem(expr)
         case Assign():

@@ -138,6 +138,7 @@ from nfuser.ops.elementwise.logic import (
     truth,
     where,
 )
+from nfuser.ops.folds.library import called
 from nfuser.ops.folds.products import matmul
 from nfuser.ops.folds.reduction import (
     all,
@@ -252,6 +253,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "called",
     "cbrt",
     "ceil",
     "check_sizes",

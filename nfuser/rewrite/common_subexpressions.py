@@ -12,7 +12,6 @@ from nfuser.ir.expr import (
     Expr,
     Loop,
     Pointwise,
-    Reduce,
     results,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
@@ -59,7 +58,7 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
 
 def _key(expr: Expr) -> tuple[object, ...]:
     result = results(expr)[0]
-    skip = ("results",) if isinstance(expr, Reduce) else ("result",)
+    skip = ("result", "results")
     own = [getattr(expr, f.name) for f in fields(expr) if f.name not in skip]
     if isinstance(expr, Pointwise):
         own[0] = _EXACT.get(expr.op, expr.op)

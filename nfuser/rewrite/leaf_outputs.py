@@ -15,6 +15,7 @@ from nfuser.ir.expr import (
     Iota,
     Loop,
     Pointwise,
+    results,
     sources,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild, with_sources
@@ -61,7 +62,7 @@ def _with_stored_operands(fusion: Fusion) -> Fusion:
         own = {t: replace(t) for t in sources(expr) if t in indices}
         copies = (Pointwise(COPY, (t,), made) for t, made in own.items())
         read = with_sources(expr, [own.get(t, t) for t in sources(expr)])
-        return Replacement((*copies, read), (expr.result,))
+        return Replacement((*copies, read), results(expr))
 
     return rebuild(fusion, change)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.errors import VerifyError
 from nfuser.ir.expr import (
     Argument,
+    Called,
     Constant,
     Expand,
     Expr,
@@ -85,6 +86,8 @@ class _Splitter:
                 self._pairs[expr.result] = (real, zero)
             case Matmul():
                 self._matmul(expr)
+            case Called():
+                self._called(expr)
             case Reduce(op) | Scan(op) if op is not ReduceOp.SUM:
                 message = f"no complex form of {op.value}"
                 raise VerifyError(message)
@@ -163,6 +166,21 @@ class _Splitter:
         )
         re = self._emit("subtract", (ac, bd), like)
         return re, self._emit("add", (ad, bc), like)
+
+    def _called(self, expr: Called) -> None:
+        """Give and take both parts, which the library sees as one."""
+        given = [part for t in expr.operands for part in self.parts(t)]
+        made: list[TensorView] = []
+        for tensor in expr.results:
+            if tensor.dtype.is_complex:
+                kind = tensor.dtype.real
+                pair = (replace(tensor, dtype=kind), replace(tensor, dtype=kind))
+                self._pairs[tensor] = pair
+                made += pair
+            else:
+                made.append(tensor)
+        own = replace(expr, operands=tuple(given), results=tuple(made))
+        self.exprs.append(own)
 
     def _matmul(self, expr: Matmul) -> None:
         """Multiply as ``_product`` does, matrices for numbers."""

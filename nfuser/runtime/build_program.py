@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
@@ -16,6 +17,7 @@ from nfuser.host.call.program import (
     CallProgram,
     Clear,
     Free,
+    Function,
     HostScalar,
     HostStmt,
     Launch,
@@ -209,7 +211,7 @@ class _Program:
         """Return the statements of what the array library computes."""
         body = self._allocated(piece)
         (call,) = piece.fusion.library_calls
-        if 0 in self._shape(call.result):
+        if all(0 in self._shape(t) for t in piece.fusion.outputs):
             return body
         read: dict[TensorView, Operand] = {}
         for expr in piece.fusion.exprs:
@@ -223,6 +225,9 @@ class _Program:
                 views = (*source.views, self._view(expr))
                 read[expr.result] = Operand(source.part, views)
         operands = tuple(read[t] for t in ex.sources(call))
+        if isinstance(call, ex.Called):
+            body.append(self._called(call, operands, set(piece.fusion.outputs)))
+            return body
         place = self.places[call.result]
         made = Call(call.name, operands, place.slot, call.result.source)
         made = replace(made, offset=place.offset)
@@ -234,6 +239,26 @@ class _Program:
             made = replace(made, scattered=scattered)
         body.append(made)
         return body
+
+    def _called(
+        self,
+        call: ex.Called,
+        operands: tuple[Operand, ...],
+        stored: AbstractSet[TensorView],
+    ) -> Call:
+        """Return the call of a function, which stores what is read of its results."""
+        tensors = iter(call.results)
+        groups = tuple(
+            tuple(
+                self.places[t] if t in stored else None
+                for t in islice(tensors, 1 + kind.is_complex)
+            )
+            for kind in call.made
+        )
+        function = Function(call.given, groups, call.options)
+        (first, *_) = function.parts
+        line = call.result.source
+        return Call(call.name, operands, first.slot, line, function=function)
 
     def _view(self, expr: ex.View) -> ViewOf:
         shape = self._shape(expr.result)

@@ -14,6 +14,7 @@ from nfuser.domains.reshape import reshape_groups
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -62,6 +63,10 @@ def strides_of_all(
     for expr in fusion.exprs:
         if isinstance(expr, Loop):
             found.update(_strides_after(expr, shapes, found))
+            continue
+        if isinstance(expr, Called):
+            for t in expr.results:
+                found[t] = dense(shapes[t], range(t.ndim - 1, -1, -1))
             continue
         made = _strides(expr, shapes, found, given)
         found.update(dict.fromkeys(results(expr), made))
@@ -118,6 +123,7 @@ def _strides(
             Take(_, _, result)
             | Sort(_, result)
             | Scatter(result=result)
+            | Called(results=(result, *_))
             | PartialSum(_, result)
         ):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))

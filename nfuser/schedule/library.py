@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import VIEWS, Argument, Constant, Remap, Slice
+from nfuser.ir.expr import VIEWS, Argument, Constant, Remap, Slice, results
 from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.scalar_walk import symbols
 from nfuser.segment import Rejection
@@ -30,7 +30,7 @@ class LibraryCalls:
             if expr is not call and not _is_read_in_place(expr):
                 reason = f"the library computes the {call.noun}, and nothing else"
                 return Rejection(call.name, reason, call.result)
-        if fusion.outputs != (call.result,):
+        if not set(fusion.outputs) <= set(results(call)):
             reason = f"the library stores the {call.noun}, and nothing else"
             return Rejection(call.name, reason, call.result)
         return None

@@ -141,10 +141,12 @@ def _shown(stmt: Launch | Call, run: Step) -> Step:
 def _called(stmt: Call, library: Library, device: Device) -> Step:
     call = library_call(stmt, library, device)
     slots = slots_of(stmt)
+    called = stmt.function
+    written = [stmt.result] if called is None else [p.slot for p in called.parts]
 
     def run(frame: Frame) -> None:
         call(*(frame.arrays[slot][0] for slot in slots))
-        frame.written.add(stmt.result)
+        frame.written.update(written)
 
     return run
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.dtypes.tensors import as_tensor
 from nfuser.errors import UnsupportedError, host_error
+from nfuser.host.call.functions import function_call
 from nfuser.host.call.program import Number
 from nfuser.host.call.scatters import scatter_call
 from nfuser.host.run.arrays import Arrays, arrays_of
@@ -36,6 +37,9 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     if stmt.scattered is not None:
         arrays = arrays_of(Library.NUMPY, device)
         return scatter_call(stmt, stmt.scattered, _reading(stmt, arrays))
+    if stmt.function is not None:
+        arrays = arrays_of(Library.NUMPY, device)
+        return function_call(stmt, stmt.function, _reading(stmt, arrays))
     library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     reading = _reading(stmt, arrays)
@@ -62,18 +66,19 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
             return lambda x, out: arrays.sort(x, axis, out)
         case "argsort":
             return lambda x, out: arrays.argsort(x, axis, stable, out)
-        case "scatter":
-            raise AssertionError(stmt)
         case _:
-            assert_never(stmt.name)
+            raise AssertionError(stmt)
 
 
 def _check(stmt: Call, library: Library, device: Device) -> None:
-    dtype = stmt.operands[0].dtype
+    dtype = stmt.operands[0].dtype if stmt.operands else stmt.result.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
     if stmt.scattered is not None and device.is_cuda:
         reason = f"arrays on {device} are not assigned to by arrays of integers yet"
         remedy = "scatter arrays on the CPU, or sum over x[:, None] == arange(n)"
+    elif stmt.function is not None and device.is_cuda:
+        reason = f"functions of linalg and fft do not run on {device} yet"
+        remedy = "call it outside the fused function, or pass arrays on the CPU"
     elif library in (Library.NUMBA, Library.JAX) and device.is_cuda:
         reason = f"{library.value} writes into no array of ours on {device}"
     elif library is Library.TORCH and stmt.name == "matmul":

@@ -172,6 +172,24 @@ class Scattered:
 
 
 @node
+class Function:
+    """How a function of the library is called, and where its results go.
+
+    ``given`` are the dtypes of what it takes: two operands are one that is complex.
+    Each result goes to a part, or to two if it is complex; None if nobody reads it.
+    """
+
+    given: tuple[DType, ...]
+    results: tuple[tuple[Part | None, ...], ...]
+    options: tuple[tuple[str, object], ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Where results go, in order."""
+        return tuple(p for group in self.results for p in group if p is not None)
+
+
+@node
 class Call:
     """Let the array library write what its function ``name`` gives into ``result``.
 
@@ -180,7 +198,7 @@ class Call:
     scatter: what it does, and how to get the kernels that do it on a CPU.
     """
 
-    name: Literal["matmul", "sort", "argsort", "scatter"]
+    name: str
     operands: tuple[Operand, ...]
     result: Slot
     line: SourceLine | None = None
@@ -188,6 +206,7 @@ class Call:
     stable: bool = False
     scattered: Scattered | None = None
     offset: int = 0
+    function: Function | None = None
 
     @property
     def note(self) -> str:
@@ -232,9 +251,12 @@ def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
             return (*named, *(s for inner in body for s in slots_of(inner)))
         case Launch():
             return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
-        case Call(_, operands, result):
+        case Call(_, operands, result, function=function):
             parts = (x.part for x in operands)
-            return (*(p.slot for p in parts if isinstance(p, Part)), result)
+            read = (p.slot for p in parts if isinstance(p, Part))
+            if function is None:
+                return (*read, result)
+            return (*read, *(p.slot for p in function.parts))
         case _:
             return (stmt.slot,)
 

@@ -86,6 +86,13 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
             own = tuple(_operand(x, new_of) for x in operands)
             same = own == operands and result not in new_of
             target = new_of.get(result, result)
+            if (function := stmt.function) is not None:
+                groups = (
+                    tuple(p and _part(p, new_of) for p in group)
+                    for group in function.results
+                )
+                function = replace(function, results=tuple(groups))
+                return replace(stmt, operands=own, result=target, function=function)
             return stmt if same else replace(stmt, operands=own, result=target)
         case Repeat(body, swaps):
             pairs = tuple((new_of.get(a, a), new_of.get(b, b)) for a, b in swaps)

@@ -37,10 +37,10 @@ def matmul(b: Builder, x: Operand, y: Operand) -> TensorView:
 def _shape(b: Builder, lhs: TensorView, rhs: TensorView) -> list[Scalar]:
     rows = lhs.shape[-2:-1]
     columns = rhs.shape[-1:] if rhs.ndim > 1 else ()
-    return [*_stack(b, lhs.shape[:-2], rhs.shape[:-2]), *rows, *columns]
+    return [*stack_of(b, lhs.shape[:-2], rhs.shape[:-2]), *rows, *columns]
 
 
-def _stack(
+def stack_of(
     b: Builder, lhs: tuple[Scalar, ...], rhs: tuple[Scalar, ...]
 ) -> list[Scalar]:
     """Return the shape in which stacks meet, which ``no_product`` found to fit."""

@@ -20,6 +20,7 @@ from nfuser.trace.numpy.composed import (
     grids,
     histograms,
     kinds,
+    linear_algebra,
     nan_reductions,
     norms,
     orders,
@@ -27,6 +28,7 @@ from nfuser.trace.numpy.composed import (
     polynomials,
     products,
     searches,
+    transforms,
     windows,
 )
 
@@ -43,6 +45,7 @@ HANDLERS: dict[str, Any] = {
         grids,
         histograms,
         kinds,
+        linear_algebra,
         nan_reductions,
         norms,
         orders,
@@ -50,6 +53,7 @@ HANDLERS: dict[str, Any] = {
         polynomials,
         products,
         searches,
+        transforms,
         windows,
     )
     for name, handler in family.HANDLERS.items()

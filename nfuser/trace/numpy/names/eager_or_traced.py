@@ -72,7 +72,7 @@ def ufunc(name: str) -> Any:
 def creation(name: str) -> Callable[..., Any]:
     """Return a function that makes arrays: traced ones wherever a trace runs."""
     handler = HANDLERS[name]
-    plain: Any = getattr(np, name)
+    plain: Any = attrgetter(name)(np)
 
     def made(*args: Any, **options: Any) -> Any:
         tracer = current_tracer()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import nfuser.trace.numpy.names.composed_names as composed_names
+import nfuser.trace.numpy.names.fft as fft
 import nfuser.trace.numpy.names.linalg as linalg
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.numpy.movement.pads import pad_or_crop
@@ -355,6 +356,7 @@ __all__ = [
     "expm1",
     "eye",
     "fabs",
+    "fft",
     "finfo",
     "fix",
     "flip",

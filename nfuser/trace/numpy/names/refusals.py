@@ -104,8 +104,6 @@ _NUMPY_FUNCTIONS = {
     "triu_indices_from": "write triu(x), or where(tri(n, k=-1, dtype=bool), fill, x)",
     "frexp": "write e = np.floor(np.log2(np.abs(x))) + 1 and x / 2.0**e",
     "spacing": "write np.nextafter(x, np.inf) - x",
-    "fftshift": "write np.roll(x, x.shape[-1] // 2, -1) for each axis",
-    "ifftshift": "write np.roll(x, -(x.shape[-1] // 2), -1) for each axis",
     "logical_or.accumulate": "write np.maximum.accumulate(x != 0)",
     "logical_and.accumulate": "write np.minimum.accumulate(x != 0)",
     "subtract.accumulate": "write 2 * x[:1] - np.cumsum(x, 0)",
