@@ -16,6 +16,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Assign,
+    Called,
     Concatenate,
     Constant,
     Expand,
@@ -86,6 +87,12 @@ class Spread(Known):
             case Loop():
                 message = (
                     "loops do not run over arrays in chunks yet: call the function "
+                    "inside dask.array.map_blocks, which gives it one chunk at a time"
+                )
+                raise UnsupportedError(message)
+            case Called(name):
+                message = (
+                    f"{name} does not run over arrays in chunks yet: call the function "
                     "inside dask.array.map_blocks, which gives it one chunk at a time"
                 )
                 raise UnsupportedError(message)

@@ -123,7 +123,7 @@ def _strides(
             Take(_, _, result)
             | Sort(_, result)
             | Scatter(result=result)
-            | Called(results=(result, *_))
+            | Called(result=result)
             | PartialSum(_, result)
         ):
             return dense(shapes[result], range(result.ndim - 1, -1, -1))

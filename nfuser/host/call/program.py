@@ -157,8 +157,6 @@ class ScatterKernels(NamedTuple):
     pieces: Callable[[], CpuKernel]
     columns: Callable[[], CpuKernel]
     look: Callable[[], CpuKernel]
-    tally: Callable[[], CpuKernel]
-    group: Callable[[], CpuKernel]
 
 
 @node

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nfuser.codegen.numba.compiler_lock import imported
-from nfuser.device.cpu.affinity import num_threads
 from nfuser.errors import host_error
 from nfuser.ir.expr import ScatterOp
 
@@ -34,7 +33,6 @@ _MANY = 1 << 19  # indices that are worth a second thread
 _BLOCK = 1 << 15  # indices that are looked at together
 _PIECES = 16
 _EACH = 16  # values for each place of a piece that are worth an array of its own
-_GROUPS = 64  # of rows, few enough that each thread writes to all of them at once
 _IDENTITIES = {ScatterOp.ADD: -0.0, ScatterOp.MULTIPLY: 1}
 
 
@@ -123,23 +121,17 @@ class _Loops(NamedTuple):
         """Take one element after another, or those of pieces that are independent."""
         count = self.index.size
         each = min(count // (_EACH * self.rows), _PIECES)
-        if count < _MANY:
-            self.pieces(self.index, self.value, [0, count], looks.has_runs)
-        elif each > 1 and self.op in _IDENTITIES:
+        if count >= _MANY and each > 1 and self.op in _IDENTITIES:
             self._apart(each, looks.has_runs)
-        elif num_threads() == 1:
-            self.pieces(self.index, self.value, [0, count], looks.has_runs)
-        elif looks.is_sorted and looks.low >= 0:
+            return
+        cuts: list[int] = []
+        if count >= _MANY and looks.is_sorted and looks.low >= 0:
             firsts = self.index[_even(count, _PIECES)[1:-1]]
-            cuts = [0, *np.searchsorted(self.index, firsts), count]
-            self.pieces(self.index, self.value, cuts, looks.has_runs)
-        else:
-            self._grouped()
+            cuts = np.searchsorted(self.index, firsts).tolist()
+        self.pieces([0, *cuts, count], looks.has_runs)
 
     def pieces(
         self,
-        index: Any,
-        value: Any,
         bounds: Any,
         has_runs: bool,
         out: Any = None,
@@ -148,10 +140,10 @@ class _Loops(NamedTuple):
         """Take what lies between ``bounds``, which no two threads write the same of."""
         bounds = np.asarray(bounds, np.int64)
         written = self.out if out is None else out
-        given = [x.ctypes.data for x in (written, index, value, bounds)]
+        given = [x.ctypes.data for x in (written, self.index, self.value, bounds)]
         numbers = [self.rows, apart, self.step, int(has_runs)]
         arguments = [*given, *numbers]
-        _run(self.kernels.pieces(), arguments, bounds.size - 1, index.size)
+        _run(self.kernels.pieces(), arguments, bounds.size - 1, self.index.size)
 
     def _apart(self, pieces: int, has_runs: bool) -> None:
         """Let each piece have an array of its own, and join these in order."""
@@ -159,32 +151,12 @@ class _Loops(NamedTuple):
         identity = np.array(_IDENTITIES[self.op]).astype(dtype)
         own = np.full((pieces, self.rows), identity, dtype)
         bounds = _even(self.index.size, pieces)
-        self.pieces(self.index, self.value, bounds, has_runs, own, self.rows)
+        self.pieces(bounds, has_runs, own, self.rows)
         join = np.add if self.op is ScatterOp.ADD else np.multiply
         flat = self.out.reshape(-1)
         with np.errstate(all="ignore"):
             for part in own:
                 join(flat, part, out=flat)
-
-    def _grouped(self) -> None:
-        """Put what is for one group of rows together, and take a group at a time."""
-        shift = max((self.rows - 1) // _GROUPS, 1).bit_length()
-        groups = ((self.rows - 1) >> shift) + 1
-        bounds = _even(self.index.size, _PIECES)
-        counts = np.zeros((_PIECES, groups), np.int64)
-        given = [x.ctypes.data for x in (self.index, bounds, counts)]
-        numbers = [self.rows, groups, shift]
-        _run(self.kernels.tally(), [*given, *numbers], _PIECES, self.index.size)
-        ends = counts.T.cumsum().reshape(groups, _PIECES).T
-        places = np.ascontiguousarray(ends - counts)
-        edges = [0, *ends[-1]]
-        index = np.empty_like(self.index)
-        value = np.empty(self.index.size, self.value.dtype) if self.step else self.value
-        arrays = (self.index, self.value, bounds, places, index, value)
-        given = [x.ctypes.data for x in arrays]
-        arguments = [*given, *numbers, self.step]
-        _run(self.kernels.group(), arguments, _PIECES, self.index.size)
-        self.pieces(index, value, edges, has_runs=False)
 
 
 def _run(

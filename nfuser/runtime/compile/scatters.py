@@ -110,37 +110,6 @@ def {entry}(start, stop, index, found, count, block):
         store(found, 4 * k + 2, falls)
         store(found, 4 * k + 3, stays)
 """
-# How many of each piece are for each group of ``1 << shift`` rows.
-_COUNT = """\
-from nfuser.codegen.primitives.cpu import load, select, store
-
-
-def {entry}(start, stop, index, bounds, counts, rows, groups, shift):
-    for piece in range(start, stop):
-        for k in range(load(bounds, piece), load(bounds, piece + 1)):
-            i = load(index, k)
-            at = piece * groups + (select(i < 0, i + rows, i) >> shift)
-            store(counts, at, load(counts, at) + 1)
-"""
-# Put what is for a group together, in its order: each piece begins at its own place.
-_GROUP = """\
-from nfuser.codegen.primitives.cpu import load, select, store
-
-
-def {entry}(
-    start, stop, index, value, bounds, places, indices, values, rows, groups, shift,
-    step,
-):
-    for piece in range(start, stop):
-        for k in range(load(bounds, piece), load(bounds, piece + 1)):
-            i = load(index, k)
-            i = select(i < 0, i + rows, i)
-            at = piece * groups + (i >> shift)
-            place = load(places, at)
-            store(places, at, place + 1)
-            store(indices, place, i)
-            store(values, place * step, load(value, k * step))
-"""
 
 
 def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
@@ -162,13 +131,6 @@ def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
         kernel(f"scatter_{own}", _PIECES, (*written, whole), 4),
         kernel(f"scatter_rows_{own}", _COLUMNS, written, 4),
         kernel("look_at_index", _LOOK, (whole, whole), 2),
-        kernel("count_groups", _COUNT, (whole, whole, whole), 3),
-        kernel(
-            f"group_{dtype.value}",
-            _GROUP,
-            (whole, number, whole, whole, whole, number),
-            4,
-        ),
     )
 
 
