@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ STREAM = 1
 SPAWN, SPLIT, FOLD = 255, 254, 253  # slots that no distribution takes words of
 SLOT_AT = 56
 _WORD = 1 << 64
+_MOST_OF_TORCH = (1 << 63) - 1
+_OFFSETS = 4  # torch counts words on a GPU, in blocks
 
 
 class Generator(Distributions, Stream):
@@ -98,6 +101,8 @@ def default_rng(seed: Any = None) -> Generator:
 
     A seed is an integer, several in a sequence, or a ``numpy.random.SeedSequence``;
     without one the numbers are others each time. A generator is returned as it is.
+    One of torch's is drawn from once: after ``torch.manual_seed(0)``,
+    ``default_rng(torch.default_generator)`` is the same in each run.
 
     >>> import nfuser
     >>> nfuser.random.default_rng(7)
@@ -118,6 +123,8 @@ def key_of(seed: Any) -> int:
             )
             raise TraceError(message)
         return secrets.randbits(64)
+    if type(seed).__module__ == "torch._C" and type(seed).__name__ == "Generator":
+        return _key_of_torch(seed)
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
     if hasattr(seed, "__index__"):
@@ -131,6 +138,27 @@ def key_of(seed: Any) -> int:
         f"{type(seed).__name__}"
     )
     raise ArgumentError(message)
+
+
+def _key_of_torch(generator: Any) -> int:
+    """Return a key that a generator of torch's gives, and advance it.
+
+    Those of a GPU count what they drew, and are asked nothing of the device.
+    """
+    if current_tracer() is not None:
+        message = (
+            "write default_rng(generator) outside and pass what it returns: a fused "
+            "function is traced once, and would take one key from torch's generator"
+        )
+        raise TraceError(message)
+    if generator.device.type == "cpu":
+        torch = sys.modules["torch"]
+        found = torch.randint(_MOST_OF_TORCH, (), generator=generator)
+        return int(found)
+    offset = generator.get_offset()
+    generator.set_offset(offset + _OFFSETS)
+    text = f"{generator.initial_seed()},{offset}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def _word(seed: int) -> int:

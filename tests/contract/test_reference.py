@@ -15,10 +15,13 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.nn
 import nfuser.numpy as xp
+import nfuser.random
 from nfuser import DataType, FusionDefinition, config, errors
 from nfuser.__main__ import main
 from nfuser.frontend.definition.operations.ops import TABLE
+from nfuser.trace.captures.stream import Stream
 from tests.contract.pages import examples_of
 from tests.contract.reference import DOCS, extension
 
@@ -72,6 +75,35 @@ def test_a_public_method_says_what_it_does_and_has_an_example(
     assert name in INTERNAL or re.search(rf"\.{name}\b", CODE), (
         f"write an example of {owner}.{name} under `## {owner}` in docs/reference"
     )
+
+
+DRAWING = [
+    *(f"random.{name}" for name in nfuser.random.__all__),
+    *(
+        f"random.Generator.{name}"
+        for name in dir(nfuser.random.Generator)
+        if not name.startswith("_") and name not in vars(Stream)
+    ),
+    *(f"nn.{name}" for name in nfuser.nn.__all__),
+]
+
+
+# Kernels that compile for seconds: tests/random has what they draw.
+LONG = {
+    *("gamma", "chisquare", "beta", "f", "standard_t", "dirichlet", "vonmises"),
+    *("poisson", "binomial", "negative_binomial"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_what_draws_has_an_entry_and_an_example(name: str) -> None:
+    short = name.rpartition(".")[2]
+    is_listed = re.search(rf"auto\w+:: nfuser\.{name}$", TEXT, re.MULTILINE)
+    assert is_listed or re.search(rf":members:.*\b{short}\b", TEXT), (
+        f"write an entry of nfuser.{name} into docs/reference/random.md"
+    )
+    called = re.search(rf"\b{short}\b", CODE) or short in {"Generator", *LONG}
+    assert called, f"write an example of {name} into docs/reference/random.md"
 
 
 def test_every_name_of_the_namespace_is_in_one_family() -> None:
