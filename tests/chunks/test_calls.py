@@ -251,6 +251,18 @@ def test_what_is_scattered_by_chunks_of_an_index_is_joined(how: str) -> None:
     assert len(_tasks(y, "Block")) == 10
 
 
+@pytest.mark.parametrize("chunks", [(37, 5), (100, 2)])
+def test_histograms_count_each_chunk_once(chunks: tuple[int, int]) -> None:
+    da = dask_array()
+    x = data((300, 5), "f8")
+    counts = nfuser.fuse(lambda x: np.histogram(x, 9, range=(-2, 2)))
+    made: Any = counts(da.from_array(x, chunks=chunks))
+    found, edges = made
+    wanted, ends = np.histogram(x, 9, range=(-2, 2))
+    np.testing.assert_array_equal(found.compute(), wanted)
+    np.testing.assert_array_equal(edges.compute(), ends)
+
+
 def test_explain_says_tasks_bytes_and_reasons_and_draws_nothing() -> None:
     da = dask_array()
     x = da.from_array(data((1000, 40)), chunks=(100, 40))
