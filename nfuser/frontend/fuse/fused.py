@@ -128,7 +128,11 @@ class Fused(Keeping, Generic[P, R]):
         """Call the fused function."""
         if dynamo.is_compiling():
             return dynamo.in_graph(self, args, kwargs)
-        return self._called(*args, **kwargs)
+        try:
+            return self._called(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 (all are raised again)
+            __tracebackhide__ = True  # in IPython and pytest
+            raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
 
     @dynamo.graph_break
     def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -163,9 +167,6 @@ class Fused(Keeping, Generic[P, R]):
             return ready.run(arguments, arrays)
         except parts.ChunkedError:
             return self._chunked(args, kwargs)
-        except Exception as error:  # noqa: BLE001 (all are raised again)
-            __tracebackhide__ = True  # in IPython and pytest
-            raise told(error)  # NFUSER_TRACEBACK=full shows what lies between
 
     @telling
     def _chunked(
