@@ -440,6 +440,17 @@ class Loop:
         return tuple(k if k is not None and k < self.carried else None for k in found)
 
     @property
+    def in_place(self) -> frozenset[int]:
+        """Which carried values are what assignments make of those before, in place."""
+        slots = {a.result: a.slot for a in self.body.arguments if not a.by_value}
+        owner: dict[TensorView, TensorView] = {}
+        for assign in self.body.assignments:
+            owner[assign.result] = owner.get(assign.source, assign.source)
+        outputs = self.body.outputs[: self.carried]
+        pairs = enumerate(owner.get(t) for t in outputs)
+        return frozenset(k for k, t in pairs if t is not None and slots.get(t) == k)
+
+    @property
     def given(self) -> tuple[tuple[TensorView, TensorView], ...]:
         """Each argument of the body that is an operand, with that operand."""
         arguments = self.body.arguments

@@ -6,7 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import LIBRARY_CALLS, Expr, Loop, Pointwise
+from nfuser.ir.expr import (
+    LIBRARY_CALLS,
+    Argument,
+    Assign,
+    Expr,
+    Loop,
+    Pointwise,
+)
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import COPY
 
@@ -32,6 +39,7 @@ def with_bodies(fusion: Fusion, change: Callable[[Fusion], Fusion]) -> Fusion:
 
 def _rewritten(loop: Loop, change: Callable[[Fusion], Fusion]) -> Fusion:
     """Return the body changed; what it hands on as it was is computed by nobody."""
+    loop = replace(loop, body=_assigned_in_place(loop))
     body, kept = loop.body, _handed_on(loop)
     computed = [k for k in range(len(body.outputs)) if k not in kept]
     before = body
@@ -39,10 +47,49 @@ def _rewritten(loop: Loop, change: Callable[[Fusion], Fusion]) -> Fusion:
         before = Fusion(body.name, body.exprs, [body.outputs[k] for k in computed])
     after = _with_kernels_last(change(before), loop.carried - len(kept))
     if after is before:
-        return body
+        return loop.body
     made = dict(zip(computed, after.outputs, strict=True))
     outputs = [made.get(k, old) for k, old in enumerate(body.outputs)]
     return Fusion(after.name, after.exprs, outputs)
+
+
+def _assigned_in_place(loop: Loop) -> Fusion:
+    """Let a carried array that is only assigned to be written where it lies.
+
+    The trace assigns to a copy of what was before the iteration. That is needed only
+    where the old array is handed on as well.
+    """
+    body = loop.body
+    instead: dict[TensorView, TensorView] = {}
+    for number, tensor in enumerate(body.outputs[: loop.carried]):
+        copy = _first_of(body, tensor)
+        if copy is None or body.outputs.count(tensor) > 1:
+            continue
+        (before,) = copy.operands
+        made = body.definition[before]
+        is_own = isinstance(made, Argument) and made.slot == number
+        alike = loop.operands[number].shape == copy.result.shape
+        if is_own and alike and before not in body.outputs:
+            instead[copy.result] = before
+    if not instead:
+        return body
+    return rebuild(body, lambda e: _replaced(e, instead))
+
+
+def _replaced(expr: Expr, instead: dict[TensorView, TensorView]) -> TensorView | None:
+    return instead.get(expr.result) if isinstance(expr, Pointwise) else None
+
+
+def _first_of(body: Fusion, tensor: TensorView) -> Pointwise | None:
+    """Return the copy that a chain of assignments begins with, which ends in tensor."""
+    made: Expr = body.definition[tensor]
+    if not isinstance(made, Assign):
+        return None
+    while isinstance(made, Assign):
+        made = body.definition[made.source]
+    if isinstance(made, Pointwise) and made.op is COPY:
+        return made
+    return None
 
 
 def _handed_on(loop: Loop) -> set[int]:

@@ -131,7 +131,11 @@ class _Program:
         depth = len(self.loops)
         slots = [self.places[before].slot for before, _, _ in loop.pairs]
         fresh: list[Slot] = []
-        for slot, source, pair in zip(slots, loop.forwarded, loop.pairs, strict=True):
+        sources = [
+            number if number in loop.in_place else source
+            for number, source in enumerate(loop.forwarded)
+        ]
+        for slot, source, pair in zip(slots, sources, loop.pairs, strict=True):
             _, after, result = pair
             self.places[result] = Part(slot)
             if source is None:
@@ -143,7 +147,7 @@ class _Program:
             self.places[row] = self._row(loop, result, depth)
         owner = owners(segmented.fusion)
         for left in segmented.fusion.outputs:
-            if left in owner:
+            if left in owner and left in self.places:
                 self.places[owner[left]] = self.places[left]
         for inner, operand in loop.given:
             self._outside[inner] = operand
@@ -160,7 +164,7 @@ class _Program:
             None if loop.trips is None else self._scalar(loop.trips, self.facts.sizes)
         )
         flag = None if loop.flag is None else slots[loop.flag]
-        swaps = _swaps(slots, fresh, loop.forwarded)
+        swaps = _swaps(slots, fresh, sources)
         line = loop.result.source
         return [*body, Repeat(runs, swaps, trips, flag, depth, line)]
 
