@@ -75,7 +75,7 @@ def counted(
     There are ``length``; ``complaint`` is about a place that is none of them.
     """
     b = t.builder
-    held = t.tensor(places.astype(np.int64))
+    held = b.cast(t.tensor(places), DType.I64)  # astype would copy
     if weights is None:
         kind = DType.I64
         value = ops.broadcast_to(b, b.constant(1, kind), held.shape)
