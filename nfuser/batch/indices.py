@@ -93,6 +93,23 @@ def of_scatter(rows: Stacks, expr: Scatter) -> TensorView:
     made = rows.new(expr.result)
     extent = sc.product(expr.source.shape[: expr.lead])
     index = numbered(rows, rows.all(expr.index), extent)
+    if expr.complaint:
+        index = _beyond(rows, rows.all(expr.index), index, extent)
     source, value = rows.all(expr.source), rows.all(expr.value)
-    rows.b.emit(Scatter(expr.op, source, index, value, made))
+    rows.b.emit(Scatter(expr.op, source, index, value, made, expr.complaint))
     return made
+
+
+def _beyond(
+    rows: Stacks, own: TensorView, index: TensorView, extent: Scalar
+) -> TensorView:
+    """Return ``index``, beyond all rows where one is not of its own row."""
+    b = rows.b
+    own, zero = b.cast(own, DType.I64), b.constant(0, DType.I64)
+    end = b.from_scalar(rows.count * extent, DType.I64)
+    is_wrong = b.point(
+        "bitwise_or",
+        b.point("less", own, zero),
+        b.point("less_equal", b.from_scalar(extent, DType.I64), own),
+    )
+    return b.point("select", is_wrong, end, index)

@@ -115,8 +115,6 @@ class _Builder:
             declared.append(buffer)
         return declared
 
-    # -- the whole -----------------------------------------------------------
-
     def kernel(self) -> Kernel:
         if self.fusion.scans:
             lower_scans(self.values, self.out.store)
@@ -177,8 +175,6 @@ class _Builder:
             is_cooperative=self.combiner.is_shared,
             shared_bytes=self.shared_bytes,
         )
-
-    # -- reductions ----------------------------------------------------------
 
     def _reduce(self) -> None:
         values, rows = self.values, self.rows

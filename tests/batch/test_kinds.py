@@ -283,3 +283,13 @@ def test_choices_in_rows_leak_nothing() -> None:
     np.testing.assert_array_equal(nfuser.vmap(nfuser.grad(loss))(x), wanted)
     through = nfuser.grad(lambda x: nfuser.vmap(loss)(x).sum())
     np.testing.assert_array_equal(through(x), wanted)
+
+
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_what_counts_refuses_a_number_of_another_row(wrong: int) -> None:
+    counts = nfuser.vmap(lambda x: np.bincount(x, minlength=4))
+    x = np.array([[0, 1, 1], [3, 3, 2]])
+    np.testing.assert_array_equal(counts(x), [[1, 2, 0, 0], [0, 0, 1, 2]])
+    x[1, 1] = wrong
+    with pytest.raises(ValueError, match="bincount"):
+        counts(x)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,9 +132,9 @@ class NumpyProtocols(Standin):
         name = getattr(func, "__name__", str(func))
         if name in _OF_TENSORS and len(args) == 2 and not kwargs:
             return _operated(name, *args)
-        from nfuser.trace.torch.words.table import call_function  # noqa: PLC0415 (torch is there)
-
-        return call_function(name, args, dict(kwargs or {}))
+        # Torch is there; and it imports what imports this.
+        words: Any = import_module("nfuser.trace.torch.words.table")
+        return words.call_function(name, args, dict(kwargs or {}))
 
 
 def _operated(name: str, x: Any, y: Any) -> Any:
