@@ -107,9 +107,6 @@ def _beyond(
     b = rows.b
     own, zero = b.cast(own, DType.I64), b.constant(0, DType.I64)
     end = b.from_scalar(rows.count * extent, DType.I64)
-    is_wrong = b.point(
-        "bitwise_or",
-        b.point("less", own, zero),
-        b.point("less_equal", b.from_scalar(extent, DType.I64), own),
-    )
-    return b.point("select", is_wrong, end, index)
+    inside = b.point("less", own, b.from_scalar(extent, DType.I64))
+    index = b.point("select", inside, index, end)
+    return b.point("select", b.point("less", own, zero), end, index)
