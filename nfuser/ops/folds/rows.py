@@ -177,16 +177,19 @@ class _Finding:
             return self._history.writes[number - 1].row
         if -ahead > MOST_LAGS:
             return None
-        self._wanted.append(self._is_there(place, -ahead))
+        self._wanted += self._is_there(place, -ahead, number)
         return -ahead
 
-    def _is_there(self, place: Counted, lag: int) -> Scalar:
+    def _is_there(self, place: Counted, lag: int, number: int) -> list[Scalar]:
         """Return when the rows before the first one are no rows that turns write.
 
-        Only the row before row 0, which is the last one, comes late enough.
+        Only the row before row 0, which is the last one, comes late enough; where there
+        is one row, it is what this turn has written, if it has (``number`` times).
         """
         first, step = place
-        before = first - step * lag
+        before, extent = first - step * lag, self._array.shape[self._last.axis]
         if step < 0:
-            return sc.less(before, self._array.shape[self._last.axis])
-        return sc.less(-1, first if step * lag == 1 else before)
+            return [sc.less(before, extent)]
+        if step * lag > 1 or sc.is_natural(before):
+            return [sc.less(-1, before)]
+        return [sc.less(-1, first), *([sc.less(1, extent)] if number else [])]

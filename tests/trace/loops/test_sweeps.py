@@ -216,6 +216,18 @@ def test_what_is_read_before_it_is_overwritten_is_what_it_was() -> None:
     _ = _agree(moved, (_random(90, 70),), None)
 
 
+def test_the_row_before_the_only_row_is_the_one_that_was_written() -> None:
+    def wrapped(a: Any, c: Any) -> Any:
+        y = np.zeros_like(a)
+        for k in range(a.shape[0]):
+            a[k] = c[k] - y[k]
+            y[k] = c[k] * a[k - 1]
+        return y
+
+    for size in (1, 2, 70):
+        _ = _agree(wrapped, (_random(size, 3), _random(size, 3)), None)
+
+
 @pytest.mark.parametrize("backend", [None, "interpret"])
 def test_what_is_no_sweep_is_right(backend: str | None) -> None:
     def beside(u: Any) -> None:
