@@ -6,7 +6,6 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from nfuser.domains.in_step import read_in_step
 from nfuser.domains.maps import Point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, VIEWS, Loop, Pointwise, Scatter, results, sources
@@ -29,8 +28,7 @@ def computed_in_place(fusion: Fusion, assign: Assign) -> set[Expr]:
     made = fusion.definition[assign.value]
     if isinstance(made, Scatter) and made.source is assign.source and assign.is_whole:
         return {made}
-    found = _Walk(fusion, assign).run()
-    return found | read_in_step(fusion, assign) if fusion.loops else found
+    return _Walk(fusion, assign).run()
 
 
 class _Walk:

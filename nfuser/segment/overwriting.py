@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.in_step import read_in_step
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
 from nfuser.ir.expr import Loop, sources
 
@@ -32,6 +33,8 @@ class Overwriting:
         self.after: dict[Expr, list[Expr]] = {}
         self._writes = {fusion.definition[a.value]: a for a in fusion.assignments}
         self._own = {a: computed_in_place(fusion, a) for a in fusion.assignments}
+        for assign in fusion.assignments if fusion.loops else ():
+            self._own[assign] |= read_in_step(fusion, assign)
         pairs = self._writes.items()
         self.copied = {
             writer for writer, a in pairs if reads_elsewhere(fusion, a, self._own[a])

@@ -251,6 +251,38 @@ def test_what_is_no_sweep_is_right(backend: str | None) -> None:
     _ = _agree(by_others, (_random(8, 8), _random(5, 8)), backend)
 
 
+def test_rows_that_a_library_reads_in_the_same_turn_are_this_turns() -> None:
+    def looked_up(a: Any, b: Any) -> None:
+        for k in range(1, a.shape[0]):
+            b[k] = a[k - 1]
+            a[k] = b[k]
+            a[k] = a[k] + a[k - 2]
+
+    def scanned(x: Any, m: Any) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            y = row + c
+            return m @ y, y
+
+        return lax.scan(step, x[0] * 0, x)
+
+    _ = _agree(looked_up, (_random(80, 3), _random(80, 3)), None)
+    x, m = _random(70, 3), _random(3, 3) / 4
+    fused = nfuser.fuse(scanned)
+    for found, wanted in zip(fused(x, m), scanned(x, m), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_rows_that_are_written_over_are_read_elsewhere_first() -> None:
+    def twice(y: Any, c: Any, m: int) -> None:
+        for k in range(m):
+            y[k] = 0.25
+        for k in range(m):
+            y[k] = c[k] + y[k - 1]
+
+    for turns in (1, 3, 6):
+        _ = _agree(twice, (_random(6, 3), _random(6, 3), turns), None)
+
+
 def test_numbers_that_a_loop_carries_are_one_kernel() -> None:
     def newton(x: Any, n: int) -> Any:
         for i in range(n):
