@@ -66,9 +66,12 @@ class Rows:
 def find_rows(b: Builder, loop: Loop, number: int) -> Rows | None:
     """Return the rows of carried value ``number``, or None where it has none.
 
-    That rows are there is asked of each call where sizes alone do not say it.
+    That rows are there is asked of each call where sizes alone do not say it. A turn
+    that has a loop of its own writes into the array itself.
     """
     if loop.trips is None or loop.flag is not None or loop.turn is None:
+        return None
+    if loop.body.loops:
         return None
     given = {a.slot: a.result for a in loop.body.arguments}
     array = given[number]
