@@ -162,7 +162,8 @@ class Variants:
         return "\n".join(rows)
 
     def all(self) -> list[Variant]:
-        """Return all that is kept."""
+        """Return all that is kept, of objects that are alive."""
+        drop_dead(self._found)
         return [variant for found in self._found.values() for variant in found]
 
     def clear(self) -> None:

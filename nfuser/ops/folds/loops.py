@@ -22,7 +22,6 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, live_exprs, with_sources
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ops.folds.stacked import emit_loop
 from nfuser.ops.unread import may_misfit
 
 if TYPE_CHECKING:
@@ -185,5 +184,5 @@ def loop(
         return ()
     operands = (*carried, *closed.reads)
     count = len(carried)
-    written = Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards)
-    return emit_loop(b, written)
+    b.emit(Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards))
+    return tuple(made)
