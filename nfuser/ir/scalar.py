@@ -530,6 +530,9 @@ def _extremum(op: Op, a: Scalar, b: Scalar) -> Scalar:
     gap = a - b
     if isinstance(gap, Const):
         return a if (gap.value >= 0) == (op is Op.MAX) else b
+    for x, zero in ((a, b), (b, a)):
+        if zero is const(0) and is_natural(x):
+            return x if op is Op.MAX else zero
     return _binary(op, *sorted((a, b), key=lambda x: x.key))
 
 

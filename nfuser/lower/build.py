@@ -44,6 +44,7 @@ from nfuser.lower.steps import (
     in_steps,
     join_chunks,
 )
+from nfuser.lower.sweep import lower_turns
 from nfuser.lower.values import Values
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
@@ -117,6 +118,8 @@ class _Builder:
     def kernel(self) -> Kernel:
         if self.fusion.scans:
             lower_scans(self.values, self.out.store)
+        elif self.scheduled.turns is not None:
+            lower_turns(self.values, self.scheduled.turns, self.out.store)
         elif not self.out.has_rows:
             self.out.store_rows()
             self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {})

@@ -55,6 +55,9 @@ class Loads(Scopes):
     def address(self, tensor: TensorView, point: Point) -> Scalar:
         """Return the offset, in elements, of ``tensor`` at ``point``."""
         total: Scalar = sc.const(0)
+        turns = self.scheduled.turns
+        if turns is not None and tensor in turns.steps:
+            total = turns.starts[tensor] + turns.index * turns.steps[tensor]
         strides = self.scheduled.strides[tensor]
         for p, stride in zip(point, strides, strict=True):
             total = total + self.index(p, point) * stride

@@ -18,16 +18,15 @@ from nfuser.ir.expr import (
     Expr,
     FromScalar,
     Pointwise,
-    results,
     sources,
 )
-from nfuser.ir.fusion import Fusion, live_exprs, with_sources
+from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import CAST, COPY, POINT_OPS
 from nfuser.ir.scalar import Const, Scalar, ScalarInput
 from nfuser.ir.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.ops.mismatch import no_common_shape, shape_text
-from nfuser.ops.unread import may_misfit
+from nfuser.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -317,8 +316,7 @@ class Builder:
         """
         exprs = [self._of_one_name(e) for e in self.exprs]
         program = Fusion(self.name, exprs, outputs)
-        checked = (results(e)[0] for e in exprs if may_misfit(e))
-        needed = live_exprs([*outputs, *checked], program.definition)
+        needed = live_or_checked(outputs, exprs, program.definition)
         live = set(needed)
         kept = [e for e in exprs if e in live or isinstance(e, Argument)]
         if self._instead:  # which may be defined later than it is read

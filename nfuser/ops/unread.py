@@ -18,13 +18,29 @@ from nfuser.ir.expr import (
     Reshape,
     Squeeze,
     Take,
+    results,
 )
+from nfuser.ir.fusion import live_exprs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.scalar import Scalar
+    from nfuser.ir.tensor import TensorView
+
+
+def live_or_checked(
+    outputs: Iterable[TensorView],
+    exprs: Iterable[Expr],
+    definition: Mapping[TensorView, Expr],
+) -> list[Expr]:
+    """Return what ``outputs`` need, and those of ``exprs`` that sizes may not fit.
+
+    With all that these read, definitions first.
+    """
+    checked = (results(e)[0] for e in exprs if may_misfit(e))
+    return live_exprs([*outputs, *checked], definition)
 
 
 def may_misfit(expr: Expr) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
+    VIEWS,
     Argument,
     Assign,
     Expr,
@@ -109,18 +110,32 @@ def _handed_on(loop: Loop) -> set[int]:
 def _with_kernels_last(body: Fusion, carried: int) -> Fusion:
     """Let kernels write what iterations leave where that is to lie.
 
-    A loop inside has memory of its own, and libraries write no row of another array.
+    A loop inside has memory of its own, and libraries read and write no row of another
+    array.
     """
     exprs: list[Expr] = list(body.exprs)
     outputs: list[TensorView] = []
     for number, tensor in enumerate(body.outputs):
         expr = body.definition[tensor]
-        is_row = isinstance(expr, LIBRARY_CALLS) and number >= carried
+        is_apart = isinstance(expr, LIBRARY_CALLS) or _is_read_whole(body, tensor)
         own = tensor
-        if is_row or isinstance(expr, Loop):
+        if (is_apart and number >= carried) or isinstance(expr, Loop):
             own = replace(tensor)
             exprs.append(Pointwise(COPY, (tensor,), own))
         outputs.append(own)
     if tuple(outputs) == body.outputs:
         return body
     return Fusion(body.name, exprs, outputs)
+
+
+def _is_read_whole(body: Fusion, tensor: TensorView) -> bool:
+    """Tell whether a library, or a loop inside, reads ``tensor`` or a view of it."""
+    stack, seen = [tensor], {tensor}
+    while stack:
+        for user in body.users[stack.pop()]:
+            if isinstance(user, (*LIBRARY_CALLS, Loop)):
+                return True
+            if isinstance(user, VIEWS) and user.result not in seen:
+                seen.add(user.result)
+                stack.append(user.result)
+    return False

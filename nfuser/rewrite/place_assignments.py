@@ -25,7 +25,8 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild, with_sources
-from nfuser.ir.point_op import COPY
+from nfuser.ir.point_op import COPY, is_copy
+from nfuser.rewrite.dead_code import drop_dead_code
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Expr
@@ -41,7 +42,9 @@ def place_assignments(fusion: Fusion) -> Fusion:
         return fusion
     for step in (
         _without_identities,
+        _without_copies,
         _without_overwritten,
+        drop_dead_code,  # a loop may have left rows for what is overwritten
         _with_one_assignment_each,
         _with_own_values,
         _with_buffers,
@@ -55,22 +58,58 @@ def place_assignments(fusion: Fusion) -> Fusion:
 def _without_identities(fusion: Fusion) -> Fusion:
     """Leave out what assigns to an array what that holds already.
 
-    Of a complex array one part may be assigned to, and the other stay as it is.
+    Of a complex array one part may be assigned to, and the other stay as it is. What
+    is assigned to a copy that is then assigned to the array is assigned to that.
     """
 
-    def change(expr: Expr) -> TensorView | None:
+    def change(expr: Expr) -> TensorView | Replacement | None:
         if not isinstance(expr, Assign) or not expr.is_whole:
             return None
         made = assigned.get(expr.value)
         if expr.value is expr.source or (made and made.source is expr.source):
             return expr.value
+        if made and _copied(fusion, made.source) is _copied(fusion, expr.source):
+            there = replace(made, source=expr.source, result=replace(expr.result))
+            return Replacement((there,), (there.result,))
         return None
 
     assigned: dict[TensorView, Assign] = {}
     for assign in fusion.assignments:
         if len(fusion.users[assign.result]) == 1:
             assigned[assign.result] = assign
-    return rebuild(fusion, change)
+    return drop_dead_code(rebuild(fusion, change))
+
+
+def _without_copies(fusion: Fusion) -> Fusion:
+    """Assign to what was computed, not to a copy that nothing else reads.
+
+    Later steps copy what is read afterwards.
+    """
+
+    def change(expr: Expr) -> Replacement | None:
+        if not isinstance(expr, Assign):
+            return None
+        copy = fusion.definition.get(expr.source)
+        if not isinstance(copy, Pointwise) or copy.op is not COPY:
+            return None
+        (whole,) = copy.operands
+        is_private = len(fusion.users[expr.source]) == 1
+        if not is_private or expr.source in fusion.outputs or whole in fusion.outputs:
+            return None
+        if not isinstance(fusion.definition[whole], (Pointwise, Assign)):
+            return None
+        return Replacement((replace(expr, source=whole),), (expr.result,))
+
+    return drop_dead_code(rebuild(fusion, change))
+
+
+def _copied(fusion: Fusion, tensor: TensorView) -> TensorView:
+    """Return what ``tensor`` is a copy of."""
+    expr = fusion.definition.get(tensor)
+    while isinstance(expr, Pointwise) and is_copy(expr.op):
+        (tensor,) = expr.operands
+        expr = fusion.definition.get(tensor)
+    return tensor
 
 
 def _without_overwritten(fusion: Fusion) -> Fusion:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
@@ -384,7 +385,17 @@ class _Program:
             for n in self._shape(tensor):
                 total *= n
             cost = max(cost, total)
+        for loop in compiled.segment.fusion.loops:
+            cost = max(cost, self._work(loop))
         return cost * (1 + 2 * compiled.source.form.costly)
+
+    def _work(self, loop: Loop) -> int:
+        """Count what the turns of a loop compute, inside of a kernel."""
+        assert loop.trips is not None
+        turns = scalar_walk.evaluate(loop.trips, self.facts.sizes)
+        today = turns.today if isinstance(turns, OpenInteger) else turns
+        carried = (self._shape(t) for t in loop.operands[: loop.carried])
+        return today * max(map(prod, carried), default=1)
 
 
 def _swaps(

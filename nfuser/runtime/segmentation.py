@@ -15,6 +15,7 @@ from nfuser.schedule.registry import (
     LIBRARY,
     LOOPS,
     SCHEDULERS,
+    SWEEPS,
     find_scheduler,
 )
 from nfuser.segment.kept import from_numbers, to_numbers
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nfuser.segment import Scheduler, Segmented, ShouldMerge
 
 _BY_NAME: dict[str, Scheduler] = {
-    s.name: s for s in (*SCHEDULERS, LIBRARY, LOOPS, IN_PLACE)
+    s.name: s for s in (*SCHEDULERS, LIBRARY, SWEEPS, LOOPS, IN_PLACE)
 }
 
 
@@ -40,6 +41,7 @@ def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
         replace(piece, body=segment(_computed(loop), should_merge))
         for piece in found.segments
         for loop in piece.fusion.loops
+        if piece.scheduler is LOOPS
     )
     by_loop = {piece.fusion: piece for piece in pieces}
     own = tuple(by_loop.get(piece.fusion, piece) for piece in found.segments)

@@ -12,6 +12,7 @@ from nfuser.schedule.loops import Loops
 from nfuser.schedule.pointwise.pointwise import Pointwise
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
+from nfuser.schedule.sweep.sweep import Sweeps
 from nfuser.segment.both_ways import BOTH_WAYS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
 LIBRARY = LibraryCalls()
+SWEEPS = Sweeps()
 LOOPS = Loops()
 IN_PLACE = InPlace()
 
@@ -30,12 +32,11 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     """Return the first scheduler that takes ``fusion``, or every reason against it.
 
     No kernel multiplies matrices, or sorts: a fusion that does is the array library's,
-    or no one's. A loop is the host program's. No kernel assigns: it stores a value
-    where it is told.
+    or no one's. A loop is one kernel's, or the host program's. No kernel assigns: it
+    stores a value where it is told.
     """
     if fusion.loops:
-        rejection = LOOPS.can_schedule(fusion)
-        return LOOPS if rejection is None else (rejection,)
+        return _loop_scheduler(fusion)
     if fusion.assignments:
         rejection = IN_PLACE.can_schedule(fusion)
         return IN_PLACE if rejection is None else (rejection,)
@@ -52,3 +53,11 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
             return scheduler
         reasons.append(rejection)
     return tuple(reasons if both.is_other else (*reasons, both))
+
+
+def _loop_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
+    sweep = SWEEPS.can_schedule(fusion)
+    if sweep is None:
+        return SWEEPS
+    alone = LOOPS.can_schedule(fusion)
+    return LOOPS if alone is None else (sweep, alone)

@@ -16,6 +16,7 @@ from nfuser.schedule.placement.varying import Varying
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.first_turn import State
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
@@ -99,6 +100,29 @@ class Walk:
 
 
 @node
+class Turns:
+    """The loop that each thread runs through for its elements.
+
+    ``states`` are what it carries, ``counter`` is the number of a turn as a tensor;
+    ``steps`` says how far apart in memory a turn stores an output and the next one
+    does, and ``starts`` where the first does.
+    """
+
+    index: LoopIndex
+    states: tuple[State, ...]
+    counter: TensorView | None
+    steps: Mapping[TensorView, Scalar]
+    starts: Mapping[TensorView, Scalar]
+
+    @property
+    def held(self) -> dict[TensorView, bool]:
+        """What the loop has, and whether that differs from turn to turn."""
+        found = {state.left: False for state in self.states}
+        found |= {state.held: True for state in self.states}
+        return found if self.counter is None else {**found, self.counter: True}
+
+
+@node
 class Scheduled:
     """A fusion, the space and nest it runs in, and where its values lie.
 
@@ -106,6 +130,7 @@ class Scheduled:
     came of, and the name of the kernel's form. ``placements`` say where values lie
     between what makes them and what reads them; all others are inline, computed where
     they are read. What would have been placed if there were room is ``left_out``.
+    One that has a loop is the first of its ``turns``.
     """
 
     fusion: Fusion
@@ -119,6 +144,7 @@ class Scheduled:
     left_out: tuple[LeftOut, ...] = ()
     rows: RowFolding | None = None
     walk: Walk = Walk()
+    turns: Turns | None = None
 
     @property
     def is_wide(self) -> bool:
@@ -154,7 +180,8 @@ class Scheduled:
 
     def varying(self) -> Varying:
         """Return what the values vary with."""
-        return Varying(self.fusion, self.space, self.nest, self.strides)
+        held = None if self.turns is None else self.turns.held
+        return Varying(self.fusion, self.space, self.nest, self.strides, held)
 
     def is_access(self, key: Read, accesses: Packed) -> bool:
         """Tell whether ``key``, a tensor in memory, is one of ``accesses``."""

@@ -22,6 +22,8 @@ def text(scheduled: Schedule, names: Names | None = None) -> str:
     lines.append(f"schedule {scheduled.heuristic}")
     for part in parts:
         lines.append(f"  loops [{_leaves(part.nest, names)}]")
+        if part.turns is not None:
+            lines.append(f"  each for {names.scalar(part.turns.index.extent)} turns")
         placed = described(part.placements, part.left_out, names.tensor)
         lines += [f"  {line}" for line in placed]
     return "\n".join(lines) + "\n"

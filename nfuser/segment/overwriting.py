@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.in_step import read_in_step
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
-from nfuser.ir.expr import sources
+from nfuser.ir.expr import Loop, sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,8 @@ class Overwriting:
         self.after: dict[Expr, list[Expr]] = {}
         self._writes = {fusion.definition[a.value]: a for a in fusion.assignments}
         self._own = {a: computed_in_place(fusion, a) for a in fusion.assignments}
+        for assign in fusion.assignments if fusion.loops else ():
+            self._own[assign] |= read_in_step(fusion, assign)
         pairs = self._writes.items()
         self.copied = {
             writer for writer, a in pairs if reads_elsewhere(fusion, a, self._own[a])
@@ -48,7 +51,8 @@ class Overwriting:
         """Tell whether one kernel may run ``exprs``, and leave what is ``stored``.
 
         It may read an array that it writes into element by element, each before it is
-        overwritten, if it leaves nothing else: loops for others would come later.
+        overwritten, if it leaves nothing else: loops for others would come later. What
+        a loop inside reads in a turn is read before that turn stores anything.
         """
         if not self._writes:
             return True
@@ -60,6 +64,7 @@ class Overwriting:
             readers = own.intersection(self._fusion.users[assign.source])
             if readers - self._own[assign] - {assign}:
                 return False
-            if readers and tuple(stored) != (assign.value,):
+            turns = any(isinstance(e, Loop) for e in self._own[assign])
+            if readers and not turns and tuple(stored) != (assign.value,):
                 return False
         return True

@@ -20,9 +20,10 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.fusion import Fusion, live_exprs, with_sources
+from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ops.unread import may_misfit
+from nfuser.ops.folds.stacked import emit_loop
+from nfuser.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -115,8 +116,7 @@ class _Closing:
     def closed(self, outputs: Sequence[TensorView]) -> Closed:
         body = self._body
         definition = self._outer | {t: e for e in body.exprs for t in results(e)}
-        checked = (results(e)[0] for e in body.exprs if may_misfit(e))
-        live = set(live_exprs([*outputs, *checked], definition))
+        live = set(live_or_checked(outputs, body.exprs, definition))
         for expr in body.exprs:
             if expr not in live or isinstance(expr, Argument):
                 continue
@@ -184,5 +184,5 @@ def loop(
         return ()
     operands = (*carried, *closed.reads)
     count = len(carried)
-    b.emit(Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards))
-    return tuple(made)
+    written = Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards)
+    return emit_loop(b, written)

@@ -61,9 +61,45 @@ class ScanHeuristic:
         )
 
 
+@value
+class SweepHeuristic:
+    """How a loop runs inside a kernel: each thread takes its elements through it.
+
+    A CPU thread takes ``lanes`` elements of the last group at once, that is how many
+    lie side by side in what it carries, and where they come out ``even`` LLVM holds
+    them in registers; a GPU's takes one, in blocks of ``threads``.
+    """
+
+    groups: Groups
+    patterns: Patterns
+    lanes: int
+    threads: int
+    wide_index: bool
+    even: bool = False
+    width: ClassVar[int] = 1
+    blocks: ClassVar[int] = 0
+    packed: ClassVar[Packed] = frozenset()
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+        return self.threads
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
+
+    def __str__(self) -> str:
+        form = f"lanes={self.lanes}" if self.threads == 1 else f"threads={self.threads}"
+        return f"sweep({form})"
+
+
 FlatHeuristic: TypeAlias = CudaPointwise | CpuPointwise | TransposeHeuristic
 ReductionHeuristic: TypeAlias = CudaReduction | CpuReduction
-PartHeuristic: TypeAlias = FlatHeuristic | ReductionHeuristic | ScanHeuristic
+PartHeuristic: TypeAlias = (
+    FlatHeuristic | ReductionHeuristic | ScanHeuristic | SweepHeuristic
+)
 
 
 @value

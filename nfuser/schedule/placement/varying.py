@@ -53,8 +53,14 @@ class Varying:
         space: Space,
         nest: Nest,
         strides: Mapping[TensorView, tuple[Scalar, ...]],
+        held: Mapping[TensorView, bool] | None = None,
     ) -> None:
+        """Look at a fusion; ``held`` are computed of nothing: a loop inside has them.
+
+        They belong in its tile where they differ from turn to turn.
+        """
         self.definition = fusion.definition
+        self._held = held or {}
         self._strides = strides
         self._known: dict[Read, Within] = {}
         self._loops = {loop: _of_loop(loop, space, nest) for loop in space.loops}
@@ -74,6 +80,8 @@ class Varying:
     def needs(self, key: Read) -> list[Read]:
         """Return the values that ``key`` is computed from, or found with."""
         tensor, point = key
+        if tensor in self._held:
+            return []
         found = source_points(self.definition[tensor], point)
         for chosen in data_of(point):
             assert isinstance(chosen.tensor, TensorView)
@@ -82,6 +90,9 @@ class Varying:
 
     def _own(self, key: Read) -> Within:
         tensor, point = key
+        if tensor in self._held:
+            in_lane = any(p.in_lane for p in self._of(point))
+            return Within(self._held[tensor], in_lane)
         expr, inner = self.definition[tensor], self.needs(key)
         match expr:
             case Constant() | FromScalar():

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loops along an axis: recurrences, both ways, against plain NumPy.
+
+``python -m tests.fuzz.sweep_programs --programs 300`` runs as many. Each turn writes
+slices of arrays at its own place, and reads slices a few places away, before and
+behind; what comes out is compared bit by bit, and what the arguments hold then.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nfuser
+from nfuser.errors import NfuserError
+
+SIZES = ((6, 3), (9, 1), (2, 17), (12, 70), (1, 5), (4, 300), (33, 4))
+ARRAYS = ("a", "b", "c", "y")
+_RANGES = (
+    "range(1, n)",
+    "range(n)",
+    "range(2, n - 1)",
+    "range(n - 1, -1, -1)",
+    "range(n - 2, -1, -1)",
+    "range(n - 2, 0, -1)",
+    "range(1, n, 2)",
+    "range(n - 1, 0, -2)",
+    "range(2, n, 1)",
+    "range(m)",
+)
+
+
+class _Writer:
+    """A random function of four arrays, of which the last is its own."""
+
+    def __init__(self, seed: int) -> None:
+        rng = self._rng = random.Random(seed)
+        self.rank = rng.choice((1, 2, 2, 2, 3))
+        self.axis = rng.randrange(self.rank)
+        self.rest = self._rest()
+        self.names: list[str] = []
+
+    def _rest(self) -> list[str]:
+        """Return the slices of the other axes, alike wherever rows are read."""
+        cut = self._rng.random()
+        choices = (":",) if cut < 0.7 else ("1:", ":-1", ":", "1:-1", "::2")
+        return [self._rng.choice(choices) for _ in range(self.rank - 1)]
+
+    def text(self) -> str:
+        """Return the function."""
+        rng = self._rng
+        made = rng.choice(("np.zeros_like(a)", "a * 0.5", "b.copy()"))
+        lines = ["def program(a, b, c, m):", f"    n = a.shape[{self.axis}]"]
+        lines.append(f"    y = {made}")
+        if rng.random() < 0.5:
+            lines.append(f"    y{self._key('0')} = b{self._key('0')}")
+        pad = "    "
+        if rng.random() < 0.25:
+            lines.append(f"{pad}for t in range(m):")
+            pad += "    "
+            if rng.random() < 0.5:
+                lines.append(f"{pad}c{self._key('0')} = 0.25")
+        for _ in range(rng.choice((1, 1, 2))):
+            lines += self._loop(pad)
+        if rng.random() < 0.3:
+            lines.append("    y = y * 0.5 + a")
+        lines.append(f"    return {rng.choice(('y', 'y, a', 'b, y', 'y + b'))}")
+        return "\n".join(lines) + "\n"
+
+    def _loop(self, pad: str) -> list[str]:
+        rng = self._rng
+        lines = [f"{pad}for k in {rng.choice(_RANGES)}:"]
+        self.names = []
+        for number in range(rng.randint(1, 3)):
+            if rng.random() < 0.3:
+                lines.append(f"{pad}    t{number} = {self._value(2)}")
+                self.names.append(f"t{number}")
+            lines.append(f"{pad}    {self._target()} = {self._value(2)}")
+        return lines
+
+    def _key(self, place: str) -> str:
+        keys = [*self.rest[: self.axis], place, *self.rest[self.axis :]]
+        return f"[{', '.join(keys)}]"
+
+    def _at(self, gap: int) -> str:
+        return "k" if not gap else f"k {'+' if gap > 0 else '-'} {abs(gap)}"
+
+    def _target(self) -> str:
+        name = self._rng.choice(("a", "b", "y", "y"))
+        gap = self._rng.choice((0, 0, 0, 0, 0, 1))
+        return name + self._key(self._at(gap))
+
+    def _value(self, depth: int) -> str:
+        rng = self._rng
+        if not depth or rng.random() < 0.2:
+            return self._leaf()
+        one, two = self._value(depth - 1), self._value(depth - 1)
+        form = rng.random()
+        if form < 0.1:
+            return f"np.where({one} > {two}, {one}, {self._leaf()})"
+        if form < 0.15:
+            return f"np.sqrt(np.abs({one}))"
+        return f"({one} {rng.choice(('+', '-', '*', '*'))} {two})"
+
+    def _leaf(self) -> str:
+        rng = self._rng
+        if rng.random() < 0.25:
+            return rng.choice(("0.5", "0.25", "1.5", "k", "0.125"))
+        if self.names and rng.random() < 0.3:
+            return rng.choice(self.names)
+        gap = rng.choice((-1, -1, -1, 0, 0, 1, -2))
+        return rng.choice(ARRAYS) + self._key(self._at(gap))
+
+
+def generate(seed: int) -> tuple[str, int, int]:
+    """Return the text of a program, how many axes its arrays have, and which it is."""
+    writer = _Writer(seed)
+    return writer.text(), writer.rank, writer.axis
+
+
+def _arrays(rng: random.Random, sizes: tuple[int, int], rank: int, axis: int) -> Any:
+    n, m = sizes
+    shape = [2, m][3 - rank :] if rank < 3 else [2, m]
+    shape.insert(axis, n)
+    found: list[Any] = []
+    dtype = rng.choice(("f8", "f8", "f8", "f4", "i8"))
+    for _ in range(3):
+        count = int(np.prod(shape))
+        x = np.asarray([rng.randint(-8, 8) / 4 for _ in range(count)])
+        x = x.reshape(shape).astype(dtype)
+        layout = rng.random()
+        if layout < 0.25:
+            x = np.asfortranarray(x)
+        elif layout < 0.4:
+            x = np.flip(np.ascontiguousarray(np.flip(x, axis)), axis)
+        found.append(x)
+    return found
+
+
+def _copied(x: Any) -> Any:
+    return np.flip(np.flip(x).copy("K")) if min(x.strides) < 0 else x.copy("K")
+
+
+def loaded(text: str, folder: Path, name: str) -> Any:
+    """Return the function of a program, which is written to a file of its own."""
+    path = folder / f"{name}.py"
+    path.write_text(f"import numpy as np\n\n\n{text}")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.program
+
+
+def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
+    try:
+        with np.errstate(all="ignore"):
+            return "returned", function(*given)
+    except (NfuserError, ArithmeticError, ValueError, IndexError, TypeError) as error:
+        return "raised", error
+
+
+def compare(
+    seed: int, backend: str | None, folder: Path, shapes: int = 3
+) -> Counter[str]:
+    """Run one program on arrays of several shapes; return what became of the calls."""
+    text, rank, axis = generate(seed)
+    plain = loaded(text, folder, f"sweep{seed}")
+    fused = nfuser.fuse(plain, backend=backend)
+    rng = random.Random(seed)
+    seen: Counter[str] = Counter()
+    for sizes in rng.sample(SIZES, shapes):
+        given = _arrays(rng, sizes, rank, axis)
+        turns = rng.randint(1, 3)
+        mine, theirs = ([_copied(x) for x in given] for _ in range(2))
+        how, wanted = _outcome(plain, [*theirs, turns])
+        if how == "raised":  # an index out of range, which kernels do not look for
+            seen["out of range"] += 1
+            continue
+        done, found = _outcome(fused, [*mine, turns])
+        if done == "raised":
+            if not isinstance(found, NfuserError):
+                raise found
+            seen["refused"] += 1
+            REFUSALS[str(found).partition("\n")[0]] += 1
+            continue
+        pairs = zip((*_listed(wanted), *theirs), (*_listed(found), *mine), strict=True)
+        for number, (one, other) in enumerate(pairs):
+            what = f"value {number}, seed {seed}, sizes {sizes}\n{text}"
+            np.testing.assert_array_equal(other, one, what)
+            assert other.dtype == one.dtype, what
+        kernels = fused.kernels(*mine, turns)
+        is_sweep = any("sweep" in str(k.schedule) for k in kernels)
+        seen["sweep" if is_sweep else "launches"] += 1
+    return seen
+
+
+def _listed(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+REFUSALS: Counter[str] = Counter()
+
+
+def main() -> None:
+    """Run programs, and say what became of them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    given = parser.parse_args()
+    backend = None if given.backend == "cpu" else given.backend
+    seen: Counter[str] = Counter()
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(given.seed, given.seed + given.programs):
+            try:
+                seen += compare(seed, backend, Path(folder))
+            except Exception as error:  # noqa: BLE001 (all are counted)
+                wrong += 1
+                sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
+    sys.stdout.write(f"{wrong} wrong; {dict(seen)}\n{REFUSALS.most_common(5)}\n")
+
+
+if __name__ == "__main__":
+    main()
