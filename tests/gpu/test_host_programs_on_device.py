@@ -17,7 +17,9 @@ from nfuser.errors import HostError
 from nfuser.host.passes.assign_streams import assign_streams
 from nfuser.host.passes.insert_frees import insert_frees
 from nfuser.host.passes.lower_streams import lower_streams
-from nfuser.host.run.arrays import Arrays, CupyArrays, TorchArrays, arrays_of
+from nfuser.host.run.arrays import Arrays
+from nfuser.host.run.arrays_of import arrays_of
+from nfuser.host.run.device_arrays import CupyArrays, TorchArrays
 from nfuser.host.run.frame import Frame
 from nfuser.host.run.timeline import Timeline
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the array library as statements of a program: NumPy's, on the CPU.
+"""Functions of the array library as statements of a program; on the CPU, NumPy's.
 
 What they read and give lies in memory of the program; all of it is computed before any
 of it is stored, so that one that fails has changed nothing.
@@ -11,66 +11,67 @@ of it is stored, so that one that fails has changed nothing.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nfuser.dtypes import as_dtype
 from nfuser.errors import host_error
+from nfuser.host.run.library_functions import library_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nfuser.dtypes import DType
     from nfuser.host.call.program import Call, Function, Part
+    from nfuser.host.run.arrays import Arrays
 
 
 def function_call(
-    stmt: Call, function: Function, reading: Callable[[Sequence[Any]], list[Any]]
+    stmt: Call,
+    function: Function,
+    arrays: Arrays,
+    reading: Callable[[Sequence[Any]], list[Any]],
 ) -> Callable[..., None]:
     """Return what calls the function with arrays of the call, the last the results."""
-    compute = attrgetter(stmt.name)(np)
+    compute = library_function(arrays.library, stmt.name)
     options: dict[str, Any] = dict(function.options)
     sized = options.pop("sized", None)  # an axis whose size is that of the result
     count, name, note = len(function.parts), stmt.name, stmt.note
 
     def call(*given: Any) -> None:
-        targets = [np.asarray(x) for x in given[len(given) - count :]]
-        read = list(_joined(function.given, reading(given[: len(given) - count])))
+        targets = [arrays.own(x) for x in given[len(given) - count :]]
+        read = reading(given[: len(given) - count])
+        operands = list(_joined(arrays, function.given, read))
         own = options if sized is None else options | {"n": targets[0].shape[sized]}
         try:
-            found = compute(*read, **own)
+            found = compute(*operands, **own)
         except Exception as error:
             raise host_error(f"{name}: {error}{note}", error) from error
         made = found if isinstance(found, tuple) else (found,)
         left = iter(targets)
         for result, parts in zip(made, function.results, strict=True):
-            _store(np.asarray(result), parts, left)
+            _store(arrays, arrays.own(result), parts, left)
 
     return call
 
 
-def _joined(kinds: Sequence[DType], read: Sequence[Any]) -> Iterator[Any]:
+def _joined(
+    arrays: Arrays, kinds: Sequence[DType], read: Sequence[Any]
+) -> Iterator[Any]:
     """Give the operands of the function, complex ones of their two parts."""
     left = iter(read)
     for kind in kinds:
-        if not kind.is_complex:
-            yield next(left)
-            continue
-        real, imag = next(left), next(left)
-        whole = np.empty(real.shape, kind.numpy)
-        whole.real, whole.imag = real, imag
-        yield whole
+        first = next(left)
+        yield arrays.joined(first, next(left), kind) if kind.is_complex else first
 
 
-def _store(found: Any, parts: Sequence[Part | None], left: Iterator[Any]) -> None:
+def _store(
+    arrays: Arrays, found: Any, parts: Sequence[Part | None], left: Iterator[Any]
+) -> None:
     """Write a result to where its parts are to be."""
     pieces = (found,) if len(parts) == 1 else (found.real, found.imag)
     for piece, part in zip(pieces, parts, strict=True):
         if part is None:
             continue
         target = next(left)
-        if as_dtype(target.dtype).is_complex:
+        if part.slot.dtype.is_complex:
             target = target.imag if part.offset else target.real
-        target[...] = piece
+        arrays.copy(piece, target)

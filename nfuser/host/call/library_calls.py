@@ -13,17 +13,19 @@ import numpy as np
 
 from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
-from nfuser.dtypes.tensors import as_tensor
 from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.call.functions import function_call
 from nfuser.host.call.program import Number
 from nfuser.host.call.scatters import scatter_call
-from nfuser.host.run.arrays import Arrays, arrays_of
+from nfuser.host.call.sorted_scatters import lacks_scatter, sorted_scatter
+from nfuser.host.run.arrays_of import arrays_of
+from nfuser.host.run.library_functions import lacks_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.host.call.program import Call, Operand, Part, ViewOf
+    from nfuser.host.run.arrays import Arrays
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
 
@@ -34,15 +36,15 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     Libraries that cannot are refused here, before anything runs.
     """
     _check(stmt, library, device)
-    if stmt.scattered is not None:
-        arrays = arrays_of(Library.NUMPY, device)
-        return scatter_call(stmt, stmt.scattered, _reading(stmt, arrays))
-    if stmt.function is not None:
-        arrays = arrays_of(Library.NUMPY, device)
-        return function_call(stmt, stmt.function, _reading(stmt, arrays))
     library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     reading = _reading(stmt, arrays)
+    if stmt.scattered is not None:
+        if device.is_cuda:
+            return sorted_scatter(stmt, stmt.scattered, arrays, reading)
+        return scatter_call(stmt, stmt.scattered, reading)
+    if stmt.function is not None:
+        return function_call(stmt, stmt.function, arrays, reading)
     compute = _function(stmt, arrays)
     name, note = stmt.name, stmt.note
 
@@ -73,14 +75,12 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
 def _check(stmt: Call, library: Library, device: Device) -> None:
     dtype = stmt.operands[0].dtype if stmt.operands else stmt.result.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
-    if stmt.scattered is not None and device.is_cuda:
-        reason = f"arrays on {device} are not assigned to by arrays of integers yet"
-        remedy = "scatter arrays on the CPU, or sum over x[:, None] == arange(n)"
-    elif stmt.function is not None and device.is_cuda:
-        reason = f"functions of linalg and fft do not run on {device} yet"
-        remedy = "call it outside the fused function, or pass arrays on the CPU"
-    elif library in (Library.NUMBA, Library.JAX) and device.is_cuda:
+    if library in (Library.NUMBA, Library.JAX) and device.is_cuda:
         reason = f"{library.value} writes into no array of ours on {device}"
+    elif stmt.function is not None and device.is_cuda:
+        reason, remedy = lacks_function(library, stmt.name), "or pass arrays on the CPU"
+    elif stmt.scattered is not None and device.is_cuda:
+        reason, remedy = lacks_scatter(library, stmt.scattered.op, stmt.result.dtype)
     elif library is Library.TORCH and stmt.name == "matmul":
         if dtype in _UNSIGNED or (dtype.is_integer and device.is_cuda):
             reason = f"torch multiplies no matrices of {dtype} on {device}"
@@ -129,7 +129,7 @@ def _reader(operand: Operand, part: Part, arrays: Arrays) -> Callable[[Any], Any
     """Return what gives the operand, from the array that has its memory."""
     steps: list[Callable[[Any], Any]] = []
     if arrays.library is Library.TORCH:
-        steps.append(_as_torch)
+        steps.append(arrays.own)
     elif arrays.library is Library.NUMPY:
         steps.append(np.asarray)
     if part.slot.dtype.is_complex:
@@ -170,8 +170,3 @@ def _real(array: Any) -> Any:
 
 def _imaginary(array: Any) -> Any:
     return array.imag
-
-
-def _as_torch(array: Any) -> Any:
-    """Return a NumPy array beside torch's as a tensor, which shares it where it can."""
-    return as_tensor(array) if isinstance(array, np.ndarray) else array

@@ -58,7 +58,7 @@ def scatter_call(
             out = out.imag if stmt.offset else out.real
         index = np.ascontiguousarray(read[1]).reshape(-1)
         looks = _look(kernels, index)
-        _check(looks, out.shape[:lead], scattered.complaint, stmt.note)
+        check(looks, out.shape[:lead], scattered.complaint, stmt.note)
         value, step = _in_row(read[2], out)
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         if whole.ctypes.data != source.ctypes.data:
@@ -76,7 +76,7 @@ def scatter_call(
     return call
 
 
-class _Looks(NamedTuple):
+class Looks(NamedTuple):
     """What is to be known of an index."""
 
     low: int = 0
@@ -85,18 +85,18 @@ class _Looks(NamedTuple):
     has_runs: bool = False  # neighbours mostly name one position
 
 
-def _look(kernels: ScatterKernels, index: Any) -> _Looks:
+def _look(kernels: ScatterKernels, index: Any) -> Looks:
     if not index.size:
-        return _Looks()
+        return Looks()
     if index.size < _FEW:
-        return _Looks(int(index.min()), int(index.max()))
+        return Looks(int(index.min()), int(index.max()))
     blocks = -(-index.size // _BLOCK)
     found = np.empty((blocks, 4), np.int64)
     arguments = [index.ctypes.data, found.ctypes.data, index.size, _BLOCK]
     _run(kernels.look(), arguments, blocks, index.size)
     falls, stays = (int(n) for n in found[:, 2:].sum(0))
     low, high = int(found[:, 0].min()), int(found[:, 1].max())
-    return _Looks(low, high, not falls, stays > index.size * 7 // 8)
+    return Looks(low, high, not falls, stays > index.size * 7 // 8)
 
 
 class _Loops(NamedTuple):
@@ -117,7 +117,7 @@ class _Loops(NamedTuple):
         cost = self.index.size * inner
         _run(self.kernels.columns(), [*given, *numbers], inner, cost, _GRAIN)
 
-    def elements(self, looks: _Looks) -> None:
+    def elements(self, looks: Looks) -> None:
         """Take one element after another, or those of pieces that are independent."""
         count = self.index.size
         each = min(count // (_EACH * self.rows), _PIECES)
@@ -184,7 +184,8 @@ def _in_row(value: Any, out: Any) -> tuple[Any, int]:
     return np.ascontiguousarray(value), 1
 
 
-def _check(looks: _Looks, shape: tuple[int, ...], complaint: str, note: str) -> None:
+def check(looks: Looks, shape: tuple[int, ...], complaint: str, note: str) -> None:
+    """Refuse an index that names a position which is not there."""
     rows = prod(shape)
     if looks.low >= (0 if complaint else -rows) and looks.high < rows:
         return

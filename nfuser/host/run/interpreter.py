@@ -21,7 +21,7 @@ from nfuser.host.ir.memory import Memory
 from nfuser.host.ir.overlap import Overlap
 from nfuser.host.ir.statements import line_of
 from nfuser.host.ir.verify import verify
-from nfuser.host.run.arrays import arrays_of
+from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.bind import bind_inputs, bind_outputs, check_updated, common_home
 from nfuser.host.run.frame import Frame
 from nfuser.host.run.steps import Steps

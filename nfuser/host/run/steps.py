@@ -19,7 +19,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
 from nfuser.host.ir.forms import forms_of
 from nfuser.host.mesh.mesh import peers
-from nfuser.host.run.arrays import share_memory
+from nfuser.host.run.arrays_of import share_memory
 from nfuser.host.run.frame import reader, shape_reader
 from nfuser.ir.tensor import TensorView
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.device.describe.descriptor import Library, library_of
 from nfuser.host.ir.host_ir import HostProgram
-from nfuser.host.run.arrays import share_memory
+from nfuser.host.run.arrays_of import share_memory
 from nfuser.host.run.callee import flat
 from nfuser.host.run.interpreter import Interpreter
 from nfuser.ir.fusion import Fusion

@@ -25,7 +25,7 @@ from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.native_call import NativeCall, has_native_calls
 from nfuser.host.call.native_program import NativeProgram, NotNativeError
 from nfuser.host.call.native_record import READ, RecordWriter
-from nfuser.host.run.arrays import arrays_of
+from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.bind import bind_inputs, common_home
 from nfuser.host.run.frame import Frame
 from nfuser.ir.tensor import TensorView

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of linalg and fft as each array library has them, with NumPy's options.
+
+A library that has a function under NumPy's name, with NumPy's options, needs no row.
+"""
+
+# Arrays of several libraries have no common static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from nfuser.device.describe.libraries import Library, module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CUTOFF = 1e-15  # of NumPy's pinv, where none is given
+
+
+def library_function(library: Library, name: str) -> Callable[..., Any]:
+    """Return what computes ``name`` from arrays of ``library``, options by keyword."""
+    own = _OWN.get(library, {}).get(name)
+    if own is None:
+        return attrgetter(name)(module(library))
+    held = module(library)
+    return lambda *given, **options: own(held, *given, **options)
+
+
+def lacks_function(library: Library, name: str) -> str:
+    """Return what to write where ``library`` has no such function on CUDA, or ''."""
+    if library is Library.TORCH and name == "linalg.lstsq":
+        return "write np.linalg.pinv(a) @ b: torch's takes matrices of full rank alone"
+    return ""
+
+
+def _torch_svd(
+    torch: Any, a: Any, full_matrices: bool, compute_uv: bool, hermitian: bool
+) -> Any:
+    del hermitian  # its decomposition is one of all matrices, too
+    if not compute_uv:
+        return torch.linalg.svdvals(a)
+    return tuple(torch.linalg.svd(a, full_matrices=full_matrices))
+
+
+def _torch_qr(torch: Any, a: Any, mode: str) -> Any:
+    found = tuple(torch.linalg.qr(a, mode=mode))
+    return found[1] if mode == "r" else found
+
+
+def _torch_pinv(
+    torch: Any, a: Any, hermitian: bool, rcond: Any = None, rtol: Any = None
+) -> Any:
+    cutoff = next((x for x in (rtol, rcond) if x is not None), _CUTOFF)
+    return torch.linalg.pinv(a, rtol=cutoff, hermitian=hermitian)
+
+
+def _torch_rank(
+    torch: Any, a: Any, hermitian: bool, tol: Any = None, rtol: Any = None
+) -> Any:
+    limits = {"rtol": rtol} if tol is None else {"atol": tol, "rtol": 0.0}
+    return torch.linalg.matrix_rank(a, **limits, hermitian=hermitian)
+
+
+def _torch_solve(torch: Any, a: Any, y: Any) -> Any:
+    if y.ndim == 1:
+        return torch.linalg.solve(a, y[:, None].expand(*a.shape[:-1], 1))[..., 0]
+    for _ in range(a.ndim - y.ndim):  # or torch takes a matrix for a stack of vectors
+        y = y[None]
+    return torch.linalg.solve(a, y)
+
+
+def _torch_wave(name: str) -> Callable[..., Any]:
+    def call(
+        torch: Any,
+        a: Any,
+        norm: str | None,
+        axis: int | None = None,
+        axes: tuple[int, ...] | None = None,
+        **size: int,
+    ) -> Any:
+        dim = axis if axes is None else axes
+        return getattr(torch.fft, name)(a, dim=dim, norm=norm, **size)
+
+    return call
+
+
+def _cupy_cholesky(cupy: Any, a: Any, upper: bool) -> Any:
+    if not upper:
+        return cupy.linalg.cholesky(a)
+    return cupy.linalg.cholesky(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _cupy_svd(
+    cupy: Any, a: Any, full_matrices: bool, compute_uv: bool, hermitian: bool
+) -> Any:
+    del hermitian
+    found = cupy.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+def _cupy_pinv(
+    cupy: Any, a: Any, hermitian: bool, rcond: Any = None, rtol: Any = None
+) -> Any:
+    del hermitian
+    cutoff = next((x for x in (rtol, rcond) if x is not None), _CUTOFF)
+    return cupy.linalg.pinv(a, cutoff)
+
+
+def _cupy_rank(
+    cupy: Any, a: Any, hermitian: bool, tol: Any = None, rtol: Any = None
+) -> Any:
+    del hermitian
+    values = cupy.linalg.svd(a, compute_uv=False)
+    if tol is None:
+        share = max(a.shape[-2:]) * cupy.finfo(a.dtype).eps if rtol is None else rtol
+        tol = share * values.max(-1, keepdims=True)
+    return (values > tol).sum(-1)
+
+
+_OWN: dict[Library, dict[str, Callable[..., Any]]] = {
+    Library.TORCH: {
+        "linalg.svd": _torch_svd,
+        "linalg.qr": _torch_qr,
+        "linalg.pinv": _torch_pinv,
+        "linalg.matrix_rank": _torch_rank,
+        "linalg.solve": _torch_solve,
+        **{
+            f"fft.{name}": _torch_wave(name)
+            for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")
+        },
+    },
+    Library.CUPY: {
+        "linalg.cholesky": _cupy_cholesky,
+        "linalg.svd": _cupy_svd,
+        "linalg.pinv": _cupy_pinv,
+        "linalg.matrix_rank": _cupy_rank,
+    },
+}
