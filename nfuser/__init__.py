@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import nfuser.config as _config
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.config import VERSION as __version__  # noqa: N811 (its public name)
 from nfuser.errors import NfuserError
@@ -13,6 +14,7 @@ from nfuser.frontend.fuse.decorator import fuse
 from nfuser.frontend.fuse.fused import Fused
 
 if TYPE_CHECKING:
+    from nfuser.debug.timeline import Timeline, timeline
     from nfuser.frontend.call.spec import Spec
     from nfuser.frontend.check import check
     from nfuser.frontend.definition.definition import FusionDefinition
@@ -50,6 +52,7 @@ __all__ = [
     "NfuserError",
     "Report",
     "Spec",
+    "Timeline",
     "__version__",
     "capture",
     "check",
@@ -64,6 +67,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "stop_gradient",
+    "timeline",
     "unroll",
     "value_and_grad",
     "version",
@@ -85,6 +89,7 @@ _ON_FIRST_USE = {
     "Lowered": "nfuser.frontend.fuse.stages",
     "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.spec",
+    "Timeline": "nfuser.debug.timeline",
     "custom_vjp": "nfuser.frontend.gradients.custom",
     "hvp": "nfuser.frontend.gradients.linear",
     "grad": "nfuser.frontend.gradients.gradient",
@@ -93,6 +98,7 @@ _ON_FIRST_USE = {
     "jacrev": "nfuser.frontend.gradients.jacobian",
     "jvp": "nfuser.frontend.gradients.linear",
     "stop_gradient": "nfuser.frontend.gradients.linear",
+    "timeline": "nfuser.debug.timeline",
     "unroll": "nfuser.trace.loops.unroll",
     "value_and_grad": "nfuser.frontend.gradients.gradient",
     "vjp": "nfuser.frontend.gradients.linear",
@@ -130,3 +136,9 @@ def _refuse_of_nvfuser(name: str) -> None:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if not _config.at_start().dump.isdisjoint(("timeline", "nvtx")):
+    from nfuser.debug.timeline import begin_process
+
+    begin_process()

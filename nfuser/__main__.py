@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``python -m nfuser demo|doctor|cache|explain|kernels|report``."""
+"""The command line: ``python -m nfuser demo|doctor|cache|explain|...``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nfuser.config import VERSION
 _SCRIPTS = {
     "explain": "how a script's calls are fused",
     "kernels": "the kernels that a script's calls run, as Python",
+    "timeline": "when a script traces, compiles and launches: a trace, in this folder",
     "report": "a page for each function that a script calls, in this folder",
 }
 

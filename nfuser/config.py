@@ -53,6 +53,8 @@ STAGES = (
     "launch",
     "explain",
     "report",
+    "timeline",
+    "nvtx",
 )
 VARIABLES = (
     "NFUSER_DUMP",
@@ -222,6 +224,7 @@ def _level(environ: Mapping[str, str], name: str, default: int) -> int:
 _current = _first = from_environment(os.environ)
 _numbers: dict[Hashable, int] = {_current.of_calls: 0}
 _number = array("q", (0,))
+_ASIDE = 1 << 32  # beside it where native code serves no call
 
 
 def current() -> Config:
@@ -236,7 +239,7 @@ def at_start() -> Config:
 
 def number() -> int:
     """Return a number for how calls run: equal for those that run alike, only."""
-    return _number[0]
+    return _number[0] % _ASIDE
 
 
 def words() -> array[int]:
@@ -244,21 +247,32 @@ def words() -> array[int]:
     return _number
 
 
+def leave_to_python(*, is_wanted: bool) -> None:
+    """Let native code serve no call, as long as this is wanted."""
+    _number[0] = number() + is_wanted * _ASIDE
+
+
+def is_left_to_python() -> bool:
+    """Tell whether native code serves no call."""
+    return _number[0] >= _ASIDE
+
+
 def _enter(chosen: Config) -> None:
     global _current
     _current = chosen
-    _number[0] = _numbers.setdefault(chosen.of_calls, len(_numbers))
+    chosen_number = _numbers.setdefault(chosen.of_calls, len(_numbers))
+    _number[0] += chosen_number - number()
 
 
 @contextmanager
 def override(**changes: Any) -> Generator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
     global _current
-    before, number = _current, _number[0]
+    before, own = _current, number()
     try:
         _enter(replace(before, **changes))
         yield _current
     finally:
         # No call of a function: an exception of another thread might end it.
         _current = before
-        _number[0] = number
+        _number[0] += own - _number[0] % _ASIDE

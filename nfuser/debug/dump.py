@@ -32,12 +32,12 @@ def dump_lazily(stage: str, text: Callable[[], str], name: str = "") -> None:
 def dump(stage: str, text: str, name: str = "") -> None:
     """Print ``text`` under the name of ``stage``, or write it to the dump folder.
 
-    Files have the ``name`` of the function or of the kernel in theirs. A page is always
-    a file.
+    Files have the ``name`` of the function or of the kernel in theirs. Pages and
+    traces are always files.
     """
     suffix = _SUFFIXES.get(stage, "txt")
     folder = config.current().dump_folder
-    if folder is None and suffix == "html":
+    if folder is None and suffix in _PAGES:
         folder = "."
     if folder is None:
         sys.stderr.write(f"--- nfuser {stage}\n{text.rstrip()}\n")
@@ -48,8 +48,9 @@ def dump(stage: str, text: str, name: str = "") -> None:
     parts = (f"{next(_numbers):05d}", *filter(None, (word,)), stage)
     path /= f"{'_'.join(parts)}.{suffix}"
     path.write_text(text, encoding="utf-8")
-    if suffix == "html":
+    if suffix in _PAGES:
         sys.stderr.write(f"nfuser wrote {path}\n")
 
 
-_SUFFIXES = {"source": "py", "report": "html"}
+_SUFFIXES = {"source": "py", "report": "html", "timeline": "json"}
+_PAGES = ("html", "json")

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import nfuser.config as config
-from nfuser.debug import timing
+from nfuser.debug import events, timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,8 @@ def run_passes(
     settings = config.current()
     for apply in passes[: settings.pass_limit]:
         begin = perf_counter()
-        result = apply(ir)
+        with events.span(f"{stage}.{apply.__name__}", stage):
+            result = apply(ir)
         timing.record(f"{stage}.{apply.__name__}", perf_counter() - begin)
         if result is not ir:
             ir = result

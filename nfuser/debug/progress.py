@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
+from nfuser.debug import events
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -74,8 +75,17 @@ def kernels(done: int, total: int) -> None:
 
 
 @contextmanager
-def watching(name: str) -> Generator[None]:
-    """Say how far the body is, if it takes long and somebody looks on."""
+def watching(name: str) -> Generator[dict[str, object]]:
+    """Say how far the body is, if it takes long and somebody looks on.
+
+    What is put into what this gives is told to those who watch.
+    """
+    with events.span(f"prepare {name}", "prepare") as told, _drawn(name):
+        yield told
+
+
+@contextmanager
+def _drawn(name: str) -> Generator[None]:
     page = None if getattr(_running, "progress", None) is not None else _page()
     if page is None:
         yield

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import nfuser.debug.progress as progress
+from nfuser.debug import events
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,12 +23,13 @@ def record(name: str, seconds: float) -> None:
 
 
 @contextmanager
-def timed(name: str) -> Generator[None]:
-    """Charge the body of the ``with`` statement to ``name``."""
+def timed(name: str, what: str = "") -> Generator[None]:
+    """Charge the body of the ``with`` statement to ``name``; it is done to ``what``."""
     begin = perf_counter()
     progress.stage(name)
     try:
-        yield
+        with events.span(f"{name} {what}".rstrip(), name):
+            yield
     finally:
         record(name, perf_counter() - begin)
 

@@ -257,11 +257,11 @@ class FusionExecutorCache:
         return found
 
     def _made(self, answers: Answers) -> Concretization:
-        with timing.timed("concretize"):
+        with timing.timed("concretize", self.fusion.name):
             concrete = concretize(self.fusion, self.questions, answers)
-        with timing.timed("rewrite"):
+        with timing.timed("rewrite", self.fusion.name):
             rewritten = rewrite(concrete)
-        with timing.timed("segment"):
+        with timing.timed("segment", self.fusion.name):
             segmented = segment(rewritten.fusion, self._should_merge)
         if dump.wants("concrete"):
             dump.dump("concrete", text(concrete.fusion), self.fusion.name)

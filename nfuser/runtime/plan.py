@@ -267,7 +267,7 @@ def build_plan(
     ``decided`` are the integers of the call that such calls have in common, too.
     """
     inputs, outputs, places = _laid_out(found, facts, arrays)
-    with timing.timed("host"):
+    with timing.timed("host", found.concrete.fusion.name):
         program = build_program(
             runtime,
             facts,
@@ -280,7 +280,8 @@ def build_plan(
         )
     if dump.wants("host"):
         dump.dump("host", program_text(program))
-    evaluator = Evaluator(program, place.library, place.device, place.backend)
+    where = place.library, place.device, place.backend
+    evaluator = Evaluator(program, *where, name=found.concrete.fusion.name)
     return Plan(evaluator, inputs, runtime, found, program, place)
 
 

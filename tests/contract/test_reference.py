@@ -182,7 +182,7 @@ def test_every_error_and_setting_is_listed() -> None:
 def test_every_command_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    (commands,) = re.findall(r"\{([\w,]+)\} \.\.\.", capsys.readouterr().out)
+    (commands,) = re.findall(r"\{([\w,]+)\}\s+\.\.\.", capsys.readouterr().out)
     for name in commands.split(","):
         assert re.search(rf"^\| `{name}\b", TEXT, re.MULTILINE), (
             f"write a row of `{name}` into docs/reference/command_line.md"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.debug.timeline import Timeline
 from nfuser.device.describe.descriptor import describe
 from nfuser.errors import HostError
 from nfuser.host.passes.assign_streams import assign_streams
@@ -21,7 +22,6 @@ from nfuser.host.run.arrays import Arrays
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.device_arrays import CupyArrays, TorchArrays
 from nfuser.host.run.frame import Frame
-from nfuser.host.run.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

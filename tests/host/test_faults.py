@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.debug.timeline import Timeline
 from nfuser.errors import ArgumentError, HostError
 from nfuser.host.call import evaluate
-from nfuser.host.run.timeline import Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ import pytest
 
 import nfuser
 import nfuser.host.ir.statements as st
+from nfuser.debug.timeline import Timeline
 from nfuser.host.passes.assign_streams import assign_streams
 from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.host.run.timeline import Timeline
 from tests.host.peak import reference_of
 
 if TYPE_CHECKING:

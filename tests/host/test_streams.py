@@ -14,9 +14,9 @@ import pytest
 
 import nfuser
 import nfuser.host.ir.statements as st
+from nfuser.debug.timeline import Timeline
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.passes.lower_streams import lower_streams
-from nfuser.host.run.timeline import Timeline
 from tests.host.classic import CLASSIC, sets
 
 if TYPE_CHECKING:

@@ -201,8 +201,9 @@ class Fused(Keeping, Generic[P, R]):
         from nfuser.frontend.native.calls import record_call  # noqa: PLC0415
 
         with self._lock:
-            if not self._plans.holds(key, entry):
-                return  # forgotten meanwhile: nobody would ever discard the record
+            # Forgotten meanwhile, nobody would ever discard it; or none is asked now.
+            if not self._plans.holds(key, entry) or config.is_left_to_python():
+                return
             made = None
             if _has_native_calls():
                 made = record_call(self._function, ready, args, kwargs)
@@ -322,11 +323,12 @@ class Fused(Keeping, Generic[P, R]):
                 return ready, arrays
             known = self._counters.counts["concretizations"]
             made = self._counters.made()
-            with parts.watching(self._name):
+            with parts.watching(self._name) as told:
                 found, described = self._traced(arguments, args, kwargs)
                 ready = self._ready(*found, described)
-            if self._counters.made() > made:
-                self._new_at = self._calls()
+                if self._counters.made() > made:
+                    told["why"] = self._counters.reason
+                    self._new_at = self._calls()
             if self._counters.counts["concretizations"] > known:
                 look = functools.partial(self._seen, *found, described)
                 parts.dump_call(self._function, self, look)
@@ -513,8 +515,7 @@ class Fused(Keeping, Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Return how often each level of the caches was asked and had to work."""
-        served = self.native_calls  # which native code counts by itself
-        info = self._counters.info()
+        served, info = self.native_calls, self._counters.info()
         return info._replace(calls=info.calls + served, hits=info.hits + served)
 
     @property
@@ -567,9 +568,8 @@ class Fused(Keeping, Generic[P, R]):
         except (TypeError, ValueError):
             given = "(...)"
         traces, kernels = len(self._variants.all()), self._counters.info().compiled
-        done = "not called yet"
-        if traces:
-            done = f"{traces} trace{'s' * (traces != 1)}, {kernels} compiled"
+        many = f"{traces} trace{'s' * (traces != 1)}, {kernels} compiled"
+        done = many if traces else "not called yet"
         name = getattr(self, "__qualname__", self._name)
         return f"<nfuser.fuse {name}{given}: {done}>"
 

@@ -127,7 +127,7 @@ class Variants:
         structure = _structure(arguments, described)
         drop_dead(self._found)
         drop_dead(self._traced)
-        with timing.timed("trace"):
+        with timing.timed("trace", self._name):
             trace = trace_function(
                 self._function, described.call(arguments, self._dialect)
             )

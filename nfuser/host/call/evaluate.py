@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from nfuser.codegen.numba.compiler_lock import imported
-from nfuser.debug import dump
+from nfuser.debug import dump, events, ranges
 from nfuser.device.allocate import allocator
 from nfuser.device.cuda.ordering import placed
 from nfuser.device.cuda.streams import guard, stream_reader
@@ -49,13 +49,21 @@ if TYPE_CHECKING:
 class Evaluator:
     """A program ready to run on one device, for arrays of one library.
 
-    ``backend`` is cpu, cuda or interpret. Calls may overlap: all state of a call is in
-    its frame.
+    ``backend`` is cpu, cuda or interpret, ``name`` that of the function. Calls may
+    overlap: all state of a call is in its frame.
     """
 
     def __init__(
-        self, program: CallProgram, library: Library, device: Device, backend: str
+        self,
+        program: CallProgram,
+        library: Library,
+        device: Device,
+        backend: str,
+        *,
+        name: str = "program",
     ) -> None:
+        ranges.follow_torch()
+        self._name = name
         self.program = program
         self.device = device
         self._pointer = pointer_reader(library)
@@ -76,7 +84,7 @@ class Evaluator:
         frame = Frame(dict(inputs), numbers, scalars)
         stmt = None
         try:
-            with guard(self.device):
+            with events.span(self._name, "call"), guard(self.device):
                 frame.stream = self._stream()
                 for stmt, step in self._steps:  # noqa: B007 (a fault names it)
                     step(frame)
@@ -100,9 +108,11 @@ class Evaluator:
             case Free(slot):
                 return lambda frame: frame.arrays.pop(slot, None) and None
             case Launch():
-                return _shown(stmt, _LAUNCHERS[backend](stmt).run)
+                run = _LAUNCHERS[backend](stmt).run
+                return _shown(stmt, f"{self._name}:{stmt.source.entry}", run)
             case Call():
-                return _shown(stmt, _called(stmt, library, self.device))
+                run = _called(stmt, library, self.device)
+                return _shown(stmt, f"{self._name}:{stmt.name}", run)
             case Repeat():
                 steps = [self._step(s, library, backend) for s in stmt.body]
                 return _repeated(stmt, steps, self.device)
@@ -126,14 +136,18 @@ class Evaluator:
             frame.written.add(slot)
 
 
-def _shown(stmt: Launch | Call, run: Step) -> Step:
-    """Return ``run``, which prints what it runs where that was asked for."""
-    if not dump.wants("launch"):
-        return run
+def _shown(stmt: Launch | Call, name: str, run: Step) -> Step:
+    """Return ``run``, which tells and prints what it runs where that is asked for."""
+    prints = dump.wants("launch")
 
     def shown(frame: Frame) -> None:
-        dump.dump("launch", repr(stmt))
-        run(frame)
+        if prints:
+            dump.dump("launch", repr(stmt))
+        if not events.watched():
+            run(frame)
+            return
+        with events.span(name, "launch"):
+            run(frame)
 
     return shown
 

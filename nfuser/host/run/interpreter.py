@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.debug import events
 from nfuser.device.allocate import empty
 from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.libraries import c_strides
@@ -31,12 +32,12 @@ from nfuser.ir.tensor import TensorView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.debug.timeline import Timeline
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.host.ir.statements import Statement
     from nfuser.host.mesh.communicator import Communicator
     from nfuser.host.run.steps import Call, Step
-    from nfuser.host.run.timeline import Timeline
 
 
 class Interpreter:
@@ -139,10 +140,13 @@ class Interpreter:
         tracer = frame.tracer
         for stmt, step in steps:
             try:
-                if tracer is None:
-                    step(frame)
-                else:
+                if tracer is not None:
                     tracer.run(stmt, partial(step, frame))
+                elif events.watched():
+                    with events.span(self.program.lines()[stmt], "statement"):
+                        step(frame)
+                else:
+                    step(frame)
             except HostError:
                 raise
             except Exception as error:

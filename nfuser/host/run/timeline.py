@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +11,7 @@ import nfuser.host.ir.statements as st
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nfuser.debug.timeline import Timeline
     from nfuser.host.ir.statements import Statement
     from nfuser.host.run.arrays import Arrays
 
@@ -27,57 +24,6 @@ _ON_DEVICE = (
     st.Matmul,
     st.Communicate,
 )
-
-
-class Timeline:
-    """Collects the events of one or more runs; ``chrome://tracing`` shows them.
-
-    A run that is timed on a device waits for it before the first statement, and after
-    the last one.
-    """
-
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-        self.peak_bytes = 0
-        self._streams: list[int] = []
-
-    def add(self, name: str, begin: int, end: int) -> None:
-        """Add what ran from ``begin`` to ``end`` (nanoseconds) on this thread."""
-        self._event(name, begin / 1e3, (end - begin) / 1e3, get_ident())
-
-    def add_on_device(
-        self, name: str, begin: float, duration: float, stream: int
-    ) -> None:
-        """Add what a stream of a device did at ``begin`` (microseconds)."""
-        if stream not in self._streams:
-            self._streams.append(stream)
-        self._event(name, begin, duration, self._streams.index(stream))
-
-    def _event(self, name: str, begin: float, duration: float, row: int) -> None:
-        self.events.append(
-            {
-                "name": name,
-                "ph": "X",
-                "ts": begin,
-                "dur": duration,
-                "pid": os.getpid(),
-                "tid": row,
-            }
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write the trace."""
-        names: list[dict[str, Any]] = [
-            {
-                "name": "thread_name",
-                "ph": "M",
-                "pid": os.getpid(),
-                "tid": row,
-                "args": {"name": f"device stream {row}"},
-            }
-            for row in range(len(self._streams))
-        ]
-        Path(path).write_text(json.dumps({"traceEvents": [*self.events, *names]}))
 
 
 class Tracer:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from nfuser.debug import events
 from nfuser.device.cpu.affinity import available_threads
 from nfuser.runtime.compile.task import task_of
 from nfuser.runtime.disk.cache import (
@@ -92,9 +93,10 @@ def _drive(queue: SimpleQueue[tuple[Source, str]], step: Callable[[], None]) -> 
                 process.stdin.close()
                 return
             try:
-                pickle.dump(task_of(source, backend), process.stdin)
-                process.stdin.flush()
-                answer = pickle.load(process.stdout)
+                with events.span(f"compile {source.entry}", "compile"):
+                    pickle.dump(task_of(source, backend), process.stdin)
+                    process.stdin.flush()
+                    answer = pickle.load(process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError):
                 return
             if answer is not None and answer[1] == environment(backend).digest:

@@ -70,24 +70,24 @@ def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
     if backend == "interpret":
         return source, "compiled"
     room = _BACKENDS[backend]
-    with timing.timed("load"):
+    with timing.timed("load", source.entry):
         machine = find_machine_code(source, backend)
         if machine is not None:
             try:
                 return room.load(machine, source, device), "loaded"
             except NfuserError as error:
                 drop_machine_code(source, backend, str(error))
-    with timing.timed("compile"):
+    with timing.timed("compile", source.entry):
         machine = room.compile(task_of(source, backend))
     _log.info("compiled %s for %s", source.entry, backend)
-    with timing.timed("load"):
+    with timing.timed("load", source.entry):
         keep_machine_code(source, backend, machine)
         return room.load(machine, source, device), "compiled"
 
 
 def print_kernel(kernel: Kernel) -> Source:
     """Print ``kernel`` for its target."""
-    with timing.timed("codegen"):
+    with timing.timed("codegen", kernel.name):
         return _PRINTERS[kernel.scheduled.target.kind](kernel)
 
 

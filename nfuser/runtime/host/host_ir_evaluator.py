@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.concretize import ResizePolicy
+    from nfuser.debug.timeline import Timeline
     from nfuser.host.mesh.communicator import Communicator
-    from nfuser.host.run.timeline import Timeline
 
 _log = logging.getLogger("nfuser")
 

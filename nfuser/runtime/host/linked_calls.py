@@ -106,20 +106,26 @@ class LinkedCalls:
             return None
         arrays = [isinstance(x.value, TensorView) for x in program.inputs]
         return _Linked(
-            made, place, [k for k, is_array in enumerate(arrays) if is_array]
+            made,
+            place,
+            program.name,
+            [k for k, is_array in enumerate(arrays) if is_array],
         )
 
 
 class _Linked:
     """A program for inputs of one form; those at ``places`` are arrays."""
 
-    def __init__(self, program: CallProgram, place: Place, places: list[int]) -> None:
+    def __init__(
+        self, program: CallProgram, place: Place, name: str, places: list[int]
+    ) -> None:
         self.calls = 0
         self._program = program
         self._place = place
         self._places = places
         self._pointer = pointer_reader(place.library)
-        self._evaluator = Evaluator(program, place.library, place.device, place.backend)
+        where = place.library, place.device, place.backend
+        self._evaluator = Evaluator(program, *where, name=name)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs, by way of Python."""
