@@ -59,7 +59,7 @@ def widen_sums(fusion: Fusion) -> Fusion:
             and expr.source.dtype is DType.F32
         ):
             return None
-        make = _Maker()
+        make = _Maker(expr)
         wide = make.cast(expr.source, DType.F64)
         total = make.reduce(expr.op, wide, expr.axes)
         return make.replacement(make.cast(total, DType.F32))
@@ -83,7 +83,7 @@ def fold_exponentials(fusion: Fusion) -> Fusion:
         source, largest = distance.operands
         if source.dtype is not DType.F32 or not _is_largest(of, source, largest, expr):
             return None
-        make = _Maker()
+        make = _Maker(expr)
         op = _EXPONENTIALS[power.op.name]
         return make.replacement(make.reduce(op, source, expr.axes))
 
@@ -113,22 +113,23 @@ def _is_largest(
 
 
 class _Maker:
-    """Appends expressions whose axes are already concrete."""
+    """Appends expressions whose axes are already concrete, of the line of ``of``."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: Reduce) -> None:
         self.exprs: list[Expr] = []
+        self.line = of.results[0].source
 
     def replacement(self, *tensors: TensorView) -> Replacement:
         return Replacement(tuple(self.exprs), tensors)
 
     def point(self, name: str, *operands: TensorView) -> TensorView:
         widest = max(operands, key=_spread)
-        made = replace(widest)
+        made = replace(widest, source=self.line)
         self.exprs.append(Pointwise(POINT_OPS[name], operands, made))
         return made
 
     def cast(self, source: TensorView, dtype: DType) -> TensorView:
-        made = replace(source, dtype=dtype)
+        made = replace(source, dtype=dtype, source=self.line)
         self.exprs.append(Pointwise(CAST, (source,), made))
         return made
 
@@ -136,7 +137,7 @@ class _Maker:
         self, op: ReduceOp, source: TensorView, axes: tuple[int, ...]
     ) -> TensorView:
         kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
-        made = replace(source, axes=kept)
+        made = replace(source, axes=kept, source=self.line)
         self.exprs.append(Reduce(op, source, (made,), axes))
         return made
 
@@ -144,7 +145,7 @@ class _Maker:
         self, source: TensorView, axes: tuple[int, ...], dtype: DType
     ) -> TensorView:
         """Return the number of elements along ``axes``."""
-        number = replace(source, axes=(), dtype=dtype)
+        number = replace(source, axes=(), dtype=dtype, source=self.line)
         total = sc.product(source.shape[k] for k in axes)
         self.exprs.append(FromScalar(total, number))
         return number
@@ -156,14 +157,14 @@ class _Maker:
             IterDomain(one, IterType.BROADCAST) if k in axes else next(rest)
             for k in range(source.ndim + len(axes))
         )
-        made = replace(source, axes=shape)
+        made = replace(source, axes=shape, source=self.line)
         self.exprs.append(ExpandDims(source, made, axes))
         return made
 
     def squeeze(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
         """Return ``source`` without ``axes``, which have extent 1."""
         kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
-        made = replace(source, axes=kept)
+        made = replace(source, axes=kept, source=self.line)
         self.exprs.append(Squeeze(source, made, axes))
         return made
 
@@ -174,7 +175,7 @@ class _Maker:
             IterDomain(one, IterType.BROADCAST) if k in axes else axis
             for k, axis in enumerate(source.axes)
         )
-        made = replace(source, axes=shape)
+        made = replace(source, axes=shape, source=self.line)
         zeros = (sc.const(0),) * source.ndim
         self.exprs.append(Slice(source, made, zeros, (1,) * source.ndim))
         return made
@@ -186,7 +187,7 @@ def _spread(tensor: TensorView) -> tuple[int, int]:
 
 
 def _two_passes(expr: Reduce) -> Replacement:
-    make = _Maker()
+    make = _Maker(expr)
     source, axes = expr.source, expr.axes
     count = make.count(source, axes, source.dtype)
     mean = make.point("divide", make.reduce(ReduceOp.SUM, source, axes), count)
@@ -196,7 +197,7 @@ def _two_passes(expr: Reduce) -> Replacement:
 
 
 def _one_pass(expr: Reduce) -> Replacement:
-    make = _Maker()
+    make = _Maker(expr)
     source, axes = expr.source, expr.axes
     wide = make.cast(source, DType.F64)
     pilot = make.first(wide, axes)
