@@ -47,6 +47,10 @@ class Overwriting:
                     self.before.setdefault(writer, []).append(expr)
                     self.after.setdefault(expr, []).append(writer)
 
+    def comes_between(self, exprs: Sequence[Expr], user: Expr) -> bool:
+        """Tell whether a write may have to run after ``exprs``, but before ``user``."""
+        return user in self.before and any(e in self.after for e in exprs)
+
     def allows(self, exprs: Sequence[Expr], stored: Sequence[TensorView]) -> bool:
         """Tell whether one kernel may run ``exprs``, and leave what is ``stored``.
 

@@ -139,7 +139,9 @@ class _Cutter:
         group = _Group([])
         if len(producers) == 1 and self._is_private(producers[0], expr):
             found = self.group_of[producers[0]]
-            if self.should_merge is None or self.should_merge(found.exprs, [expr]):
+            alone = self.overwriting.comes_between(found.exprs, expr)
+            asked = self.should_merge
+            if not alone and (asked is None or asked(found.exprs, [expr])):
                 group = found
         group.exprs.append(expr)
         self.group_of[expr] = group

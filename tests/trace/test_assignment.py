@@ -303,6 +303,19 @@ def test_views_without_memory_of_their_own_are_refused() -> None:
             nfuser.fuse(assign)(X.copy())
 
 
+def test_a_write_between_a_copy_and_what_is_computed_of_it_runs_between() -> None:
+    def turned(a: Any, b: Any) -> Any:
+        old = b
+        for _ in range(3):
+            old = b.copy()
+            b[::-1] = a + a
+            b[...] = old * 0.5 - 1
+            b *= 0.5
+        return old
+
+    agree(turned, X[0], X[1])
+
+
 @pytest.mark.parametrize("backend", [None, "interpret"])
 def test_random_programs_agree_with_numpy(backend: str | None) -> None:
     for seed in range(12):
