@@ -10,7 +10,6 @@ from nfuser.ir import scalar as sc
 from nfuser.lower import fold
 from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
-from nfuser.lower.cpu.phases import in_phase, next_phase
 from nfuser.lower.cpu.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
@@ -35,6 +34,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.outputs import Outputs
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
+from nfuser.lower.phases import in_phase, next_phase
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
     Chunk,
@@ -163,9 +163,9 @@ class _Builder:
             return leaf.extent if leaf else sc.const(1)
 
         one = sc.const(1)
+        phases = self.levels + 1 if self.combiner.phase else 1
         if not self.scheduled.target.has_blocks:
             pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
-            phases = self.levels + 1 if self.combiner.phase else 1
             return Launch((pieces, one), (one, one), 1, phases=phases)
         return Launch(
             (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
@@ -174,6 +174,7 @@ class _Builder:
             self.scheduled.blocks,
             is_cooperative=self.combiner.is_shared,
             shared_bytes=self.shared_bytes,
+            phases=phases,
         )
 
     def _reduce(self) -> None:

@@ -10,7 +10,6 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import CAST
-from nfuser.lower.cpu.phases import in_phase
 from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     SetElement,
@@ -21,6 +20,7 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
     only_stores,
 )
+from nfuser.lower.phases import in_phase
 from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
 

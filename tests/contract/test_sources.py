@@ -35,7 +35,6 @@ LONG_IN_THE_MIDDLE = frozenset(
     {
         "nfuser/ir/expr.py",
         "nfuser/ir/scalar.py",
-        "nfuser/schedule/reduction/cuda.py",
         "nfuser/segment/segment.py",
     }
 )

@@ -257,7 +257,7 @@ def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part() -> None:
 def test_a_row_that_no_device_keeps_is_read_in_each_pass() -> None:
     _, heuristic = _chosen(_softmax, 2, 1 << 26)
     assert not heuristic.is_persistent
-    assert not heuristic.is_split
+    assert heuristic.phases
 
 
 @given(

@@ -53,6 +53,8 @@ class Combiner:
         self.scratch: list[Scratch] = []
         self._parts: dict[Reduce, list[tuple[Buffer, Scalar]]] = {}
         self._arrays: dict[tuple[Reduce, bool], list[Array]] = {}
+        self._turns: dict[tuple[Reduce, bool], int] = {}
+        self._slots: dict[tuple[int, DType, int], Array] = {}
         self._has_met = False  # whether blocks have, in what is being combined
         self._is_alone = not values.scheduled.target.has_blocks
         rows = values.scheduled.rows
@@ -221,13 +223,30 @@ class Combiner:
             self._arrays[key] = arrays
         return self._arrays[key]
 
+    def _in_turn(self, reduce: Reduce, state: fold.State, size: int) -> list[Array]:
+        """Return an array for each value of a state, of two sets that take turns.
+
+        The writes to one set come after the barrier between the writes and the reads of
+        the other, so after the last reads of its own. What blocks join takes the set
+        that its threads took, as `_shared` has it.
+        """
+        key = (reduce, self._has_met and self.is_shared)
+        turn = self._turns.setdefault(key, len(self._turns) % 2)
+        arrays: list[Array] = []
+        for value in state:
+            slot = (turn, value.dtype, sum(a.dtype is value.dtype for a in arrays))
+            if slot not in self._slots:
+                self._slots[slot] = self.values.array(value.dtype, size, Memory.SHARED)
+            arrays.append(self._slots[slot])
+        return arrays
+
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
         """Through shared memory, each thread a column, the rows in their order."""
         values = self.values
         rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
         x = self._index.get(Binding.THREAD_X, sc.const(0))
         size = values.scheduled.threads * self._lanes
-        shared = self._shared(reduce, state, size)
+        shared = self._in_turn(reduce, state, size)
 
         def place(row: Scalar | int) -> Scalar:
             return (self._lane_index * rows + row) * columns + x

@@ -135,12 +135,13 @@ class CudaReduction:
     and no registers. An ``eager`` one loads what all rows share before its threads
     meet, not after it.
 
-    Of blocks that share a row, looped ones leave the end to the last of them; those
-    that keep their parts exchange what they fold and go on with it. They wait for each
-    other, so they all run at once: a multiprocessor holds ``blocks`` of them at least.
-    Where they are ``in_step`` with those of other rows, all wait at the same time, and
-    let memory work meanwhile. Long chains of one accumulator are ``compensated``: they
-    keep what rounding takes away.
+    Of blocks that share a row, looped ones leave the end to the last of them, or, in
+    ``phases``, read their parts anew in a launch for each pass, which begins with what
+    all have left in the one before. Those that keep their parts exchange what they fold
+    and go on with it. They wait for each other, so they all run at once: a
+    multiprocessor holds ``blocks`` of them at least. Where they are ``in_step`` with
+    those of other rows, all wait at the same time, and let memory work meanwhile. Long
+    chains of one accumulator are ``compensated``: they keep what rounding takes away.
     """
 
     kept: Groups
@@ -160,6 +161,7 @@ class CudaReduction:
     eager: bool = False
     exact: bool = False
     in_step: bool = False
+    phases: bool = False
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
     @property
@@ -224,6 +226,7 @@ class CudaReduction:
         known = self.known
         form = f"kept in {self.steps} steps" if self.is_persistent else "looped"
         form += " as stored" if self.as_stored else ""
+        form += " in phases" if self.phases else ""
         way = "inner" if self.inner else "outer"
         threads, splits = f"{known.fold}x{known.keep}", str(known.splits or "any")
         if self.is_flexible:

@@ -12,13 +12,34 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.space import reads, space_of
 from nfuser.dtypes import DType
-from nfuser.ir.expr import Argument, Pointwise, ReduceOp
-from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
+from nfuser.ir.expr import Argument, Pointwise
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight, weight_in_rows
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
+from nfuser.schedule.reduction.cuda_geometry import (
+    ACROSS,
+    LEAST_ACROSS,
+    LOADED_PER_THREAD,
+    STEPS,
+    cuda_heuristic,
+    geometry_of,
+    in_flight,
+    is_narrow,
+    most_across,
+    under_way,
+    words_of,
+)
+from nfuser.schedule.reduction.cuda_looped import (
+    AGAIN_THREADS,
+    LOOP_THREADS,
+    in_phases,
+    looped,
+    passes,
+    phases_cost,
+    splits_of,
+)
 from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
-from nfuser.schedule.reduction.folding import has_moments, is_single_pass, sums_in_f64
+from nfuser.schedule.reduction.folding import has_moments, is_single_pass
 from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
@@ -28,23 +49,9 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.reduction.row_shape import RowShape
 
-ACROSS = WARP  # columns, or packets of them, that are read side by side across memory
-LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
-STEPS = 4  # packets of a row that a thread has in flight
-NARROW = 4  # times as many, at most, where packets are narrower
-LONG_STEPS = 32  # of single elements, where rows are long
-MOST_STEPS = 36  # of them, where a block has all threads there may be
-PACKET_BYTES = 16  # of the widest packet
-NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
-TALL = 4096  # elements of a column from which on several passes are long
-LINE_BYTES = 64  # that the threads of a short row read side by side
-KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threads help
-LOADED_PER_THREAD = 40  # of them, as packets are loaded
-COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
-LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
-AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
-RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
+MOST_STEPS = 36  # of them, where a block has all threads there may be
+COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
 SHARE_SPARE = 24  # registers that long unrolled rows take besides
@@ -54,78 +61,35 @@ STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's 
 LIGHT = 4  # weight below which computing again beats keeping
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
 ROUNDS_IN_STEP = 48  # rounds for which blocks stay roughly in step
-BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 
 
 def cuda_choice(fusion: Fusion, shape: RowShape) -> CudaReduction:
-    """Keep rows in a block, else share them, else read them once a pass."""
+    """Keep rows in a block, else share them, else read them once a pass.
+
+    Blocks that share a row meet for each pass over it, and for each round of rows;
+    where these are many it costs less to read all anew in a launch for each pass.
+    """
     width = limited(shape.width(), fusion)
     if kept := _kept_as_stored(fusion, shape, width) or _kept(fusion, shape, width):
         return kept
     is_single = is_single_pass(fold_exponentials(fusion))
     is_looped = is_single or _is_read_again(fusion, shape, width)
     shared = None if is_looped else _shared(fusion, shape, width)
-    return shared or _looped(fusion, shape, width, is_single=is_single)
-
-
-def _heuristic(
-    fusion: Fusion,
-    shape: RowShape,
-    width: int,
-    *,
-    steps: int,
-    threads: int,
-    geometry: Geometry,
-    flight: int = 1,
-    blocks: int = 0,
-    is_shared: bool = False,
-    as_stored: bool = False,
-    eager: bool = False,
-    exact: bool = False,
-    in_step: bool = False,
-    known: bool = False,
-) -> CudaReduction:
-    """Return a heuristic whose threads and blocks are given at the launch.
-
-    A kernel then serves rows of any length. The threads of blocks that share rows are
-    always as many; those that go by single elements are ``known`` for their addresses.
-    """
-    known = known or is_shared or exact
-    return CudaReduction(
-        shape.kept,
-        shape.reduced,
-        patterns(fusion, shape.facts),
-        shape.inner,
-        width,
-        steps,
-        Geometry(
-            fold=geometry.fold if known else 0,
-            keep=geometry.keep if known else 0,
-            splits=0 if is_shared or geometry.splits > 1 else 1,
-            rounds=0 if is_shared else 1,
-        ),
-        wide_index=needs_wide_index(fusion, shape.facts),
-        compensated=steps == 0 and sums_in_f64(fusion),
-        packed=shape.packed(width, memory_tensors(fusion)),
-        threads=threads,
-        flight=flight,
-        blocks=blocks,
-        as_stored=as_stored,
-        eager=eager,
-        exact=exact,
-        in_step=in_step,
-        geometry=geometry,
-    )
+    parted = None if is_looped else in_phases(fusion, shape, width)
+    if shared and parted:
+        limit = _shared_cost(fusion, shape, shared)
+        return parted if 2 * phases_cost(fusion, shape, width) < limit else shared
+    return shared or parted or looped(fusion, shape, width, is_single=is_single)
 
 
 # -- rows that one block keeps ---------------------------------------------------------
 
 
 def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
-    geometry, most = _geometry(fusion, shape, width, shape.target.most_threads)
+    geometry, most = geometry_of(fusion, shape, width, shape.target.most_threads)
     # A single pass has nothing to keep, unless it is one of moments over rows.
     if is_single_pass(fusion):
-        is_cut = _splits(shape, geometry, width, most) > 1
+        is_cut = splits_of(shape, geometry, width, most) > 1
         if not shape.inner or is_cut or not has_moments(fusion):
             return None
     threads = geometry.fold * geometry.keep
@@ -153,7 +117,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
         most //= 2
     common = shape.common_words(steps, width)
     has_room = words + common <= _register_budget(fusion, shape, most)
-    return _heuristic(
+    return cuda_heuristic(
         fusion,
         shape,
         width,
@@ -188,56 +152,12 @@ def _steps(shape: RowShape, fold: int, width: int) -> int:
 
     Then one kernel serves short rows too.
     """
-    steps = _in_flight(shape, width) if shape.inner else 1
+    steps = in_flight(shape, width) if shape.inner else 1
     while steps > 1 and shape.loaded_words(steps, width) > LOADED_PER_THREAD:
         steps //= 2
     return (
         steps if shape.least_steps(fold, width) <= steps else shape.steps(fold, width)
     )
-
-
-def _geometry(
-    fusion: Fusion, shape: RowShape, width: int, limit: int
-) -> tuple[Geometry, int]:
-    """Return the threads of a row and of a block, and the most a block may have.
-
-    Up to ``limit`` threads share a row along memory.
-    """
-    if shape.inner:
-        packets = max(shape.length // width, 1)
-        steps = _in_flight(shape, width)
-        if steps > STEPS and packets > steps * SHARE_THREADS:
-            steps = LONG_STEPS
-        fold = _whole(-(-packets // steps))  # any number of warps can meet
-        beside = max(LINE_BYTES // (width * shape.widest()), 1)
-        fold = max(fold, min(power_of_two(packets), beside))
-        while fold < limit and _words(shape, fold, width) > LOADED_PER_THREAD:
-            fold *= 2
-        fold = min(fold, limit)
-        # More than a warp for a row, and rows would share what their warps leave.
-        rows = max(power_of_two(shape.rows), WARP // fold)  # a warp is whole
-        keep = min(128 // fold, rows) if fold <= WARP else 1
-        return Geometry(fold, keep, 1), limit
-    most = _most_across(fusion, shape, width)
-    keep = min(ACROSS, power_of_two(max(shape.rows // width, 1)), most)
-    is_near = shape.rows * shape.length * shape.widest() <= shape.target.near_bytes
-    is_alone = shape.length >= TALL and not is_single_pass(fusion)  # no block helps it
-    busy = shape.target.multiprocessors * width
-    while (
-        (is_near or is_alone) and keep > LEAST_ACROSS and shape.rows <= keep * busy // 2
-    ):
-        keep //= 2  # what lies in the cache already comes faster to more blocks
-    fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
-    return Geometry(fold, keep, 1), most
-
-
-def _in_flight(shape: RowShape, width: int) -> int:
-    """Return the packets of a row that a thread loads before it needs the first.
-
-    Narrow ones bring less each: more of them keep memory as busy.
-    """
-    size = width * shape.widest_along()
-    return STEPS * min(PACKET_BYTES // size, NARROW) if size < NARROW_BYTES else STEPS
 
 
 def _is_exact(shape: RowShape, geometry: Geometry, width: int) -> bool:
@@ -246,12 +166,7 @@ def _is_exact(shape: RowShape, geometry: Geometry, width: int) -> bool:
     Single elements cost instructions: addresses in steps that are known, and an end in
     the last of them only, are worth a kernel for each number of warps.
     """
-    return width == 1 and geometry.fold > WARP and _is_narrow(shape, width)
-
-
-def _is_narrow(shape: RowShape, width: int) -> bool:
-    """Tell whether a row goes by packets so narrow that each costs instructions."""
-    return shape.inner and _in_flight(shape, width) > STEPS
+    return width == 1 and geometry.fold > WARP and is_narrow(shape, width)
 
 
 def _is_read_again(fusion: Fusion, shape: RowShape, width: int) -> bool:
@@ -260,11 +175,11 @@ def _is_read_again(fusion: Fusion, shape: RowShape, width: int) -> bool:
     That costs less than to keep so many, with an address and an end for each; with
     weights beside them, also where they do not fit the cache.
     """
-    is_near = _under_way(shape, LOOP_THREADS) <= shape.target.cache_bytes
+    is_near = under_way(shape, LOOP_THREADS) <= shape.target.cache_bytes
     has_weights = width == 1 and shape.common_words(1, width) > 0
     is_better = is_near or _is_read_twice(fusion, shape)
     is_better = is_better or (has_weights and _is_full(shape))
-    return _is_narrow(shape, width) and is_better
+    return is_narrow(shape, width) and is_better
 
 
 def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
@@ -272,7 +187,7 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
 
     Where it keeps one it has nothing to do while the next is read.
     """
-    is_near = _under_way(shape, AGAIN_THREADS) <= shape.target.cache_bytes
+    is_near = under_way(shape, AGAIN_THREADS) <= shape.target.cache_bytes
     levels = space_of(fold_exponentials(fusion)).levels.values()
     has_two_passes = max(levels) == 0 and not has_moments(fusion)
     return is_near and has_two_passes and _is_full(shape)
@@ -281,44 +196,6 @@ def _is_read_twice(fusion: Fusion, shape: RowShape) -> bool:
 def _is_full(shape: RowShape) -> bool:
     """Tell whether rows keep all multiprocessors busy, with a block each."""
     return shape.rows > shape.target.multiprocessors
-
-
-def _under_way(shape: RowShape, threads: int) -> int:
-    """Return the bytes of the rows that blocks of ``threads`` loop over at once."""
-    blocks = shape.target.multiprocessors * RESIDENT_THREADS // threads
-    return shape.length * shape.read_again_bytes() * blocks
-
-
-def _whole(threads: int) -> int:
-    """Return the least number of threads from ``threads`` that fold by whole warps."""
-    if threads <= WARP:
-        return power_of_two(threads)
-    return -(-threads // WARP) * WARP
-
-
-def _most_across(fusion: Fusion, shape: RowShape, width: int) -> int:
-    """Return the most threads of a block that folds columns.
-
-    Each value of each state passes through shared memory of its own.
-    """
-    looped = fold_exponentials(expand_moments(fusion, one_pass=True))
-    is_f64 = sums_in_f64(fusion)  # then a sum may keep what it lost beside it
-    twos = (*_PAIRS, ReduceOp.SUM) if is_f64 else _PAIRS
-    values = sum(2 if r.op in twos else 1 for r in looped.reductions)
-    most = 512
-    while most > 1 and most * 8 * values * width > shape.target.block_bytes:
-        most //= 2
-    return most
-
-
-_PAIRS = (
-    *(ReduceOp.ARGMAX, ReduceOp.ARGMIN),
-    *(ReduceOp.EXPONENTIALS, ReduceOp.EXPONENTIALS_NEAR),
-)
-
-
-def _words(shape: RowShape, fold: int, width: int) -> int:
-    return shape.loaded_words(shape.steps(fold, width), width)
 
 
 def _register_budget(fusion: Fusion, shape: RowShape, threads: int) -> int:
@@ -346,11 +223,11 @@ def _kept_as_stored(
     """
     if not shape.inner or weight(fusion) > LIGHT or is_single_pass(fusion):
         return None
-    geometry, _ = _geometry(fusion, shape, width, shape.target.most_threads)
+    geometry, _ = geometry_of(fusion, shape, width, shape.target.most_threads)
     stored = shape.stored_bytes(width)
     # Its registers would leave no room for those of another row.
     room = _register_budget(fusion, shape, 2 * geometry.fold)
-    if stored is None or _words(shape, geometry.fold, width) <= room:
+    if stored is None or words_of(shape, geometry.fold, width) <= room:
         return None
     threads = STORED_THREADS
 
@@ -365,7 +242,7 @@ def _kept_as_stored(
     blocks = fitting(steps)
     if blocks < 2:
         return None
-    return _heuristic(
+    return cuda_heuristic(
         fusion,
         shape,
         width,
@@ -388,15 +265,12 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
     """
     if is_single_pass(fusion):
         return None
-    threads = SHARE_THREADS
-    if not shape.inner:
-        # Columns meet twice in shared memory: in a block, and after an exchange.
-        threads = min(threads, _most_across(fusion, shape, width) // 2)
+    threads = _sharing_threads(fusion, shape, width)
     room = _register_budget(fusion, shape, threads * SHARE_BLOCKS) - SHARE_SPARE
     room = min(room, SHARE_KEPT)
     if not shape.inner:
         room -= 2 * width  # sums of each lane of a packet
-    exact = width == 1 and _is_narrow(shape, width)
+    exact = width == 1 and is_narrow(shape, width)
     words = shape.kept_words(1, width)
     # Single elements of what all rows share are on their way for all steps at once.
     words += shape.common_words(1, width) if exact else 0
@@ -428,7 +302,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
     steps = min(steps, max(needed, STEPS))
     steps = -(-places // (splits * fold)) if exact else steps
     rounds = -(-tiles // (resident // splits))
-    return _heuristic(
+    return cuda_heuristic(
         fusion,
         shape,
         width,
@@ -445,89 +319,23 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
 # -- rows that are read once a pass ----------------------------------------------------
 
 
-def _looped(
-    fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
-) -> CudaReduction:
-    is_narrow = _is_narrow(shape, width)
-    is_light = is_single or is_narrow
-    limit = LOOP_THREADS if is_light else shape.target.most_threads
-    if is_narrow and not is_single:
-        # The fewer rows are under way, the nearer they are the second time.
-        while (
-            limit < AGAIN_THREADS and _under_way(shape, limit) > shape.target.near_bytes
-        ):
-            limit *= 2
-    geometry, most = _geometry(fusion, shape, width, limit)
-    splits = _splits(shape, geometry, width, most) if is_single else 1
-    cost = _waves_cost(shape, geometry, width, most, splits)
-    while splits > 1 and shape.inner and limit < shape.target.most_threads:
-        # Larger blocks may fill the device as well, and need not meet.
-        limit *= 2
-        larger, more = _geometry(fusion, shape, width, limit)
-        if _waves_cost(shape, larger, width, more, 1) <= cost:
-            geometry, most, splits = larger, more, 1
-    return _heuristic(
-        fusion,
-        shape,
-        width,
-        steps=0,
-        threads=most,
-        geometry=Geometry(geometry.fold, geometry.keep, splits),
-        flight=_flight(shape, width),
-        # Across memory each lane of a packet has sums of its own: all in registers.
-        blocks=RESIDENT_THREADS // most if shape.inner else 0,
-        # One kernel serves all shorter rows, and all that are read but once.
-        known=is_narrow and not is_single and geometry.fold == most,
-    )
+def _sharing_threads(fusion: Fusion, shape: RowShape, width: int) -> int:
+    """Return the threads of blocks that share rows: columns meet in shared memory.
 
-
-def _flight(shape: RowShape, width: int) -> int:
-    """Return how many packets of a row a thread loads before it waits for the first."""
-    room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
-    most = _in_flight(shape, width) if shape.inner else STEPS
-    words = shape.kept_words(1, width)
-    if _is_narrow(shape, width):
-        # Each has an address as well: what all rows share counts, and no more fits.
-        packets = room // (words + shape.common_words(1, width))
-        return min(most, 1 << max(packets.bit_length() - 1, 0))
-    return max(1, min(most, power_of_two(room // words)))
-
-
-def _splits(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
-    """Return how many blocks share a row, so that the device is full to the end.
-
-    The blocks that a device runs at once make a wave; as many waves are taken as waste
-    least. Rows of a few turns only are not worth a meeting of blocks.
+    They do so twice, in a block and after an exchange, at places that take turns.
     """
-    tiles, turns = _tiles_and_turns(shape, geometry, width)
-    resident = _resident(shape, most)
-
-    def cost(splits: int) -> int:
-        return _waves_cost(shape, geometry, width, most, splits)
-
-    full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
-    useful = [s for s in full if 1 < s <= min(turns // 4, shape.target.most_threads)]
-    best = min(useful, key=cost, default=1)
-    return best if 10 * cost(best) < 9 * cost(1) else 1
+    if shape.inner:
+        return SHARE_THREADS
+    apart = 2 if len(fusion.reductions) == 1 else 1
+    return min(SHARE_THREADS, most_across(fusion, shape, width) // apart)
 
 
-def _waves_cost(
-    shape: RowShape, geometry: Geometry, width: int, most: int, splits: int
-) -> int:
-    """Return the turns that a multiprocessor spends, in waves of blocks."""
-    tiles, turns = _tiles_and_turns(shape, geometry, width)
-    waves = -(-tiles * splits // _resident(shape, most))
-    return waves * (-(-turns // splits) + BLOCK_COST)
+def _shared_cost(fusion: Fusion, shape: RowShape, shared: CudaReduction) -> int:
+    """Return the packets that a multiprocessor loads in the time that ``shared`` takes.
 
-
-def _tiles_and_turns(
-    shape: RowShape, geometry: Geometry, width: int
-) -> tuple[int, int]:
-    """Return the groups of rows that blocks take, and the turns along one."""
-    along, across = (width, 1) if shape.inner else (1, width)
-    tiles = -(-shape.rows // (geometry.keep * across))
-    return tiles, -(-shape.length // (geometry.fold * along * STEPS))
-
-
-def _resident(shape: RowShape, most: int) -> int:
-    return shape.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+    All blocks of a row meet after each pass that folds.
+    """
+    found, along = shared.geometry, shared.width if shape.inner else 1
+    steps = -(-shape.length // (along * found.fold * found.splits))
+    meetings = ROUND_COST * passes(expand_moments(fusion, one_pass=False))
+    return found.rounds * (steps * shared.threads + meetings * SHARE_THREADS)

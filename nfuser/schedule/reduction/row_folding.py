@@ -23,6 +23,7 @@ def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> RowFolding:
     meeting = Meeting.ALONE
     if heuristic.is_split:
         meeting = Meeting.EXCHANGE if heuristic.is_persistent else Meeting.LAST
+        meeting = Meeting.PHASES if heuristic.phases else meeting
     return RowFolding(
         _order(space, heuristic.reduced),
         heuristic.is_persistent,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over few long rows, or tall columns, that threads share: a launch for each.
+"""Passes over few long rows, or tall columns, that parts share: a launch for each.
 
-No thread waits for another inside a kernel. Each pass over the parts of a row is a
+No part waits for another inside a kernel. Each pass over the parts of a row is a
 phase of its own, and all of one are done before the next begins. What lies between
 passes is little: every part joins what all have folded, always in the same order.
 """
@@ -36,6 +36,7 @@ def next_phase(
     """Store what a part has folded in the pass ``level``; later ones join all parts."""
     assert combiner.phase is not None
     with values.block() as stores:
+        combiner.combine(states)
         combiner.share_parts(states)
     values.emit_all(in_phase(combiner, level, stores))
     with values.block() as joins:
