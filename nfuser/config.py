@@ -67,6 +67,7 @@ VARIABLES = (
     "NFUSER_REPRO",
     "NFUSER_TRACEBACK",
     "NFUSER_PROGRESS",
+    "NFUSER_NUMBA",
 )
 D = TypeVar("D")
 LEVELS = (0, 1, 2)
@@ -104,6 +105,8 @@ class Config:
     ``progress``
         Say on standard error how far a long compile is: always, never, or, where this
         is None, on terminals and in notebooks.
+    ``numba``
+        ``"public"``: compile kernels by what Numba documents alone.
     ``cache_size``
         Entries that each cache in memory keeps: of traces and plans of a function, of
         fusions, concretizations, runtimes, schedules and kernels; the least recently
@@ -121,12 +124,13 @@ class Config:
     repro_dir: str | None = None
     full_tracebacks: bool = False
     progress: bool | None = None
+    numba: str = ""
     cache_size: int = 1024
 
     @property
     def of_kernels(self) -> Hashable:
         """What changes the kernels that are made: part of the key of every cache."""
-        return self.disable, self.pass_limit
+        return self.disable, self.pass_limit, self.numba
 
     @property
     def of_calls(self) -> Hashable:
@@ -156,6 +160,7 @@ def from_environment(environ: Mapping[str, str]) -> Config:
         repro_dir=environ.get("NFUSER_REPRO") or None,
         full_tracebacks="full" in _names(environ, "NFUSER_TRACEBACK", {"full", "user"}),
         progress=_switch(environ, "NFUSER_PROGRESS"),
+        numba="".join(_names(environ, "NFUSER_NUMBA", {"public"})),
         cache_size=_positive(environ, "NFUSER_CACHE_SIZE", 1024),
     )
 

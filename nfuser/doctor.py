@@ -9,11 +9,14 @@ import platform
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
 import nfuser.system as system
+from nfuser.codegen.numba.compile_cpu import compile_cpu
+from nfuser.codegen.numba.which_parts import told
 from nfuser.device.cpu.affinity import available_threads, num_threads
 from nfuser.device.cuda import driver
 from nfuser.errors import BackendError
@@ -36,6 +39,7 @@ _FILES = {  # by the start of a package's name, what numba-cuda loads of it
     "nvidia-nvjitlink": "nvJitLink",
     "nvidia-cuda-nvrtc": "nvrtc",
 }
+_SMALLEST = "def smallest(start, stop):\n    pass\n"
 # Asked of numba-cuda itself, in a process of its own that may load what it finds.
 _PROBE = """
 import json
@@ -125,6 +129,7 @@ def report(facts: Facts) -> str:
         "",
         "CPU backend",
         f"  {_processor()}",
+        f"  {_compiler()}",
         f"  {_threads()}",
         *(f"  no {name}: {reason}" for name, reason in system.missing().items()),
         f"  {_calls()}",
@@ -248,6 +253,15 @@ def _processor() -> str:
     features = cast("dict[str, bool]", llvm.get_host_cpu_features())
     wide = [name for name in _WIDE if features.get(name)]
     return f"{llvm.get_host_cpu_name()}: {', '.join(wide) or 'no vector extensions'}"
+
+
+def _compiler() -> str:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile_cpu(_SMALLEST, "smallest", "void(int64, int64)")
+    except Exception as error:  # noqa: BLE001 (Numba may raise anything; it is told)
+        return f"cannot compile: {str(error).partition(chr(10))[0]}"
+    return f"compiles by {told()}"
 
 
 def _calls() -> str:

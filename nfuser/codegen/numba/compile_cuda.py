@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from nfuser.codegen.load import load_function
 from nfuser.codegen.numba.collector import no_collection
 from nfuser.codegen.numba.compiler_lock import COMPILER
+from nfuser.codegen.numba.which_parts import compiled
 from nfuser.errors import CompileError
 
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\(")
@@ -95,15 +96,29 @@ def _ptx(
     launch_bounds: int | tuple[int, ...] | None,
 ) -> str:
     from nfuser.codegen.numba.abridge_cuda import abridge
-    from nfuser.codegen.numba.kernel_passes_cuda import compile_ptx
 
     function, keywords = load_function(source_text, entry, abridge)
     bounds = launch_bounds or keywords.get("launch_bounds")
-    ptx = compile_ptx(function, _arguments(signature), cc, bounds)
+    ptx = compiled(
+        partial(_by_private, function, signature, cc, bounds),
+        partial(_by_public, function, signature, cc, bounds),
+    )
     mangled = _ENTRY.search(ptx)
     if mangled is None:
         raise CompileError(f"the PTX of {entry} has no entry")
     return _guarded(_canonical(ptx.replace(mangled.group(1), entry)))
+
+
+def _by_private(function: Any, signature: str, *form: Any) -> str:
+    from nfuser.codegen.numba.kernel_passes_cuda import compile_ptx
+
+    return compile_ptx(function, _arguments(signature), *form)
+
+
+def _by_public(function: Any, signature: str, *form: Any) -> str:
+    from nfuser.codegen.numba.public import public_ptx
+
+    return public_ptx(function, signature, *form)
 
 
 def _canonical(ptx: str) -> str:

@@ -7,6 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from nfuser import config
 from nfuser.codegen.numba.compiler_lock import undisturbed
 from nfuser.codegen.printers.cpu import print_cpu
 from nfuser.codegen.printers.cuda import print_cuda
@@ -46,7 +47,7 @@ class KernelCache:
     """Executables by the digest of their source; each is made once."""
 
     def __init__(self) -> None:
-        self._found: Memo[tuple[str, str, int], tuple[Any, Origin]] = Memo()
+        self._found: Memo[tuple[str, str, int, str], tuple[Any, Origin]] = Memo()
 
     def get(self, source: Source, backend: str, device: int) -> tuple[Any, Origin]:
         """Return the executable of ``source``, and where it came from for this call.
@@ -58,7 +59,8 @@ class KernelCache:
         def make() -> tuple[Any, Origin]:
             return undisturbed(partial(_made, source, backend, device))
 
-        (made, origin), is_new = self._found.get((backend, source.digest, device), make)
+        key = (backend, source.digest, device, config.current().numba)
+        (made, origin), is_new = self._found.get(key, make)
         return made, origin if is_new else "reused"
 
     def clear(self) -> None:
