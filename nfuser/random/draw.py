@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import operator
-from contextlib import contextmanager
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,11 +20,11 @@ from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import is_number
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.stream import Stream
-from nfuser.trace.dialect import NUMPY
+from nfuser.trace.speaking import speaking_numpy
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from nfuser.random.distributions.words import Array, Bits, Words
     from nfuser.trace.tracer import Tracer
@@ -90,7 +89,7 @@ def _draw_here(
     shape: tuple[Any, ...] | None,
     options: Mapping[str, Any],
 ) -> Array:
-    with _speaking_numpy(tracer):
+    with speaking_numpy(tracer):
         if shape is None:
             shape = _meet(parameters)
         else:
@@ -106,22 +105,6 @@ def _draw_here(
 
         found = tracer.tensor(function(words, *parameters, **options))
     return tracer.wrap(found)
-
-
-@contextmanager
-def _speaking_numpy(tracer: Tracer) -> Generator[None]:
-    """Let stand-ins have NumPy's methods and types, as distributions are written."""
-    builder = tracer.builder
-    before = tracer.dialect, tracer.home, tracer.array_class, builder.rounds_integers
-    tracer.dialect = tracer.home = NUMPY
-    tracer.array_class, builder.rounds_integers = np.ndarray, True
-    were_counted, tracer.turns.are_counted = tracer.turns.are_counted, False
-    try:
-        yield
-    finally:
-        tracer.turns.are_counted = were_counted
-        tracer.dialect, tracer.home, tracer.array_class = before[:3]
-        builder.rounds_integers = before[3]
 
 
 def _check(

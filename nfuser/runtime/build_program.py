@@ -260,7 +260,8 @@ class _Program:
             )
             for kind in call.made
         )
-        function = Function(call.given, groups, call.options)
+        shape = closed(self._shape(call.result))
+        function = Function(call.given, groups, call.options, shape)
         (first, *_) = function.parts
         line = call.result.source
         return Call(call.name, operands, first.slot, line, function=function)

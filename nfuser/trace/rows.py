@@ -35,7 +35,7 @@ _OWN = (
 _DRAWS = (
     "draw before, as rng.normal(size=(n, *shape)), and map over that: a function that "
     "nfuser.vmap runs is traced once, and all rows would draw the same numbers; "
-    "expected none, found a draw of nfuser.random"
+    "expected none, found a draw of random numbers"
 )
 
 

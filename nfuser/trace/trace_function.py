@@ -38,6 +38,7 @@ from nfuser.trace.call import (
 )
 from nfuser.trace.captures.captured import Snapshot
 from nfuser.trace.captures.parts import is_array, shows_memory
+from nfuser.trace.captures.stream import Stream
 from nfuser.trace.dialect import is_of_torch
 from nfuser.trace.labelled import learn_all
 from nfuser.trace.loops.plain import Plain
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.trace.captures.stream import Stream
 
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
@@ -144,7 +144,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.note = snapshot.note
         tracer.owner, tracer.may_write = snapshot.owner, snapshot.may_write
         tracer.stand_for = lambda item: _outside(tracer, snapshot, item)
-        if tracer.plain is None and snapshot.may_write():
+        if tracer.plain is None and (snapshot.may_write() or snapshot.may_draw()):
             ask_to_rewrite()
         for item in snapshot.with_identity(tracer.outside):
             tracer.stand_for(item)
@@ -181,8 +181,11 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
 
 
 def _enter(tracer: Tracer, snapshot: Snapshot, code: CodeType) -> None:
-    """Begin anew before a function runs that may write into an array from outside."""
-    if tracer.plain is None and snapshot.may_write(code):
+    """Begin anew before a function runs that may write into an array from outside.
+
+    So does one that may draw from a generator of NumPy's.
+    """
+    if tracer.plain is None and (snapshot.may_write(code) or snapshot.may_draw()):
         ask_to_rewrite()
 
 
@@ -342,8 +345,13 @@ def _outside(tracer: Tracer, snapshot: Snapshot, item: Any) -> Any:
     return tracer.assigned[found.slot]
 
 
-def _draw(tracer: Tracer, snapshot: Snapshot, stream: Stream) -> tuple[Any, Any]:
-    """Return the key and the number of the next draw call, as verbs take them."""
+def _draw(tracer: Tracer, snapshot: Snapshot, stream: Any) -> Any:
+    """Return the key and the number of the next draw call, as verbs take them.
+
+    Of a generator of NumPy's it is the slot that it is passed in.
+    """
+    if not isinstance(stream, Stream):
+        return snapshot.draw(stream)[0]
     if stream.is_made_in(tracer):
         key, call = stream.take(1)
         return np.uint64(key), np.uint64(call)
@@ -394,6 +402,7 @@ def _outputs(
         if places[slot] < 0:
             places[slot] = len(tensors)
             tensors.append(tracer.tensor(root))
+    tensors += tracer.tokens.values()  # so that all draws are made
     return tensors, tuple(leaves), shape, tuple(places.items())
 
 

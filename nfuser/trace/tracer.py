@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from nfuser.ops import Builder
-    from nfuser.trace.captures.stream import Stream
     from nfuser.trace.standins.host_numbers import HostNumber
 
 VARIABLE: ContextVar[Tracer | None] = ContextVar("nfuser_tracer", default=None)
@@ -70,7 +69,8 @@ class Tracer:
         self.capture: Callable[[Any], TensorView | None] = lambda _: None
         self.list_items: Callable[[Any], TensorView] = self.tensor
         self.meet_number: Callable[[Any], None] = lambda _: None
-        self.draw: Callable[[Stream], tuple[Any, Any]] = _ended
+        self.draw: Callable[[Any], Any] = _ended
+        self.tokens: dict[int, TensorView] = {}  # of NumPy's generators, by slot
         self.captured: dict[int, TensorView] = {}
         self.vary: Callable[[Any, TensorView], TensorView] = lambda _, held: held
         self.runs = 0  # those under way of functions that are differentiated

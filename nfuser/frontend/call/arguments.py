@@ -29,6 +29,7 @@ from nfuser.frontend.call.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
 from nfuser.trace import tree as trees
+from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import shows_memory
 from nfuser.trace.captures.stream import Stream
 from nfuser.trace.standins.containers import array_in
@@ -89,7 +90,7 @@ class Arguments:
         self.numbers: dict[int, Any] = {}
         self.copied: Mapping[int, Any] = _NONE
         self._captured = _NONE
-        self.streams: tuple[Stream, ...] = ()
+        self.streams: tuple[Any, ...] = ()
         keys: list[Hashable] = [config.number(), self.tree]
         slot = 0
         for place, item in enumerate(self.flat):
@@ -211,6 +212,8 @@ def static_key(item: Any) -> Hashable | None:
         return kind, item
     if isinstance(item, Stream):
         return kind, "a stream"  # one trace serves them all
+    if is_of_numpy(item):
+        return kind, "a generator"
     if array_in(kind) is not None:
         return None
     try:

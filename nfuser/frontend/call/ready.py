@@ -23,6 +23,7 @@ from nfuser.ir.base import node
 from nfuser.ir.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
+from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,7 +112,10 @@ class Ready:
         if drawn and self.place.device.is_cuda:
             _refuse_recorded_draws()
         for what, stream in zip(drawn, arguments.streams, strict=True):
-            numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
+            if isinstance(stream, Stream):
+                numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
+            else:
+                numbers[what.slot] = stream  # NumPy's own counts by itself
         scalars = (
             symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers

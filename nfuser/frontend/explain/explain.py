@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.text import Names, expr_text
+from nfuser.ops.folds.draws import METHODS
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.runtime.tables.counters import Counters
@@ -54,6 +55,12 @@ class Seen:
     outline: Outline
     names: Mapping[int, str]
     explanation: Explanation
+
+
+_DRAWS = (
+    "write nfuser.random.default_rng(seed) in place of a generator of NumPy's to draw "
+    "inside the kernels: other numbers, which never touch memory"
+)
 
 
 def explain(
@@ -212,6 +219,9 @@ class _Explainer:
                 notes.append(f"{what} is copied into {into}, after all was read")
             elif whole := self._returned(tensor):
                 notes.append(f"{what} is a copy of {whole}: it shares no memory")
+        calls = (c for _, f in self._numbered() for c in f.library_calls)
+        if any(call.name.startswith(METHODS) for call in calls):
+            notes.append(_DRAWS)
         return tuple(notes)
 
     def _apart(self) -> list[str]:

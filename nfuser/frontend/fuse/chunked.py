@@ -30,12 +30,19 @@ from nfuser.ir.expr import (
 )
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
+from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nfuser.chunks import Rechunk
     from nfuser.trace import Trace
+
+
+_NUMPYS = (
+    "pass a generator of nfuser.random: each chunk draws the numbers of its own "
+    "elements, and one of NumPy's gives them one after the other"
+)
 
 
 def call_chunked(
@@ -110,6 +117,8 @@ def _planned(
     numbers = dict(arguments.numbers)
     streams = arguments.streams
     for what, stream in zip(trace.captured.streams.drawn, streams, strict=True):
+        if not isinstance(stream, Stream):
+            raise UnsupportedError(_NUMPYS)
         drawn = stream.take(what.draws if draws else 0)
         numbers[what.slot], numbers[what.slot + 1] = drawn
     shapes = {slot: array.shape for slot, array in arrays.items()}

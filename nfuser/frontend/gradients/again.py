@@ -65,6 +65,12 @@ def plan_of(
         )
         raise MutationError(message)
     drawn = trace.captured.read_streams(args, kwargs) or ()
+    if not all(isinstance(stream, Stream) for stream in drawn):
+        message = (
+            f"pass {fused._name} a generator of nfuser.random: the way back draws the "
+            "same numbers again, and one of NumPy's is not there where it was"
+        )
+        raise ArgumentError(message)
     given = {id(x) for x in trees.flatten((args, dict(kwargs)))[0]}
     if any(id(stream) not in given for stream in drawn):
         message = (

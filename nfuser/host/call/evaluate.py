@@ -16,6 +16,7 @@ from nfuser.device.cuda.streams import guard, stream_reader
 from nfuser.device.describe.descriptor import pointer_reader
 from nfuser.dtypes import check_fits
 from nfuser.host.call import footprint
+from nfuser.host.call.generators import draw_of
 from nfuser.host.call.library_calls import library_call
 from nfuser.host.call.program import (
     Allocate,
@@ -157,9 +158,11 @@ def _called(stmt: Call, library: Library, device: Device) -> Step:
     slots = slots_of(stmt)
     called = stmt.function
     written = [stmt.result] if called is None else [p.slot for p in called.parts]
+    draw = draw_of(called)
 
     def run(frame: Frame) -> None:
-        call(*(frame.arrays[slot][0] for slot in slots))
+        first = () if draw is None else (frame.numbers[draw.slot],)
+        call(*first, *(frame.arrays[slot][0] for slot in slots))
         frame.written.update(written)
 
     return run

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import host_error
+from nfuser.host.call.generators import draw_call, draw_of
 from nfuser.host.run.library_functions import library_function
 
 if TYPE_CHECKING:
@@ -30,25 +31,43 @@ def function_call(
     arrays: Arrays,
     reading: Callable[[Sequence[Any]], list[Any]],
 ) -> Callable[..., None]:
-    """Return what calls the function with arrays of the call, the last the results."""
-    compute = library_function(arrays.library, stmt.name)
-    options: dict[str, Any] = dict(function.options)
-    sized = options.pop("sized", None)  # an axis whose size is that of the result
-    count, name, note = len(function.parts), stmt.name, stmt.note
+    """Return what calls the function with arrays of the call, the last the results.
+
+    One that draws is given the generator before them.
+    """
+    draw = draw_of(function)
+    is_drawn, count = draw is not None, len(function.parts)
+    compute = (
+        _computed(stmt, function, arrays) if draw is None else draw_call(stmt, draw)
+    )
 
     def call(*given: Any) -> None:
         targets = [arrays.own(x) for x in given[len(given) - count :]]
-        read = reading(given[: len(given) - count])
-        operands = list(_joined(arrays, function.given, read))
-        own = options if sized is None else options | {"n": targets[0].shape[sized]}
-        try:
-            found = compute(*operands, **own)
-        except Exception as error:
-            raise host_error(f"{name}: {error}{note}", error) from error
-        made = found if isinstance(found, tuple) else (found,)
+        read = reading(given[is_drawn : len(given) - count])
+        made = compute(*given[:is_drawn], *_joined(arrays, function.given, read))
         left = iter(targets)
         for result, parts in zip(made, function.results, strict=True):
             _store(arrays, arrays.own(result), parts, left)
+
+    return call
+
+
+def _computed(
+    stmt: Call, function: Function, arrays: Arrays
+) -> Callable[..., tuple[Any, ...]]:
+    """Return what gives the results of a function of the library."""
+    compute = library_function(arrays.library, stmt.name)
+    options: dict[str, Any] = dict(function.options)
+    sized = options.pop("sized", None)  # an axis whose size is that of the result
+    own = options if sized is None else options | {"n": function.shape[sized]}
+    name, note = stmt.name, stmt.note
+
+    def call(*read: Any) -> tuple[Any, ...]:
+        try:
+            found = compute(*read, **own)
+        except Exception as error:
+            raise host_error(f"{name}: {error}{note}", error) from error
+        return found if isinstance(found, tuple) else (found,)
 
     return call
 

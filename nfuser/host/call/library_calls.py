@@ -15,6 +15,7 @@ from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.call.functions import function_call
+from nfuser.host.call.generators import draw_of
 from nfuser.host.call.program import Number
 from nfuser.host.call.scatters import scatter_call
 from nfuser.host.call.sorted_scatters import lacks_scatter, sorted_scatter
@@ -75,7 +76,10 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
 def _check(stmt: Call, library: Library, device: Device) -> None:
     dtype = stmt.operands[0].dtype if stmt.operands else stmt.result.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
-    if library in (Library.NUMBA, Library.JAX) and device.is_cuda:
+    if draw_of(stmt.function) is not None and device.is_cuda:
+        reason = f"a generator of NumPy's does not draw on {device}"
+        remedy = "draw with nfuser.random.default_rng(seed)"
+    elif library in (Library.NUMBA, Library.JAX) and device.is_cuda:
         reason = f"{library.value} writes into no array of ours on {device}"
     elif stmt.function is not None and device.is_cuda:
         reason, remedy = lacks_function(library, stmt.name), "or pass arrays on the CPU"

@@ -175,11 +175,13 @@ class Function:
 
     ``given`` are the dtypes of what it takes: two operands are one that is complex.
     Each result goes to a part, or to two if it is complex; None if nobody reads it.
+    ``shape`` is that of the first.
     """
 
     given: tuple[DType, ...]
     results: tuple[tuple[Part | None, ...], ...]
     options: tuple[tuple[str, object], ...]
+    shape: tuple[int, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:

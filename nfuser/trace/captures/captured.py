@@ -28,8 +28,7 @@ from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
 from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.captures.stores import may_write
-from nfuser.trace.captures.stream import Stream
-from nfuser.trace.captures.streams import StreamDraws, Streams
+from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
 from nfuser.trace.captures.unchanged import same, same_defaults
 from nfuser.trace.captures.windows import sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
@@ -75,7 +74,7 @@ class Captured:
 
     def read_streams(
         self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> tuple[Stream, ...] | None:
+    ) -> tuple[Any, ...] | None:
         """Return the streams to draw from; None when it must be traced again."""
         try:
             return self.streams.read(args, kwargs or {})
@@ -179,8 +178,10 @@ class Snapshot:
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
         """Add the objects inside an argument, which no name stands for."""
-        if isinstance(item, Stream):
+        if is_drawn_from(item):
             self._finder.values.setdefault(origin, item)
+            if clocks.is_of_numpy(item):
+                self._draws.add(item)
             return
         if isinstance(item, (list, tuple)):
             parts: Any = enumerate(item)
@@ -218,6 +219,10 @@ class Snapshot:
         if not any(is_ndarray(found) for found in self._finder.values.values()):
             return False
         return any(map(may_write, self._finder.codes if code is None else (code,)))
+
+    def may_draw(self) -> bool:
+        """Tell whether generators of NumPy's are known, whose draws are to be seen."""
+        return any(map(clocks.is_of_numpy, self._finder.values.values()))
 
     def with_identity(self, wanted: frozenset[int]) -> list[Any]:
         """Return the captured arrays that have one of these identities."""
@@ -270,7 +275,7 @@ class Snapshot:
         origin, held = self._tables.keep(item)
         return self._input(origin, held, type(held))
 
-    def draw(self, stream: Stream) -> tuple[int, int]:
+    def draw(self, stream: Any) -> tuple[int, int]:
         """Note a draw call; return the slot of the key, and how many came before."""
         before = self._taken
         slot, draws = self._streams.add(
@@ -328,7 +333,7 @@ class Snapshot:
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
             is_input |= any(origin.is_in(whole) for whole in self._assigned)
-            if isinstance(found, Stream):
+            if is_drawn_from(found):
                 continue
             if not is_input and not clocks.is_generator(found):
                 constants.append(Constant(origin, same(found), origin.reader()))

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import TraceError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# To a strict checker type(x) of a value typed Any is unknown; this one is not.
+_class_of: Callable[[object], type[object]] = type
 _MODULES = {"random", "time", "uuid", "secrets", "numpy.random", "datetime"}
 _DATES = {"now", "utcnow", "today"}
 _GENERATORS = {"Generator", "RandomState", "BitGenerator"}
@@ -25,6 +30,12 @@ def is_generator(item: Any) -> bool:
         )
         for kind in type(item).__mro__
     )
+
+
+def is_of_numpy(item: Any) -> bool:
+    """Tell whether ``item`` is a generator of NumPy's, whose draws can be traced."""
+    kind = _class_of(item)
+    return kind.__name__ == "Generator" and kind.__module__.startswith("numpy.random")
 
 
 def refuse(name: str, found: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
+from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.stream import Stream
 
 if TYPE_CHECKING:
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     Read = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 
+# To a strict checker type(x) of a value typed Any is unknown; this one is not.
+_class_of: Callable[[object], type[object]] = type
+
+
 @node
 class DrawnStream:
     """A stream that a trace draws from: where it is read, and how often it is drawn.
 
-    The key is passed in ``slot``, the number of its first draw call in the next one.
+    The key is passed in ``slot``, the number of its first draw call in the next one. A
+    generator of NumPy's is passed itself.
     """
 
     slot: int
@@ -43,17 +49,17 @@ class Streams:
     is two, the function has to be traced again.
     """
 
-    places: tuple[tuple[Read, int], ...] = ()
+    places: tuple[tuple[Read, int, type[object]], ...] = ()
     drawn: tuple[DrawnStream, ...] = ()
 
     def read(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Stream, ...] | None:
+    ) -> tuple[Any, ...] | None:
         """Return the streams to draw from in this call; None to trace it again."""
-        found: dict[int, Stream] = {}
-        for read, number in self.places:
+        found: dict[int, Any] = {}
+        for read, number, kind in self.places:
             stream = read(args, kwargs)
-            if not isinstance(stream, Stream):
+            if type(stream) is not kind:
                 return None
             if found.setdefault(number, stream) is not stream:
                 return None
@@ -66,10 +72,10 @@ class StreamDraws:
     """Counts what one trace draws from each stream."""
 
     def __init__(self) -> None:
-        self._drawn: dict[int, tuple[Stream, Origin, int, int]] = {}
+        self._drawn: dict[int, tuple[Any, Origin, int, int]] = {}
 
     def add(
-        self, stream: Stream, slot: int, values: Mapping[Origin, Any]
+        self, stream: Any, slot: int, values: Mapping[Origin, Any]
     ) -> tuple[int, int]:
         """Note one draw call; return the slot of the stream, and how many came before.
 
@@ -90,9 +96,9 @@ class StreamDraws:
 
     def freeze(self, values: Mapping[Origin, Any]) -> Streams:
         """Return what was drawn, and where all streams were found."""
-        seen = [(o, s) for o, s in values.items() if isinstance(s, Stream)]
+        seen = [(o, s) for o, s in values.items() if is_drawn_from(s)]
         numbers = _numbers(stream for _, stream in seen)
-        places = tuple((o.reader(), numbers[id(stream)]) for o, stream in seen)
+        places = tuple((o.reader(), numbers[id(s)], _class_of(s)) for o, s in seen)
         drawn = tuple(
             DrawnStream(slot, origin, numbers[id(stream)], draws)
             for stream, origin, slot, draws in self._drawn.values()
@@ -100,7 +106,12 @@ class StreamDraws:
         return Streams(places, drawn)
 
 
-def _numbers(streams: Iterable[Stream]) -> dict[int, int]:
+def is_drawn_from(item: Any) -> bool:
+    """Tell whether ``item`` is a stream, or a generator of NumPy's."""
+    return isinstance(item, Stream) or is_of_numpy(item)
+
+
+def _numbers(streams: Iterable[Any]) -> dict[int, int]:
     found: dict[int, int] = {}
     for stream in streams:
         found.setdefault(id(stream), len(found))

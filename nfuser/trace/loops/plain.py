@@ -38,6 +38,7 @@ from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
 from nfuser.trace.loops.rewritten import RUNTIME, rewritten
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
 from nfuser.trace.loops.turns import Turning, run_one
+from nfuser.trace.numpy.generators import method_of
 from nfuser.trace.standins.asked import (
     ConversionError,
 )
@@ -86,6 +87,8 @@ class Plain(Lasting):
             return function
         if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
             return self.call(inner)
+        if (drawing := method_of(self._t, function, self.written)) is not None:
+            return drawing
         if kind is partial and not is_harmless(function.func):
             return partial(
                 self.call(function.func), *function.args, **function.keywords

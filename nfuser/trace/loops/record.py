@@ -176,7 +176,7 @@ class Effects:
 _DRAWS = (
     "draw before the loop, as rng.normal(size=(n, *shape)), and take row i in the "
     "body: the body of a loop is traced once, and each iteration would draw the same "
-    "numbers; expected none, found a draw of nfuser.random"
+    "numbers; expected none, found a draw of random numbers"
 )
 
 
