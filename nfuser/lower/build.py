@@ -11,7 +11,13 @@ from nfuser.lower import fold
 from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.staged_columns import stage_columns
-from nfuser.lower.cuda.async_copy import Prefetch, dealt, land_rows, prefetch
+from nfuser.lower.cuda.async_copy import (
+    Prefetch,
+    dealt,
+    in_turn,
+    land_rows,
+    prefetch,
+)
 from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
@@ -25,13 +31,13 @@ from nfuser.lower.kernel.kernel_ir import (
     If,
     Kernel,
     Lane,
-    Launch,
     LoopCounter,
     Stmt,
     Var,
     guarded,
     kernel_name,
 )
+from nfuser.lower.launch import launch_of
 from nfuser.lower.outputs import Outputs
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
 from nfuser.lower.phases import in_phase, next_phase
@@ -56,7 +62,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nfuser.ir.expr import Reduce
-    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.scopes import Key
     from nfuser.schedule.nest import Leaf
@@ -96,6 +101,7 @@ class _Builder:
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
         self.meanwhile: list[tuple[Stmt, ...]] = []  # those of them in each meeting
         self.shared_bytes = 0
+        self.is_in_turn = False  # whether rows are copied ahead to two places
         self.meeting = 0  # index of the most recent barrier among the statements
 
     def _declare_buffers(self) -> list[Buffer]:
@@ -152,29 +158,9 @@ class _Builder:
             self.common.bound or indices_bound(self.nest),
             body,
             tuple(scratch),
-            self._launch(),
+            launch_of(self.scheduled, self.combiner, self.levels, self.shared_bytes),
             self.scheduled.is_wide,
             self.values.loops.first,
-        )
-
-    def _launch(self) -> Launch:
-        def extent(binding: Binding) -> Scalar:
-            leaf = self.nest.leaf(binding)
-            return leaf.extent if leaf else sc.const(1)
-
-        one = sc.const(1)
-        phases = self.levels + 1 if self.combiner.phase else 1
-        if not self.scheduled.target.has_blocks:
-            pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
-            return Launch((pieces, one), (one, one), 1, phases=phases)
-        return Launch(
-            (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
-            (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
-            self.scheduled.threads,
-            self.scheduled.blocks,
-            is_cooperative=self.combiner.is_shared,
-            shared_bytes=self.shared_bytes,
-            phases=phases,
         )
 
     def _reduce(self) -> None:
@@ -184,6 +170,10 @@ class _Builder:
         self.shared_bytes = land_rows(values)
         if not self.shared_bytes:
             values.keep_placed(rows.room)
+            self.shared_bytes = self.across.shared_bytes
+        turn = self._turn()
+        if turn and (loads := in_turn(values, turn)):
+            self._begin_in_turn(loads)
         if self.combiner.is_shared:
             forget(values)
         if self.across.is_in_memory:
@@ -309,7 +299,7 @@ class _Builder:
         its way while the threads meet.
         """
         values = self.values
-        if early and values.landed:
+        if early and values.landed and not self.is_in_turn:
             values.emit_all((*self._in_steps(early), AwaitCopies()))
             return ()
         if early and level and self.rows.keeps:
@@ -408,6 +398,15 @@ class _Builder:
         if self._is_clamped:
             return body, loads.taken
         return (*loads.taken, *body), ()
+
+    def _begin_in_turn(self, loads: Prefetch) -> None:
+        """Wait for this row, and let the next be on its way from here on."""
+        self.before.extend(self._in_steps((), loads.first))
+        self.values.emit(AwaitCopies())
+        following = self._in_steps((), loads.following)
+        self.values.emit_all(self._if_another_turn(following))
+        self.shared_bytes = loads.shared_bytes
+        self.is_in_turn = True
 
     def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         turn = self._turn()

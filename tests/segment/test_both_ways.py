@@ -90,9 +90,21 @@ def test_rows_that_fit_no_registers_add_to_memory() -> None:
 
 def test_sums_that_fit_no_registers_lie_in_shared_memory() -> None:
     fused = nfuser.fuse(_scaled, backend="interpret")
-    x, t = (a.astype(np.float16) for a in _arrays((17, 16_384), "f4"))
+    arrays = _arrays((17, 16_384), "f4")
+    _check(_scaled, fused, *arrays)
+    assert "cuda.shared.array(0, float32)" in fused.kernels(*arrays)[0].source
+
+
+def test_rows_are_copied_to_one_place_while_they_are_read_at_another() -> None:
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    x, t = (a.astype(np.float16) for a in _arrays((35, 16_384), "f4"))
     dx, weight, shift = fused(x, t)
-    assert "cuda.shared.array(0, float32)" in fused.kernels(x, t)[0].source
+    schedule = str(fused.explain(x, t).pieces[0])
+    assert "in shared memory, copied ahead in turn: x, t" in schedule
+    assert "in registers, added up" in schedule
+    (loop,) = fused.kernels(x, t)[0].source.split("while ")[1:]
+    assert "load_packet" not in loop
+    assert loop.index("copy_packet") < loop.index("take_packet")
     exact = _scaled(x.astype(np.float64), t.astype(np.float64))
     for got, want in zip((dx, weight, shift), exact, strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3 * abs(want).max())

@@ -74,6 +74,43 @@ def prefetch(
     return Prefetch(tuple(first), tuple(following), tuple(taken), size)
 
 
+def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
+    """Let all passes take rows from one of two places, and the next be copied to one.
+
+    Rows of a block are those of the loop ``turn``: odd ones lie behind even ones.
+    """
+    placements = values.scheduled.placements
+    rows = [key for key, p in placements.items() if p.route is Route.TURNS]
+    if not rows:
+        return None
+    width = values.lane_size
+    slots = values.scheduled.threads * _steps(values)
+    whole = slots * width * sum(key[0].dtype.itemsize for key in rows)
+    landings: dict[DType, Array] = {}
+    first: list[Stmt] = []
+    following: list[Stmt] = []
+    size = 0
+    for key in rows:
+        tensor, dtype = key[0], key[0].dtype
+        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
+        landings[dtype] = landing
+        at = _slot(values) * width + size // dtype.itemsize
+        source = values.address(*key) - values.lane_index
+        for row, copies in ((sc.const(0), first), (turn.index + 1, following)):
+            (index,) = scalar_walk.substitute([source], {turn.index: row})
+            place = at + row % 2 * (whole // dtype.itemsize)
+            buffer = values.buffers[tensor]
+            copies.append(CopyPacket(landing, place, buffer, index, width))
+        array = values.array(dtype.compute, width)
+        place = at + turn.index % 2 * (whole // dtype.itemsize)
+        values.kept[key] = array
+        values.landed[key] = TakePacket(array, sc.const(0), landing, place, width)
+        values.filled.add(key)
+        values.everywhere.add(key)
+        size += slots * width * dtype.itemsize
+    return Prefetch(tuple(first), tuple(following), (), 2 * size)
+
+
 def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:
     """Return ``copies`` in pieces: one to begin in each of ``meetings``, and the rest.
 

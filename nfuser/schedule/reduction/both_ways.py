@@ -16,10 +16,16 @@ from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight
 from nfuser.schedule.heuristics.cpu import CpuReduction
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.cpu import CHUNK_ALONE
+from nfuser.schedule.reduction.cuda_geometry import RESIDENT_THREADS
 from nfuser.schedule.reduction.folding import sums_in_f64
+from nfuser.segment.both_ways import PARTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.facts.target import Target
     from nfuser.schedule.reduction.row_shape import RowShape
 
 THREADS = 256  # of a block, as long as the sums of its columns fit their registers
@@ -96,6 +102,25 @@ def summed_in_shared_memory(fusion: Fusion, heuristic: CudaReduction) -> int:
     words = (size + heuristic.room * read) // 4
     is_full = words > REGISTERS // max(heuristic.most_threads, THREADS) - SPARE
     return size * heuristic.most_threads if is_full else 0
+
+
+def has_registers(
+    fusion: Fusion, heuristic: CudaReduction, beside: Sequence[TensorView] = ()
+) -> bool:
+    """Tell whether a thread has registers for its columns' sums, and more ``beside``.
+
+    What is read of a row lies elsewhere.
+    """
+    kept = [*(p.result for p in fusion.partial_sums), *beside]
+    size = sum(max(t.dtype.compute.itemsize, 4) for t in kept)
+    threads = max(heuristic.most_threads, THREADS)
+    return heuristic.room * size // 4 <= REGISTERS // threads - SPARE
+
+
+def blocks_of_parts(target: Target, threads: int) -> int:
+    """Return how many blocks of ``threads`` a multiprocessor has of the parts."""
+    room = max(RESIDENT_THREADS // threads, 1)
+    return min(-(-PARTS // target.multiprocessors), room)
 
 
 def _fits(fusion: Fusion, shape: RowShape, fold: int, steps: int, width: int) -> bool:

@@ -29,11 +29,17 @@ from nfuser.schedule.placement.kept_values import (
 )
 from nfuser.schedule.placement.placement import LeftOut, Placement, Route, Where
 from nfuser.schedule.placement.row_passes import RowPasses
-from nfuser.schedule.reduction.both_ways import summed_in_shared_memory
+from nfuser.schedule.reduction.both_ways import (
+    blocks_of_parts,
+    has_registers,
+    summed_in_shared_memory,
+)
 from nfuser.schedule.reduction.row_shape import COPIED_BYTES
 from nfuser.schedule.scheduled import Meeting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nfuser.domains.maps import Read
     from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
     from nfuser.schedule.placement.varying import Varying
@@ -61,24 +67,12 @@ def place_rows(
         copied = loaded_again(fusion, varying, passes, scheduled.is_packed_input)
         placed |= dict.fromkeys(copied, Placement(Where.SHARED, Route.COPIED))
     elif rows.keeps:
-        again = read_again(fusion, varying, passes)
-        kept = again
-        if heuristic.is_shared:
-            kept = [key for key in again if not is_cheap(varying, key, again)]
-        placed |= dict.fromkeys(kept, Placement(Where.REGISTERS))
-        shared = summed_in_shared_memory(fusion, heuristic)
-        ahead, left_out = _ahead(scheduled, heuristic, varying, passes[0], shared)
-        for key in ahead:
-            where = placed[key].where if key in placed else Where.SHARED
-            placed[key] = Placement(where, Route.AHEAD)
+        kept, left_out = _taken_in_turn(scheduled, heuristic, varying, passes), ()
+        if not kept:
+            kept, left_out = _kept(scheduled, heuristic, varying, passes)
+        placed |= kept
     if fusion.partial_sums:
-        is_own = rows.keeps and scheduled.target.has_blocks
-        where = Where.REGISTERS if is_own else Where.GLOBAL
-        if isinstance(heuristic, CudaReduction) and is_own:
-            is_large = summed_in_shared_memory(fusion, heuristic) > 0
-            where = Where.SHARED if is_large else where
-        sums = ((p.result, space.points[p.result]) for p in fusion.partial_sums)
-        placed |= dict.fromkeys(sums, Placement(where, Route.ADDED))
+        placed |= _added(scheduled, rows, heuristic, placed.values())
     if rows.meeting is not Meeting.ALONE:
         parts = ((r.result, space.points[r.result]) for r in fusion.reductions)
         placed |= dict.fromkeys(parts, Placement(Where.GLOBAL))
@@ -93,6 +87,105 @@ def _staged(scheduled: Scheduled, heuristic: CpuReduction) -> dict[Read, Placeme
     accesses = heuristic.staged.accesses
     staged = (key for key in found if scheduled.is_input(key, accesses))
     return dict.fromkeys(staged, Placement(Where.STACK, Route.LAID))
+
+
+def _added(
+    scheduled: Scheduled,
+    rows: RowFolding,
+    heuristic: ReductionHeuristic,
+    placed: Iterable[Placement],
+) -> dict[Read, Placement]:
+    """Return where sums across rows lie: with a thread of a GPU, if it has room."""
+    fusion, where = scheduled.fusion, Where.GLOBAL
+    if isinstance(heuristic, CudaReduction) and rows.keeps:
+        is_apart = any(placement.route is Route.TURNS for placement in placed)
+        is_large = summed_in_shared_memory(fusion, heuristic) > 0
+        where = Where.SHARED if is_large and not is_apart else Where.REGISTERS
+    points = scheduled.space.points
+    sums = ((p.result, points[p.result]) for p in fusion.partial_sums)
+    return dict.fromkeys(sums, Placement(where, Route.ADDED))
+
+
+def _kept(
+    scheduled: Scheduled,
+    heuristic: CudaReduction,
+    varying: Varying,
+    passes: list[list[Read]],
+) -> tuple[dict[Read, Placement], tuple[LeftOut, ...]]:
+    """Return what GPU threads keep in registers, and what blocks copy ahead."""
+    fusion = scheduled.fusion
+    kept = again = read_again(fusion, varying, passes)
+    if heuristic.is_shared:
+        kept = [key for key in again if not is_cheap(varying, key, again)]
+    placed = dict.fromkeys(kept, Placement(Where.REGISTERS))
+    shared = summed_in_shared_memory(fusion, heuristic)
+    ahead, left_out = _ahead(scheduled, heuristic, varying, passes[0], shared)
+    for key in ahead:
+        where = placed[key].where if key in placed else Where.SHARED
+        placed[key] = Placement(where, Route.AHEAD)
+    return placed, left_out
+
+
+def _taken_in_turn(
+    scheduled: Scheduled,
+    heuristic: CudaReduction,
+    varying: Varying,
+    passes: list[list[Read]],
+) -> dict[Read, Placement]:
+    """Return rows that are copied ahead to two places, and what registers keep then."""
+    fusion = scheduled.fusion
+    turns = _in_turn(scheduled, heuristic, varying, passes)
+    if not turns:
+        return {}
+    placed = dict.fromkeys(turns, Placement(Where.SHARED, Route.TURNS))
+    again = read_again(fusion, varying, passes)
+    dear = [k for k in again if k not in turns and is_costly(varying, k)]
+    if has_registers(fusion, heuristic, [key[0] for key in dear]):
+        placed |= dict.fromkeys(dear, Placement(Where.REGISTERS))
+    return placed
+
+
+def _in_turn(
+    scheduled: Scheduled,
+    heuristic: CudaReduction,
+    varying: Varying,
+    passes: list[list[Read]],
+) -> list[Read]:
+    """Return the rows that a block copies while it works on those before them.
+
+    Shared memory holds two of each, as they are stored, and all passes take them from
+    there: registers are left for the sums across rows.
+    """
+    fusion, nest = scheduled.fusion, scheduled.nest
+    if not fusion.partial_sums or nest.lane is None or not nest.lane_reduces:
+        return []
+    if not has_registers(fusion, heuristic):
+        return []
+    roots = [key for found in passes for key in found]
+    rows = [
+        key
+        for key in toposort(roots, varying.needs)
+        if scheduled.is_input(key)
+        and varying.place(key).in_tile
+        and _differs_by_row(scheduled, key)
+    ]
+    is_whole = all(
+        _is_packet(scheduled, varying, key) and not (key[1].guard or data_of(key[1]))
+        for key in rows
+    )
+    sizes = [_bytes(scheduled, key) for key in rows]
+    if not is_whole or not all(len(s) == 1 and s[0] in COPIED_BYTES for s in sizes):
+        return []
+    slots = heuristic.most_threads * heuristic.steps
+    taken = 2 * slots * sum(map(sum, sizes)) + SPARE_BYTES
+    blocks = blocks_of_parts(scheduled.target, heuristic.most_threads)
+    return rows if taken * blocks <= scheduled.target.shared_bytes else []
+
+
+def _differs_by_row(scheduled: Scheduled, key: Read) -> bool:
+    """Tell whether rows have elements of ``key`` of their own."""
+    where = address(key[1], scheduled.strides[key[0]])
+    return not set(scheduled.space.kept).isdisjoint(scalar_walk.loops_in(where))
 
 
 def _ahead(
