@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from nfuser import __version__
@@ -23,6 +24,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "reference",
     "promotion",
+    "measured",
+    "asv_pages",
 ]
 exclude_patterns = ["_build", "_ext", "gallery"]  # its pages are made of scripts
 sphinx_gallery_conf = {

@@ -63,7 +63,7 @@ def main() -> int:
     print_table(rows, found["copy"], peers, where, print, ours)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(found, file)
+            json.dump(found, file, indent=1)
     return 0 if all(row.is_right for row in rows) else 1
 
 
@@ -72,7 +72,8 @@ def joined(files: Sequence[str]) -> dict[str, Any]:
     parts = [json.loads(Path(name).read_text()) for name in files]
     copy = sum(part["copy"] for part in parts) / len(parts)
     rows = [row for part in parts for row in part["rows"]]
-    return {"versions": parts[0]["versions"], "copy": copy, "rows": rows}
+    header = {k: v for k, v in parts[0].items() if k != "rows"}
+    return header | {"copy": copy, "rows": rows}
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     from asv_bench.compare.devices import Cpu, Cuda
     from asv_bench.compare.gradient import gradient_rows
     from asv_bench.compare.peers import bind_nfuser, installed
+    from asv_bench.compare.provenance import provenance
     from asv_bench.compare.rope_table import rope_rows
     from asv_bench.compare.spellings import spelling_rows
     from asv_bench.compare.versions import versions
@@ -91,7 +93,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     where = "cuda" if is_cuda else "cpu"
     peers = installed(where, options.peers)
     is_timed = not options.tiny
-    found: dict[str, Any] = {"versions": versions(where)}
+    found: dict[str, Any] = provenance(versions(where))
     found["copy"] = device.copy_bandwidth() if is_timed else 0.0
     rows: list[dict[str, Any]] = []
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asv_bench.compare.notebook_cells import CELLS, data
+from asv_bench.compare.provenance import provenance
 from asv_bench.compare.versions import versions
 
 if TYPE_CHECKING:
@@ -138,6 +139,18 @@ def table(found: dict[str, dict[str, dict[str, list[float]]]]) -> str:
     return "\n".join(lines)
 
 
+def rows_of(found: dict[str, dict[str, dict[str, list[float]]]]) -> list[Any]:
+    """Return what a user waits for in each cell, and in all of them."""
+    columns = [(name, state) for name in found for state in ("cold", "warm")]
+    labels = {"nfuser": "nfuser", "numba": "Numba", "jax": "JAX"}
+    waits: dict[str, dict[str, float]] = {
+        part: {f"{labels[n]}, {s}": sum(found[n][s][part]) for n, s in columns}
+        for part in PARTS
+    }
+    waits["all"] = {f"{labels[n]}, {s}": _total(found[n][s]) for n, s in columns}
+    return [{"name": part, "values": values} for part, values in waits.items()]
+
+
 def main() -> None:
     """Run the sessions, by turns, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -162,7 +175,8 @@ def main() -> None:
     }
     sys.stdout.write(f"{versions('cpu')}\n\n{table(found)}\n")
     if given.json:
-        given.json.write_text(json.dumps({"versions": versions("cpu"), **found}))
+        made = provenance(versions("cpu")) | {"unit": "s", "rows": rows_of(found)}
+        given.json.write_text(json.dumps(made, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the pages about Dask and xarray run, and print what pages say."""
+"""Pages whose code needs pandas and xarray run, and say what is true."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 
-pytest.importorskip("dask.array")
-pytest.importorskip("xarray")
+from tests.contract.pages import run_python
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["dask.md", "xarray.md"])
-def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (DOCS / page).read_text()
-    names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(block, names)  # noqa: S102 (they are the project's own pages)
-    printed = "".join(re.findall(r"```text\n(.*?)```", text, re.DOTALL))
-    assert capsys.readouterr().out == printed
+def test_columns_of_pandas_go_in_and_out() -> None:
+    pytest.importorskip("pandas")
+    names = run_python(DOCS / "howto" / "pandas.md")
+    trips, plain = names["trips"], names["distance"].__wrapped__
+    wanted = plain(*(trips[n].to_numpy() for n in ("lat1", "lon1", "lat2", "lon2")))
+    np.testing.assert_allclose(trips["km"], wanted, rtol=1e-12)
+    np.testing.assert_allclose(names["means"], trips.groupby("who")["km"].mean())
+    column = trips["km"]
+    assert np.shares_memory(column.to_numpy(), column.to_numpy())
+
+
+def test_arrays_of_xarray_keep_their_labels() -> None:
+    pytest.importorskip("xarray")
+    names = run_python(DOCS / "xarray.md")
+    t, lazy = names["t"], names["lazy"]
+    assert lazy.dims == ("time",)
+    wanted = names["weighted"].__wrapped__(t)
+    np.testing.assert_allclose(lazy.compute(), wanted)

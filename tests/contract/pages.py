@@ -67,6 +67,23 @@ def rerun(page: Path) -> str:
     return _BLOCK.sub(run_block, page.read_text())
 
 
+def run_python(page: Path) -> dict[str, Any]:
+    """Run the blocks of a page that are no sessions, in order; return their names.
+
+    They need libraries that not every environment has.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    for number, source in enumerate(blocks):
+        name = f"{page.stem}_block_{number}.py"
+        lines = source.splitlines(keepends=True)
+        linecache.cache[name] = (len(source), None, lines, name)
+        exec(compile(source, name, "exec", dont_inherit=True), names)  # noqa: S102
+    return names
+
+
 def _run(example: Example, name: str, names: dict[str, Any]) -> str:
     source = "\n".join(example.code) + "\n"
     # Errors and traces quote the user's lines, which they find here.

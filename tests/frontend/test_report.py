@@ -213,3 +213,49 @@ def test_reports_open_offline_and_lines_and_kernels_mark_each_other(
             if is_folded:
                 assert found["drawn"] < 20
                 assert found["unfolded"] > 50
+
+
+# -- definitions ---------------------------------------------------------------
+
+
+def test_a_definition_has_a_page_with_the_lines_that_made_it() -> None:
+    with nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], [True, True], nfuser.DataType.Float)
+        total = fd.ops.sum(x, 1)
+        fd.add_output(fd.ops.exp(total))
+    given = [np.ones((3, 4), np.float32)]
+    report = fd.report(given)
+    assert fd.cache_info().calls == 0
+    lines = [line.text.strip() for line in report.sections[0].lines]
+    assert lines == ["total = fd.ops.sum(x, 1)", "fd.add_output(fd.ops.exp(total))"]
+    labels = [node.label for node in report.graph.nodes]
+    assert labels[1:] == ["sum", "exp", "result"]
+    fd.execute(given)
+    after = fd.report(given)
+    assert (after.why, after.counts["calls"]) == (fd.why(), 1)
+    assert "definition_kernel" in after.html()
+
+
+def test_an_equal_definition_has_a_page_with_its_own_lines() -> None:
+    def made() -> Any:
+        with nfuser.FusionDefinition() as fd:
+            x = fd.define_tensor([-1], [True], nfuser.DataType.Float)
+            fd.add_output(fd.ops.tanh(x))  # the line
+        return fd
+
+    given = [np.ones(5, np.float32)]
+    made().execute(given)
+    second = made()
+    second.execute(given)
+    assert "# the line" in second.report(given).sections[0].lines[0].text
+
+
+def test_definitions_are_dumped_as_pages_too(tmp_path: Path) -> None:
+    settings = {"dump": frozenset({"report"}), "dump_folder": str(tmp_path)}
+    with config.override(**settings), nfuser.FusionDefinition() as fd:
+        x = fd.define_tensor([-1], [True], nfuser.DataType.Double)
+        fd.add_output(fd.ops.cos(fd.ops.sin(x)))
+    with config.override(**settings):
+        fd.execute([np.ones(5)])
+    (page,) = tmp_path.glob("*report.html")
+    assert "fd.ops.cos(fd.ops.sin(x))" in page.read_text()

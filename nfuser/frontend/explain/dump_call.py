@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def dump_call(
-    function: Callable[..., Any], fused: Counted, look: Callable[[], Seen]
+    name: str,
+    function: Callable[..., Any] | None,
+    fused: Counted,
+    look: Callable[[], Seen],
 ) -> None:
     """Dump what is wanted of a call of ``function`` that ``look`` looks at."""
 
@@ -24,6 +27,5 @@ def dump_call(
 
         return report_of(function, fused, look()).html()
 
-    name = getattr(function, "__name__", "")
     dump_lazily("explain", lambda: str(look().explanation), name)
     dump_lazily("report", page, name)

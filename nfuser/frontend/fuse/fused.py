@@ -331,7 +331,7 @@ class Fused(Keeping, Generic[P, R]):
                     self._new_at = self._calls()
             if self._counters.counts["concretizations"] > known:
                 look = functools.partial(self._seen, *found, described)
-                parts.dump_call(self._function, self, look)
+                parts.dump_call(self._name, self._function, self, look)
             self._discard(self._plans.add(arguments.key, ready))
             return ready, found[1]
 

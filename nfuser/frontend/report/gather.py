@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -48,8 +50,13 @@ class Counted(Protocol):
         ...
 
 
-def report_of(function: Callable[..., Any], fused: Counted, seen: Seen) -> Report:
-    """Return the page of a call of ``function``, ``fused``, that was ``seen``."""
+def report_of(
+    function: Callable[..., Any] | None, fused: Counted, seen: Seen
+) -> Report:
+    """Return the page of a call of ``function``, ``fused``, that was ``seen``.
+
+    A definition has no function; its lines are those that called operations.
+    """
     outline, told = seen.outline, seen.explanation
     segmented = outline.concretization.segmented
     shown = [s for s in segmented.pieces if s.is_kernel or s.is_library_call]
@@ -71,13 +78,11 @@ def report_of(function: Callable[..., Any], fused: Counted, seen: Seen) -> Repor
     )
 
 
-def _sections(function: Callable[..., object], places: set[str]) -> Iterator[Section]:
+def _sections(
+    function: Callable[..., object] | None, places: set[str]
+) -> Iterator[Section]:
     """Yield the source of ``function``, and other lines that take part."""
-    try:
-        rows, first = inspect.getsourcelines(function)
-        file = inspect.getsourcefile(function) or "<unknown>"
-    except (OSError, TypeError):  # written where no file is
-        rows, first, file = [], 0, ""
+    rows, first, file = _source(function)
     own = [Line(f"{file}:{first + k}", row.rstrip()) for k, row in enumerate(rows)]
     if own:
         yield Section(Path(file).name, tuple(own))
@@ -86,7 +91,7 @@ def _sections(function: Callable[..., object], places: set[str]) -> Iterator[Sec
         where, _, number = place.rpartition(":")
         others.setdefault(where, []).append(int(number))
     for where, numbers in sorted(others.items()):
-        texts = _lines_of(where)
+        texts = [line.rstrip() for line in linecache.getlines(where)]
         found = [
             Line(f"{where}:{n}", texts[n - 1] if n <= len(texts) else "")
             for n in sorted(numbers)
@@ -94,11 +99,13 @@ def _sections(function: Callable[..., object], places: set[str]) -> Iterator[Sec
         yield Section(Path(where).name, tuple(found))
 
 
-def _lines_of(file: str) -> list[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return []
+def _source(function: Callable[..., object] | None) -> tuple[list[str], int, str]:
+    """Return the lines of ``function``, the number of the first one, and their file."""
+    if function is not None:
+        with suppress(OSError, TypeError):  # written where no file is
+            rows, first = inspect.getsourcelines(function)
+            return rows, first, inspect.getsourcefile(function) or "<unknown>"
+    return [], 0, ""
 
 
 def _code(source: Source) -> Code:

@@ -19,7 +19,7 @@ from nfuser.frontend.check import compare, to_numpy
 from nfuser.frontend.definition.execution.inspect import ExecutorView
 from nfuser.frontend.definition.execution.profile import profiled
 from nfuser.frontend.definition.execution.repro import is_fault, note_fault, script_for
-from nfuser.frontend.definition.execution.run import Runner
+from nfuser.frontend.definition.execution.run import Counts, Runner
 from nfuser.frontend.definition.execution.trie import Trie
 from nfuser.frontend.definition.operations.stored import bytes_of, floats_of, format_of
 from nfuser.frontend.definition.options import check_device, check_options
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.definition.draft import Draft
     from nfuser.frontend.definition.execution.profile import FusionProfile
     from nfuser.frontend.explain.explanation import Explanation
+    from nfuser.frontend.report.report import Report
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.plan import Plan
     from nfuser.runtime.tables.counters import CacheInfo
@@ -108,7 +109,7 @@ class Calls:
             outputs, self._profile = profiled(
                 lambda: self.plan(inputs),
                 lambda: runner.run(inputs, self._counters),
-                lambda: runner.explain(inputs, Counters()),
+                lambda: runner.look(inputs, Counters()).explanation,
             )
             return outputs
 
@@ -166,12 +167,28 @@ class Calls:
     def explain(self, inputs: Sequence[Any] = ()) -> Explanation:
         """Say how a call is fused, as ``explain`` of a fused function does."""
         with self._at_own_lines(inputs):
-            runner = self._complete()
-            if self._shares:
-                with self._lock:
-                    self._draft.write()
-                    runner = self._built()
-            return runner.explain(inputs, self._counters)
+            return self._own_runner().look(inputs, self._counters).explanation
+
+    def report(self, inputs: Sequence[Any] = ()) -> Report:
+        """Return a page of how a call is fused, as ``report`` of a fused function does.
+
+        Lines are those that called the operations.
+        """
+        from nfuser.frontend.report.gather import report_of  # noqa: PLC0415 (few ask for it)
+
+        with self._at_own_lines(inputs):
+            runner = self._own_runner()
+            seen = runner.look(inputs, self._counters)
+            return report_of(None, Counts(runner, self._counters), seen)
+
+    def _own_runner(self) -> Runner:
+        """Return what has the lines of this definition, not those of an equal one."""
+        runner = self._complete()
+        if self._shares:
+            with self._lock:
+                self._draft.write()
+                runner = self._built()
+        return runner
 
     def profile(self) -> FusionProfile:
         """Return what the last call with ``profile=True`` took."""

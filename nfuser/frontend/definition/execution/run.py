@@ -7,20 +7,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.debug.dump import dump_lazily
 from nfuser.debug.progress import watching
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.definition.alias import check_aliases, write_aliases
 from nfuser.frontend.definition.inputs import DerivedInput, NumberInput, TensorInput
 from nfuser.frontend.definition.operations.stored import Float8, floats_of
+from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.base import value
 from nfuser.ir.fusion import Fusion
 from nfuser.runtime.call import (
     Call,
@@ -43,17 +45,37 @@ if TYPE_CHECKING:
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.frontend.definition.draft import Requirement
     from nfuser.frontend.definition.inputs import Input
-    from nfuser.frontend.explain.explanation import Explanation
+    from nfuser.frontend.explain.explain import Seen
     from nfuser.ops import ScalarFits
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
-    from nfuser.runtime.tables.counters import Counters
+    from nfuser.runtime.tables.counters import CacheInfo, Counters
     from nfuser.segment import ShouldMerge
 
     Asked = tuple[Place, dict[int, Descriptor], dict[int, int]]
 
 
 _NOTHING: Mapping[int, Float8] = MappingProxyType({})
+
+
+@value
+class Counts:
+    """What calls of a definition found, and what was built for them."""
+
+    runner: Runner
+    counters: Counters
+
+    def why(self) -> str:
+        """Say what was new about the last call that compiled."""
+        return self.counters.reason
+
+    def cache_table(self) -> str:
+        """Return a table of what was concretized, scheduled and compiled."""
+        return self.runner.cache_table(self.counters)
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often each level of the caches was asked and had to work."""
+        return self.counters.info()
 
 
 class Runner:
@@ -144,16 +166,21 @@ class Runner:
             stored=self._stored,
         )
 
-    def explain(self, inputs: Sequence[Any], counters: Counters) -> Explanation:
-        """Explain a call with ``inputs``."""
-        return self._explained(self._asked(self._call(inputs)), counters)
+    def look(self, inputs: Sequence[Any], counters: Counters) -> Seen:
+        """Look at a call with ``inputs``; nothing is compiled, and nothing runs."""
+        return self._seen(self._asked(self._call(inputs)), counters)
 
-    def _explained(self, asked: Asked, counters: Counters) -> Explanation:
+    def _seen(self, asked: Asked, counters: Counters) -> Seen:
         from nfuser.frontend.explain.explain import explain  # noqa: PLC0415 (few ask for it)
 
         names = {slot: defined.name for slot, defined in enumerate(self._inputs)}
         given = (self._cache, self.fusion, *asked, counters, names, self._aliases)
-        return explain(*given).explanation
+        return explain(*given)
+
+    def cache_table(self, counters: Counters) -> str:
+        """Return a table of what calls that ``counters`` count used."""
+        rows = self._cache.rows(counters)
+        return "\n".join(["concretization  runtime  kernels", *rows])
 
     # -- one call ------------------------------------------------------------
 
@@ -213,15 +240,13 @@ class Runner:
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
         known = counters.counts["concretizations"]
-        with watching(self.fusion.name):
+        with watching(self.fusion.name) as told:
             plan = self._cache.plan(*asked, counters, self.fusion)
+            told["why"] = counters.reason
         check_aliases(self._aliases, plan, asked[1], self._name)
         if counters.counts["concretizations"] > known:
-            dump_lazily(
-                "explain",
-                lambda: str(self._explained(asked, counters)),
-                self.fusion.name,
-            )
+            look = partial(self._seen, asked, counters)
+            dump_call(self.fusion.name, None, Counts(self, counters), look)
         return plan
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers behind a chart, as a table in Markdown, and in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from asv_bench.charts.draw import shown
+from asv_bench.charts.measured import means
+
+if TYPE_CHECKING:
+    from asv_bench.charts.measured import Measured
+
+
+def table(measured: Measured) -> str:
+    """Return all numbers as a table."""
+    heads = ["", *measured.columns]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in measured.rows:
+        cells = [
+            shown(row.values[c], measured.unit) if c in row.values else "--"
+            for c in measured.columns
+        ]
+        name = row.name.replace("|", "\\|").replace("*", "\\*")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def summary(measured: Measured) -> str:
+    """Return the geometric means of the columns in a sentence."""
+    what = {"share": "share of a copy's bandwidth", "times": "times as long as nfuser"}
+    if measured.unit not in what or len(measured.rows) == 1:
+        return ""
+    found = means(measured)
+    most = max(count for _, count in found.values())
+    told = [
+        f"{name} {mean:.2f}" + (f" over its {count}" if count < most else "")
+        for name, (mean, count) in found.items()
+    ]
+    return (
+        f"Geometric means over {most} rows that count, {what[measured.unit]}: "
+        f"{', '.join(told)}."
+    )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m asv_bench.compare.calls``: what a call takes of arrays that are small.
+
+One addition, and five operations, of arrays of the CPU; each library on its own arrays,
+by turns. What is left of a call when there is nothing to compute is its own cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from timeit import Timer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asv_bench.compare.provenance import provenance
+from asv_bench.compare.timing import by_turns
+from asv_bench.compare.versions import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOP = 200  # calls that are timed together
+SIZES = (100, 1_000, 10_000, 100_000)
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def _five(x: Any, y: Any) -> Any:
+    return np.exp((x - y) * (x + y)) + 1
+
+
+def _five_of(xp: Any) -> Callable[[Any, Any], Any]:
+    """Return the same function in the words of another library."""
+
+    def five(x: Any, y: Any) -> Any:
+        return xp.exp((x - y) * (x + y)) + 1
+
+    return five
+
+
+FUNCTIONS = {"x + y": _add, "five operations": _five}
+
+
+def calls(name: str, size: int) -> dict[str, Callable[[], Any]]:
+    """Return the call of each library that is installed."""
+    import nfuser
+
+    plain = FUNCTIONS[name]
+    other = _five_of if plain is _five else lambda _: plain
+    x, y = np.random.default_rng(0).random((2, size), dtype=np.float32)
+    fused = nfuser.fuse(plain)
+    found: dict[str, Callable[[], Any]] = {
+        "nfuser": partial(fused, x, y),
+        "NumPy": partial(plain, x, y),
+    }
+    if find_spec("torch"):
+        torch = import_module("torch")
+        a, b = torch.from_numpy(x), torch.from_numpy(y)
+        found["nfuser, torch tensors"] = partial(fused, a, b)
+        found["torch"] = partial(other(torch), a, b)
+    if find_spec("jax"):
+        jax = import_module("jax")
+        traced = jax.jit(other(jax.numpy))
+        c, d = jax.numpy.asarray(x), jax.numpy.asarray(y)
+        found["JAX"] = lambda: traced(c, d).block_until_ready()
+    return found
+
+
+def _looped(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return what makes many calls, so that the clock weighs nothing."""
+    return partial(Timer(call).timeit, LOOP)
+
+
+def row(name: str, size: int) -> dict[str, Any]:
+    """Return what one function takes with each library."""
+    found = calls(name, size)
+    for call in found.values():
+        for _ in range(5):
+            call()
+    looped = {library: _looped(call) for library, call in found.items()}
+    seconds = by_turns(looped, 2.0)
+    values = {library: s / LOOP for library, s in seconds.items()}
+    return {"name": f"{name}, {size:,} elements", "values": values}
+
+
+def main() -> None:
+    """Measure, tell as it goes, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    found = provenance(versions("cpu")) | {"unit": "s"}
+    rows: list[dict[str, Any]] = []
+    for name in FUNCTIONS:
+        for size in SIZES:
+            rows.append(row(name, size))
+            sys.stdout.write(f"{rows[-1]}\n")
+            sys.stdout.flush()
+    if given.json:
+        given.json.write_text(json.dumps(found | {"rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

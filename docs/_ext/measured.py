@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``measured`` directive: a chart of committed results, with its numbers folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+from asv_bench.charts.draw import curves, dots
+from asv_bench.charts.measured import RESULTS, load
+from asv_bench.charts.tables import summary, table
+
+if TYPE_CHECKING:
+    from docutils.nodes import Node
+    from sphinx.application import Sphinx
+
+    from asv_bench.charts.measured import Measured
+
+
+class MeasuredDirective(SphinxDirective):
+    """Draw ``NAME`` (of a file) as ``VIEW``; below it stand its origin and its numbers.
+
+    ``columns`` are names with semicolons between them; ``across`` names the axis of
+    curves; ``log`` makes the scale logarithmic. Files that are not there yet, and are
+    ``optional``, leave nothing.
+    """
+
+    required_arguments: ClassVar[int] = 1
+    optional_arguments: ClassVar[int] = 1
+    has_content: ClassVar[bool] = True
+    option_spec: ClassVar[dict[str, object]] = {
+        "columns": directives.unchanged,
+        "across": directives.unchanged,
+        "log": directives.flag,
+        "optional": directives.flag,
+        "no-chart": directives.flag,
+    }
+
+    def run(self) -> list[Node]:
+        """Return the chart, a line, and the folded table."""
+        name, view = (*self.arguments, "values")[:2]
+        file = RESULTS / f"{name}.json"
+        if "optional" in self.options and not file.exists():
+            return []
+        self.env.note_dependency(str(file))
+        measured = load(name, view)
+        if "columns" in self.options:
+            wanted = [c.strip() for c in self.options["columns"].split(";")]
+            measured = measured.chosen(wanted)
+        chart: list[Node] = []
+        if "no-chart" not in self.options:
+            drawn = f'<div class="nf-chart">{self._drawn(measured)}</div>'
+            chart.append(nodes.raw("", drawn, format="html"))
+        told = self.parse_text_to_nodes(_told(measured, name))
+        since = (
+            self.parse_text_to_nodes("\n".join(self.content)) if self.content else []
+        )
+        folded = self.parse_text_to_nodes(_folded(measured))
+        caption = nodes.container("", *told, *since, classes=["nf-origin"])
+        return [*chart, caption, *folded]
+
+    def _drawn(self, measured: Measured) -> str:
+        is_log = "log" in self.options
+        if "across" in self.options:
+            return curves(measured, self.options["across"], is_log=is_log)
+        return dots(measured, is_log=is_log)
+
+
+def _told(measured: Measured, name: str) -> str:
+    file = f"/../asv_bench/compare/results/{name}.json"
+    parts = (summary(measured), f"Measured {measured.told}", _link(file, name))
+    return " ".join(filter(None, parts))
+
+
+def _link(file: str, name: str) -> str:
+    return f"{{download}}`{name}.json <{file}>`"
+
+
+def _folded(measured: Measured) -> str:
+    return f":::::{{dropdown}} The numbers\n{table(measured)}\n:::::"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("measured", MeasuredDirective)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pages say of time comes from a file of results, with its command and commit."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asv_bench.charts.draw import curves, dots
+from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
+from asv_bench.charts.tables import summary, table
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(
+    path.relative_to(RESULTS).with_suffix("").as_posix()
+    for path in RESULTS.rglob("*.json")
+)
+# Decisions and the changelog are of their day, and stages speak of the compiler.
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("[chr]*/*.md")),
+]
+CLOCK = re.compile(r"\d\s?(?:µs|us|ms|ns|GB/s|TB/s|s|seconds)(?![\w/])")
+SHOWN = re.compile(r"^```\{measured\} (\S+)(?: (\w+))?$", re.MULTILINE)
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def unfounded(text: str) -> list[str]:
+    """Return the paragraphs that have a time and name no file that is there."""
+    text = re.sub(r"^(`{3,})[^`\n]*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    found: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        files = re.findall(r"`(asv_bench/[\w/.-]+\.json)`", paragraph)
+        has_file = any((ROOT / file).exists() for file in files)
+        if CLOCK.search(paragraph) and not has_file:
+            found.append(paragraph)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_time_on_a_page_has_a_file_of_results(page: Path) -> None:
+    if page.name == "changelog.md":
+        return
+    assert unfounded(page.read_text()) == [], (
+        "draw it with {measured}, or name the file of asv_bench that has it"
+    )
+
+
+def test_a_time_without_a_file_would_be_seen() -> None:
+    text = "One.\n\nIt takes 5.0 µs.\n\nTwo.\n\n```\n3 ms\n```\n"
+    assert unfounded(text) == ["It takes 5.0 µs."]
+    file = f"asv_bench/compare/results/{FILES[0]}.json"
+    assert unfounded(f"It takes 5 ms (`{file}`).") == []
+    assert unfounded("It takes 5 ms (`asv_bench/none.json`).") != []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_says_where_its_numbers_come_from(name: str) -> None:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    assert [key for key in HEADER if not found.get(key)] == []
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert re.fullmatch(r"[0-9a-f]{7,40}", found["commit"])
+    module = re.search(r"python -m ([\w.]+)|python (\S+\.py)", found["command"])
+    assert module, found["command"]
+    path = module[2] or module[1].replace(".", "/")
+    here = [ROOT / path, ROOT / f"{path}.py", ROOT / path / "__main__.py"]
+    assert any(p.is_file() for p in here) or module[1] == "asv"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_shown_and_can_be_drawn(name: str) -> None:
+    texts = [page.read_text() for page in PAGES]
+    views = [
+        view for text in texts for file, view in SHOWN.findall(text) if file == name
+    ]
+    is_named = any(f"results/{name}.json" in text for text in texts)
+    assert views or is_named, f"no page shows {name}: write ```{{measured}} {name}"
+    for view in views:
+        found = load(name, view or "values")
+        assert found.rows
+        assert table(found).count("\n") == len(found.rows) + 1
+        has_axis = all(row.at is not None for row in found.rows)
+        drawn = curves(found, "size") if has_axis else dots(found, is_log=True)
+        assert drawn.startswith("<svg")
+        assert "nan" not in drawn
+
+
+def test_what_pages_show_is_there() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        for name, _ in SHOWN.findall(text):
+            block = text.partition(f"{{measured}} {name}")[2].partition("\n```")[0]
+            assert name in FILES or ":optional:" in block, name
+
+
+# -- what is made of the numbers ---------------------------------------------------
+
+HEAD = {"command": "python -m x", "date": "d", "commit": "c", "machine": "m"}
+
+
+def _made(**columns: list[float]) -> Measured:
+    count = len(next(iter(columns.values())))
+    rows = tuple(
+        Row(f"row {k}", {c: v[k] for c, v in columns.items()}) for k in range(count)
+    )
+    return Measured(HEAD, "times", tuple(columns), rows)
+
+
+def test_means_are_geometric_and_the_best_is_of_each_row() -> None:
+    found = means(_made(nfuser=[1.0, 1.0], torch=[2.0, 8.0], JAX=[4.0, 2.0]))
+    assert {name: round(mean, 6) for name, (mean, _) in found.items()} == {
+        "torch": 4.0,
+        "JAX": 2.828427,
+        "the best peer": 2.0,
+    }
+    assert summary(_made(nfuser=[1.0, 1.0], torch=[3.0, 3.0])).endswith(
+        "torch 3.00, the best peer 3.00."
+    )
+
+
+def test_a_dot_lies_where_its_number_is() -> None:
+    drawn = dots(_made(nfuser=[1.0], torch=[2.0]))
+    xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"[^>]*><title>', drawn)]
+    start = 20 + 7 * len("row")  # where the axis begins
+    assert (xs[0] - start) / (xs[1] - start) == pytest.approx(2, abs=0.02)
+    assert "torch: 2.00" in drawn
+
+
+def test_sums_are_of_each_column() -> None:
+    found, rows = load("two_cores/lengths", "sum"), load("two_cores/lengths").rows
+    for column in found.columns:
+        assert found.rows[-1].values[column] == pytest.approx(
+            sum(row.values[column] for row in rows)
+        )
+    assert [row.at for row in found.rows[:2]] == [1, 2]
+    last = list(found.rows[-1].values.values())
+    assert len(set(last)) == len(last)
+
+
+def test_shares_and_times_come_from_seconds() -> None:
+    share, fresh = load("h200/in_a_row", "share"), load("h200/in_a_row", "fresh")
+    found = json.loads((RESULTS / "h200/in_a_row.json").read_text())
+    row = found["rows"][0]
+    wanted = row["necessary_bytes"] / row["fresh"]["nfuser"] / found["copy"]
+    assert share.rows[0].values["nfuser"] == pytest.approx(wanted)
+    assert fresh.rows[0].values["nfuser"] == row["fresh"]["nfuser"]
+    ratio = load("h200/in_a_row", "times").rows[0].values["JAX"]
+    assert ratio == pytest.approx(row["fresh"]["JAX"] / row["fresh"]["nfuser"])
+
+
+def test_the_readme_has_the_means_of_the_files() -> None:
+    text = (ROOT / "README.md").read_text()
+    shares = means(load("h200/in_a_row", "share"))
+    names = ("nfuser", "torch.compile", "JAX", "Liger")
+    row = re.search(r"\| share of a copy's bandwidth.*\n", text)
+    assert row
+    found = [float(n) for n in re.findall(r"\| (0\.\d+)", row.group())]
+    assert found == [pytest.approx(shares[n][0], abs=0.006) for n in names]
+    best, _ = means(load("server/two_threads", "times"))["the best peer"]
+    assert f"| {best:.2f}," in text
