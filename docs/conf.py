@@ -67,4 +67,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "install": [], "quickstart": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "install": [], "quickstart": []}

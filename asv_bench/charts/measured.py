@@ -84,7 +84,9 @@ def _table(header: dict[str, str], found: dict[str, Any], view: str) -> Measured
     )
     columns = dict.fromkeys(c for row in rows for c in row.values)
     made = Measured(header, found["unit"], tuple(columns), rows)
-    return {"times": _times, "sum": _sums}.get(view, lambda found: found)(made)
+    if view == "times":
+        return _times(made)
+    return _sums(made) if view == "sum" else made
 
 
 def _comparison(header: dict[str, str], found: dict[str, Any], view: str) -> Measured:

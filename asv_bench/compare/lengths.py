@@ -44,6 +44,10 @@ def _torch_softmax(torch: Any, x: Any) -> Any:
     return e / e.sum(dim=-1, keepdim=True)
 
 
+def _waited(call: Callable[[Any], Any], x: Any) -> Any:
+    return call(x).block_until_ready()
+
+
 def compilers() -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
     """Return for each library what is called, and what makes its arrays."""
     import nfuser
@@ -54,8 +58,8 @@ def compilers() -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
     }
     if find_spec("jax"):
         jax = import_module("jax")
-        traced = jax.jit(partial(_jax_softmax, jax.numpy))
-        found["JAX"] = lambda x: traced(x).block_until_ready(), jax.numpy.asarray
+        wait = partial(_waited, jax.jit(partial(_jax_softmax, jax.numpy)))
+        found["JAX"] = wait, jax.numpy.asarray
     if find_spec("torch"):
         torch = import_module("torch")
         made = torch.compile(partial(_torch_softmax, torch), dynamic=True)

@@ -5,6 +5,11 @@ Every session is a process of its own. Cold ones find empty folders where the li
 keep what they compiled; warm ones find what the session before them left.
 """
 
+# JAX has no types, and who is asked for is found by name.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingImports=false
+# pyright: reportUnusedFunction=false
+
 from __future__ import annotations
 
 import argparse

@@ -31,7 +31,7 @@ class MeasuredDirective(SphinxDirective):
     required_arguments: ClassVar[int] = 1
     optional_arguments: ClassVar[int] = 1
     has_content: ClassVar[bool] = True
-    option_spec: ClassVar[dict[str, object]] = {
+    option_spec = {
         "columns": directives.unchanged,
         "across": directives.unchanged,
         "log": directives.flag,
