@@ -61,6 +61,13 @@ CLICKS = """(() => {
   found.lines = [...document.querySelectorAll("#code .row.marked")].map(
     it => it.dataset.line.split(":").pop());
   found.drawn = count("svg .node") + count("svg .box");
+  click(document.querySelector(".piece header"));
+  const runs = [...document.querySelectorAll("#host .run")];
+  found.runs = runs.length;
+  found.wide = runs.every(it => it.getBoundingClientRect().width > 1);
+  click(runs[0]);
+  found.run = [...document.querySelectorAll(".piece.marked")].map(it => it.dataset.piece);
+  click(runs[0]);
   found.ready = performance.now();
   const box = document.querySelector("svg g.box[data-piece='0']");
   click(box);
@@ -206,6 +213,10 @@ def test_reports_open_offline_and_lines_and_kernels_mark_each_other(
             assert found["kernels"] == found["chips"], name
             assert found["none"] == 0
             assert found["lines"], name
+            report = _report(name)
+            assert found["runs"] == len(report.codes)
+            assert found["wide"]
+            assert found["run"] == ["0"]
             assert found["ready"] < 20_000  # a hang; what it takes is measured apart
             # Many operations are folded into their kernels.
             is_folded = name == "long"

@@ -84,7 +84,7 @@
         if (pieces.length) {
           row.classList.add("busy");
           row.dataset.line = line.place;
-          row.append(...pieces.sort((a, b) => a - b).slice(0, 12).map(chip));
+          row.append(make("span", { class: "chips" }, ...pieces.sort((a, b) => a - b).slice(0, 12).map(chip)));
           onClick(row, () => choose({ line: line.place }));
         }
         lines.append(row);
@@ -212,20 +212,32 @@
     });
   };
 
-  // -- between kernels
+  // -- the host program: who runs after whom, and what lies in memory meanwhile
+  const host = () => {
+    const room = into("host");
+    const moved = shown.pieces.map(p => p.reads + p.writes);
+    const least = Math.max(1, ...moved) / 40; // so that each can be clicked
+    const widths = moved.map(n => Math.max(n, least));
+    const whole = Math.max(1, widths.reduce((a, b) => a + b, 0));
+    const at = k => (100 * widths.slice(0, k).reduce((a, b) => a + b, 0)) / whole;
+    const span = (first, last, attributes, ...told) => make("div", { ...attributes,
+      style: `left:${at(first)}%;width:${at(last + 1) - at(first)}%;${attributes.style ?? ""}` }, ...told);
+    const runs = make("div", { class: "track" });
+    shown.pieces.forEach((piece, k) => {
+      const run = span(k, k, { class: "run", "data-piece": k, style: `background:${colour(k)}`,
+        title: `${piece.name}: ${count(moved[k])} bytes` }, String(k));
+      onClick(run, () => choose({ piece: k }));
+      runs.append(run);
+    });
+    room.append(runs);
+    for (const s of shown.stored.slice(0, 60))
+      room.append(make("div", { class: "track" }, span(s.first, s.last, { class: "held", title: s.tensor },
+        `${s.tensor}: ${count(s.bytes)} bytes`)));
+    if (shown.stored.length > 60) room.append(make("p", {}, `and ${shown.stored.length - 60} more`));
+  };
+
   const memory = () => {
     const room = into("memory");
-    const last = Math.max(1, shown.pieces.length);
-    if (shown.stored.length) {
-      const table = make("table", {}, make("tr", {}, ...["tensor", "bytes", "from", "until", "lies in memory"].map(t => make("th", {}, t))));
-      for (const s of shown.stored) {
-        const left = (100 * s.first) / last, width = (100 * (s.last - s.first + 1)) / last;
-        const life = make("div", { class: "life" }, make("i", { style: `left:${left}%;width:${width}%` }));
-        table.append(make("tr", {}, make("td", {}, s.tensor), make("td", {}, count(s.bytes)),
-          make("td", {}, chip(s.first)), make("td", {}, chip(s.last)), make("td", {}, life)));
-      }
-      room.append(make("div", { class: "scroll" }, table));
-    }
     for (const cut of shown.cuts) {
       const told = make("div", {}, make("p", {}, ...cut.pieces.slice(0, 12).flatMap(k => [chip(k), " "]), cut.text));
       told.append(...cut.reasons.map(reason => make("small", {}, reason, make("br"))));
@@ -253,5 +265,5 @@
     into("cache").append(make("p", {}, shown.cache.why), make("p", { class: "hint" }, counts.join(", ")), plain(shown.cache.table));
   };
 
-  head(); code(); draw(); kernels(); memory(); stages(); cache();
+  head(); code(); draw(); kernels(); host(); memory(); stages(); cache();
 })();
