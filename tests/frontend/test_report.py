@@ -66,7 +66,8 @@ CLICKS = """(() => {
   found.runs = runs.length;
   found.wide = runs.every(it => it.getBoundingClientRect().width > 1);
   click(runs[0]);
-  found.run = [...document.querySelectorAll(".piece.marked")].map(it => it.dataset.piece);
+  found.run = [...document.querySelectorAll(".piece.marked")].map(
+    it => it.dataset.piece);
   click(runs[0]);
   found.ready = performance.now();
   const box = document.querySelector("svg g.box[data-piece='0']");
