@@ -464,3 +464,35 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         *(f"draw_packet_{width}" for width in DRAWN_PACKETS),
     }
     assert set(primitives.__all__) == dtypes | grouped | packets | memory | single
+
+
+BYTES = """\
+from numba import cuda
+
+from nfuser.codegen.primitives.cuda import (
+    add,
+    int8,
+    load,
+    load_packet_{n},
+    store,
+    to_f32,
+)
+
+
+@cuda.jit("void(CPointer(float32), CPointer(int8), int32)")
+def bytes(out, x, j):
+    local0 = cuda.local.array({n}, int8)
+    load_packet_{n}(local0, 0, x, j)
+    for k in range({n}):
+        store(out, k, to_f32(add(local0[k], load(x, j + k - 1))))
+"""
+
+
+@pytest.mark.parametrize("length", [4, 8, 16])
+def test_bytes_that_are_read_twice_are_added_in_eight_bits(length: int) -> None:
+    signature = "void(CPointer(float32), CPointer(int8), int32)"
+    ptx = compile_cuda(BYTES.format(n=length), "bytes", signature).ptx
+    sums = re.findall(r"add\.s16\s+(%rs\d+)", ptx)
+    assert len(sums) == length
+    for number in sums:
+        assert re.search(rf"cvt\.(s16|rn\.f32)\.s8\s+%\w+, {number};", ptx)

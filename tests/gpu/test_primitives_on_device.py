@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser.interpret import Buffer, run
 from nfuser.interpret.primitives import CASTS, ELEMENTWISE
 from tests.gpu.launch import run_by_numba, run_on_device
@@ -471,3 +472,17 @@ def test_blocks_that_receive_what_others_post() -> None:
         KERNELS["centre"], "centre", 20, 32, x, x * 0, np.zeros(40, np.uint64)
     )
     np.testing.assert_allclose(device[1], numpy[1], atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_neighbours_of_few_bits_wrap(dtype: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = np.random.default_rng(0).integers(0, 250, (3, 64)).astype(dtype)
+
+    def work(x: Any) -> Any:
+        a, b, c = x[:, 2:], x[:, 1:-1], x[:, :-2]
+        return (a + b).astype("f4"), (b - c).astype("f4"), (a + c) < b
+
+    found = nfuser.fuse(work, dialect="numpy")(torch.asarray(x, device="cuda"))
+    for one, other in zip(found, work(x), strict=True):
+        np.testing.assert_array_equal(one.cpu().numpy(), other)

@@ -93,10 +93,26 @@ def _bytes(pointer: Value) -> int:
 def _pieces(site: Site, p: Value, i: Value, position: int, length: int) -> list[Value]:
     b = site.builder
     pointer, _, count = _address(site, p, i, position, length)
+    if p.type.pointee == I8 and count > 1:
+        return _words_of_bytes(site, pointer, count)
     packet = unchanging(site, b.load(pointer, align=_bytes(pointer)))
     if count == 1:
         return [packet]
     return [b.extract_element(packet, ir.Constant(I32, k)) for k in range(count)]
+
+
+def _words_of_bytes(site: Site, pointer: Value, count: int) -> list[Value]:
+    """Load by inline PTX what NVVM must not take a byte out of for another load.
+
+    It lets the first byte stand for a load of that byte alone, and adds to it another
+    byte of the packet in 16 bits, of which it then forgets to extend the lower eight
+    (13.0 and 13.5 at least): ``x[1:] + x[:-1]`` of int8 would not wrap.
+    """
+    outputs = ", ".join(f"${k}" for k in range(count))
+    code = f"ld.global.nc.v{count}.u32 {{{outputs}}}, [${count}];"
+    kind = ir.LiteralStructType([I32] * count)
+    words = site.assembly(code, "=r," * count + "l", kind, [pointer])
+    return [site.builder.extract_value(words, k) for k in range(count)]
 
 
 def _split(site: Site, pieces: Sequence[Value], storage: Any) -> list[Value]:
