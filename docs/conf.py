@@ -57,7 +57,7 @@ html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "nfuser"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": True,
@@ -67,4 +67,5 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars: dict[str, list[str]] = {"index": [], "install": [], "quickstart": []}
+names_without = ("index", "install", "quickstart", "questions")
+html_sidebars: dict[str, list[str]] = {name: [] for name in names_without}

@@ -25,7 +25,11 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs").glob("[chr]*/*.md")),
 ]
-CLOCK = re.compile(r"\d\s?(?:µs|us|ms|ns|GB/s|TB/s|s|seconds)(?![\w/])")
+_WORDS = "half|one|two|three|four|five|ten|twenty|thirty|hundred"
+CLOCK = re.compile(
+    r"\d\s?(?:µs|us|ms|ns|GB/s|TB/s|s|seconds)(?![\w/])"
+    rf"|\b(?:{_WORDS})\b[\w ]{{0,12}} (?:micro|milli)second"
+)
 SHOWN = re.compile(r"^```\{measured\} (\S+)(?: (\w+))?$", re.MULTILINE)
 
 
