@@ -79,7 +79,7 @@ class Scopes:
         self.early: list[Stmt] | None = None  # loads of a tile, before all else in it
         self.arrays: list[Array] = []
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
-        self._inverses: dict[tuple[Key, object], tuple[Var, ...]] = {}  # of divisors
+        self._inverses: dict[tuple[Key, object], tuple[Value, ...]] = {}  # of divisors
         self.landed: dict[Key, TakePacket] = {}  # of these, what lies there as stored
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.everywhere: set[Key] = set()  # of these, what steps past the end have too

@@ -41,11 +41,11 @@ from nfuser.lower.kernel.kernel_ir import (
 from nfuser.lower.loads import Loads, risky
 from nfuser.lower.lower_bound import least
 from nfuser.lower.scopes import Key, Scope
-from nfuser.schedule.placement.varying import Within
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.placement.varying import Within
 
 
 class Values(Loads):
@@ -127,10 +127,10 @@ class Values(Loads):
     def _quotient(
         self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Within
     ) -> Value | None:
-        """Return a quotient of all a row by one number as a product, if it is one."""
+        """Return a quotient of all a row, or column, by one number as a product."""
         target, divisor = self.scheduled.target, sources[-1]
         in_row = self.tile is not None and place.in_tile and target.has_blocks
-        if not in_row or self.place(divisor) != Within(in_tile=False, in_lane=False):
+        if not in_row or self.place(divisor).in_tile:
             return None
         is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
         if expr.op is NEAR["divide"]:
@@ -142,7 +142,12 @@ class Values(Loads):
         known = (divisor, make)
         if known not in self._inverses:
             bound = least(self.definition, divisor[0])
-            self._inverses[known] = make.inverse(operands[1], self.row.stmts, bound)
+            by_lane = self.place(divisor).in_lane
+            scope = Scope() if by_lane else self.row
+            inverse = make.inverse(operands[1], scope.stmts, bound)
+            self._inverses[known] = (
+                self._laid_out(inverse, scope) if by_lane else inverse
+            )
         var = Var(DType.F32, expr.result)
         product = make.product(operands[0], self._inverses[known])
         self.scope_of(place).stmts.append(Let(var, product))
@@ -235,13 +240,18 @@ class Values(Loads):
         outer = (self.tile, self.lane)
         self.tile, self.lane = None, Scope()
         made = self.value(*key)
-        array = self.array(made.dtype, self.lane_size)
-        self.lane.stmts.append(SetElement(array, self.lane_index, made))
-        loop = self.in_lanes(self.lane)
+        (self.row.values[key],) = self._laid_out((made,), self.lane)
+        self.tile, self.lane = outer
+
+    def _laid_out(self, made: tuple[Value, ...], lane: Scope) -> tuple[Value, ...]:
+        """Keep what is computed in ``lane``, before the tile, in arrays by lane."""
+        arrays = [self.array(value.dtype, self.lane_size) for value in made]
+        for array, value in zip(arrays, made, strict=True):
+            lane.stmts.append(SetElement(array, self.lane_index, value))
+        loop = self.in_lanes(lane)
         assert loop is not None
         self.row.stmts.append(loop)
-        self.tile, self.lane = outer
-        self.row.values[key] = Element(array, self.lane_index)
+        return tuple(Element(array, self.lane_index) for array in arrays)
 
 
 def _both(a: Value, b: Value) -> Value:

@@ -109,3 +109,20 @@ def test_one_row_that_no_device_keeps_has_all_multiprocessors(
 def test_rows_that_blocks_keep_are_read_once() -> None:
     assert _chosen(_standardised, (16384, 4096)).is_shared
     assert not _chosen(_softmax, (8192,)).phases
+
+
+def _scaled(x: Any) -> Any:
+    return x / np.sqrt((x * x).mean(axis=0))
+
+
+def test_columns_side_by_side_are_divided_by_products() -> None:
+    x = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    x[:, 3] = 0
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    with np.errstate(all="ignore"):
+        wanted = _scaled(x.astype(np.float64))
+        np.testing.assert_allclose(fused(x)[:, 4:], wanted[:, 4:], rtol=1e-6)
+        assert np.isnan(fused(x)[:, 3]).all()
+    (kernel,) = fused.kernels(x)
+    assert kernel.source.count("divide(float64(1.0)") == 1
+    assert "divide(t0" not in kernel.source

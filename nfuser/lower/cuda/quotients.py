@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Division of a whole row by one number: its inverse once, a product an element.
+"""Division of a whole row, or column, by one number: its inverse once, then products.
 
 A division that is IEEE's to the last bit takes a dozen instructions on a GPU, with a
 branch that keeps those of several elements from overlapping.
@@ -37,7 +37,7 @@ class Exact:
         stmts.append(Let(inverse, quotient))
         return (inverse,)
 
-    def product(self, x: Value, inverse: tuple[Var, ...]) -> Value:
+    def product(self, x: Value, inverse: tuple[Value, ...]) -> Value:
         """Return ``x`` divided by what ``inverse`` is of."""
         wide = Call("to_f64", (x,), DType.F64)
         product = Call("multiply", (wide, *inverse), DType.F64)
@@ -71,7 +71,7 @@ class Near:
         ]
         return scale, inverse
 
-    def product(self, x: Value, inverse: tuple[Var, ...]) -> Value:
+    def product(self, x: Value, inverse: tuple[Value, ...]) -> Value:
         """Return ``x`` divided by what ``inverse`` is of."""
         for factor in inverse:
             x = Call("multiply", (x, factor), DType.F32)

@@ -91,7 +91,8 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
         flight=_flight(shape, width),
-        blocks=RESIDENT_THREADS // most if shape.inner else 0,
+        # Sums of each lane take registers: half as many threads share them.
+        blocks=max(RESIDENT_THREADS // (most if shape.inner else 2 * most), 1),
         phases=True,
     )
 
