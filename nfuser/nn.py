@@ -3,7 +3,7 @@
 
 # What is dropped has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import numpy as np
 from nfuser.dtypes import as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.fuse.decorator import fuse
+from nfuser.random.distributions import uniform
 from nfuser.random.distributions.words import probability
+from nfuser.random.draw import draw
 from nfuser.trace import current_tracer
 from nfuser.trace.numpy.composed.segments import fold_segments, mean_of_segments
 
@@ -30,8 +32,8 @@ __all__ = ["dropout", "segment_max", "segment_mean", "segment_min", "segment_sum
 def dropout(x: Any, p: Any = 0.5, *, rng: Distributions, training: bool = True) -> Any:
     """Return ``x`` with each element zero with probability ``p``, else over ``1 - p``.
 
-    A probability of 1 gives zeros. Without ``training`` it is ``x``, and nothing is
-    drawn.
+    The probability is taken to the nearest multiple of 2^-16; 1 gives zeros. Without
+    ``training`` it is ``x``, and nothing is drawn.
     """
     probability("p", p)
     if not training:
@@ -91,7 +93,7 @@ def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
     if as_dtype(x.dtype).kind not in "fc":
         message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
         raise DTypeError(message)
-    dropped = rng.bernoulli(p, x.shape)
+    dropped = draw(rng._source, uniform.dropped, (p,), x.shape)
     # Where all are dropped nothing is divided: a gradient would be 0 times infinity.
     scale = 1 / (1 - p + (p == 1))
     return np.where(dropped, 0, x * scale)

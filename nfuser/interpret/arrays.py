@@ -10,7 +10,7 @@ import numpy as np
 from nfuser.interpret.formats import widen
 from nfuser.interpret.races import Race, Tracker
 from nfuser.interpret.wave import Mask, Wave, is_uniform
-from nfuser.ops.elementwise.random_words import philox
+from nfuser.ops.elementwise.random_words import Bits, philox
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 
@@ -58,7 +58,8 @@ class LocalArray:
     ) -> None:
         """Assign the random words of ``length`` places, from the first of ``drawn``."""
         place, key, call = drawn
-        word = philox(32 if self.dtype.itemsize == 4 else 64)
+        bits: dict[int, Bits] = {2: 16, 4: 32, 8: 64}
+        word = philox(bits[self.dtype.itemsize])
         for n in range(length):
             found = word(place + np.uint64(n), key, call).astype(self.dtype)
             self.write(wave, k + n, found[()], mask, line)

@@ -151,7 +151,7 @@ def _draw(
     array, k, *drawn = arguments
     kind = names.kinds.get(array.id) if isinstance(array, ast.Name) else None
     element = kind.element if isinstance(kind, ArrayKind) else ""
-    if element not in ("uint32", "uint64"):
+    if element not in ("uint16", "uint32", "uint64"):
         raise names.refusal(call, f"{ast.unparse(array)} is not an array of words")
     terms = [expression(x, names) for x in drawn]
     if [x.kind for x in terms] != ["uint64"] * 3:

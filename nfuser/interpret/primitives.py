@@ -227,6 +227,7 @@ def _table() -> dict[str, Elementwise]:
         "udiv": Elementwise(np.floor_divide, 2, INDEX),
         "urem": Elementwise(np.remainder, 2, INDEX),
         "fast_divide": Elementwise(_fast_divide, 3, WORD, "int32"),
+        "philox16": Elementwise(philox(16), 3, frozenset({"uint64"})),
         "philox32": Elementwise(philox(32), 3, frozenset({"uint64"})),
         "philox64": Elementwise(philox(64), 3, frozenset({"uint64"})),
     }

@@ -114,6 +114,7 @@ _ROWS = (
     *(PointOp(name, 2, "any", "bool", infix=s) for name, s in _COMPARISONS.items()),
     PointOp("select", 3, "any"),
     # Random words of 64-bit places, keys and draw calls: see docs/random.md.
+    PointOp("philox16", 3, "integer", is_costly=True),
     PointOp("philox32", 3, "integer", is_costly=True),
     PointOp("philox64", 3, "integer", is_costly=True),
     PointOp("cast", 1, "any", "cast"),

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel
 
-_BITS = {"philox32": 32, "philox64": 64}
+_BITS = {"philox16": 16, "philox32": 32, "philox64": 64}
+_WORDS = {16: DType.U16, 32: DType.U32, 64: DType.U64}
 
 
 @node
@@ -53,7 +54,7 @@ class Draw:
     @property
     def dtype(self) -> DType:
         """The type of the words."""
-        return DType.U32 if self.bits == 32 else DType.U64
+        return _WORDS[self.bits]
 
     def packet(self, array: Array, at: Scalar, index: Scalar, width: int) -> DrawPacket:
         """Return what draws the words of ``width`` elements from ``index`` on."""
@@ -76,7 +77,7 @@ def draws_in(loop: For) -> list[Draw]:
             continue
         places[stmt.var] = _place(stmt.value, places)
         match stmt.value:
-            case Call("philox32" | "philox64" as op, (Var() as at, key, call)):
+            case Call(op, (Var() as at, key, call)) if op in _BITS:
                 place = places.get(at)
             case _:
                 continue
@@ -142,6 +143,11 @@ def _place(value: Value, known: Mapping[Var, Value | None]) -> Value | None:
             return place and replace(value, operands=(place, slot))
         case _:
             return None
+
+
+def block_of(draw: DrawPacket) -> Value:
+    """Return the number of the block that a CPU draws, with the slot of its place."""
+    return _moved(draw.place, _index(draw.place) // draw.width)
 
 
 def _index(place: Value) -> Scalar:

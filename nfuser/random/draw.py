@@ -114,7 +114,7 @@ def _check(
 
     def none(bits: Bits, slot: int = 0) -> Array:
         del slot
-        return np.empty(0, np.uint32 if bits == 32 else np.uint64)
+        return np.empty(0, f"uint{bits}")
 
     words: Words = none
     with np.errstate(all="ignore"):

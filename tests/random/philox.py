@@ -42,7 +42,7 @@ def philox4x32(counter: Array, key: tuple[int, int], rounds: int = 10) -> Array:
 
 
 def words_at(
-    key: int, call: int, slot: int, index: Array, bits: Literal[32, 64]
+    key: int, call: int, slot: int, index: Array, bits: Literal[16, 32, 64]
 ) -> Array:
     """Return the words that the elements at these C-order indices take."""
     index = np.asarray(index, np.uint64)
@@ -54,6 +54,10 @@ def words_at(
     )
     found = philox4x32(counter, (key & 0xFFFFFFFF, key >> 32))
     place = (index % np.uint64(a_block)).astype(np.int64)[..., None]
+    if bits == 16:
+        whole = np.take_along_axis(found, place // 2, -1)[..., 0]
+        shift = (16 * (place[..., 0] % 2)).astype(np.uint32)
+        return (whole >> shift).astype(np.uint16)
     if bits == 32:
         return np.take_along_axis(found, place, -1)[..., 0]
     low = np.take_along_axis(found, 2 * place, -1)[..., 0].astype(np.uint64)
@@ -66,7 +70,7 @@ def words(
     call: int,
     slot: int,
     shape: tuple[int, ...],
-    bits: Literal[32, 64],
+    bits: Literal[16, 32, 64],
 ) -> Array:
     """Return the words of one slot of one draw call of this shape."""
     index = np.arange(prod(shape), dtype=np.uint64)
@@ -76,7 +80,7 @@ def words(
 def words_of(key: int, call: int, shape: tuple[int, ...]) -> Words:
     """Return what a distribution asks for its words: ``f(bits, slot)``."""
 
-    def ask(bits: Literal[32, 64], slot: int = 0) -> Array:
+    def ask(bits: Literal[16, 32, 64], slot: int = 0) -> Array:
         return words(key, call, slot, shape, bits)
 
     return ask

@@ -15,7 +15,6 @@ import nfuser
 from nfuser.errors import DTypeError, OptionError
 from nfuser.nn import dropout
 from nfuser.random import default_rng
-from nfuser.random.distributions import uniform
 from tests.random.philox import words_of
 
 
@@ -25,12 +24,46 @@ def test_kept_values_are_divided_by_the_probability_of_keeping(
     p: float, dtype: Any
 ) -> None:
     x = np.linspace(1, 2, 1000, dtype=dtype).reshape(10, 100)
-    kept = uniform.random(words_of(3, 0, x.shape), np.float32) >= p
+    kept = words_of(3, 0, x.shape)(16) >= round(p * 2**16)
     wanted = np.where(kept, x / dtype(1 - p), dtype(0))
     fused = nfuser.fuse(lambda x, rng: dropout(x, p, rng=rng))
     for found in (dropout(x, p, rng=default_rng(3)), fused(x, default_rng(3))):
         assert found.dtype == dtype
         np.testing.assert_allclose(found, wanted, rtol=2 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-5, 0.1, 0.3, 0.99999])
+def test_a_probability_is_known_to_the_nearest_multiple_of_two_to_the_minus_16(
+    p: float,
+) -> None:
+    rng, x = default_rng(7), np.ones((16, 1 << 16), np.float32)
+    known, passed = (
+        nfuser.fuse(lambda x, rng: dropout(x, p, rng=rng)),
+        nfuser.fuse(lambda x, p, rng: dropout(x, p, rng=rng)),
+    )
+    zeros = int((known(x, rng) == 0).sum())
+    assert zeros == int((passed(x, p, default_rng(7)) == 0).sum())
+    wanted = round(p * 2**16) / 2**16
+    spread = (wanted * (1 - wanted) * x.size) ** 0.5
+    assert abs(zeros - wanted * x.size) <= 5 * spread
+
+
+@pytest.mark.parametrize("shape", [(33, 37), (4, 64), (1001,)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_dropout_is_the_same_on_every_backend_and_layout(
+    shape: tuple[int, ...], dtype: Any
+) -> None:
+    x = np.random.default_rng(0).random(shape).astype(dtype)
+
+    def function(x: Any, rng: Any) -> Any:
+        return dropout(x, 0.3, rng=rng)
+
+    fused = nfuser.fuse(function)
+    found = fused(x, default_rng(5))
+    there = nfuser.fuse(function, backend="interpret")(x, default_rng(5))
+    columns = fused(np.asfortranarray(x), default_rng(5))
+    np.testing.assert_array_equal(there, found)
+    np.testing.assert_array_equal(columns, found)
 
 
 def test_a_probability_of_one_gives_zeros_whatever_was_there() -> None:

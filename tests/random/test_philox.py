@@ -37,6 +37,8 @@ def test_an_element_takes_its_word_of_its_block() -> None:
     small = words(key, call, 5, (4, 8), 32)
     wide = words(key, call, 5, (4, 4), 64)
     assert small.reshape(-1)[28:].tolist() == block.tolist()
+    half = words(key, call, 5, (8, 8), 16).reshape(-1)[56:]
+    assert half.tolist() == block.astype("<u4").view("<u2").tolist()
     low, high = block[::2].astype(np.uint64), block[1::2].astype(np.uint64)
     assert wide.reshape(-1)[14:].tolist() == (low | high << np.uint64(32)).tolist()
 

@@ -24,6 +24,7 @@ _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 _ROUNDS = 10
 _SLOT = 0xFF << 56  # the bits of a place that number the slot
+_SHIFTS = {16: 3, 32: 2, 64: 1}  # from the index of an element to that of its block
 _WORD = ir.IntType(64)
 
 
@@ -36,7 +37,7 @@ def philox_word(
     """
     block = _block_of(builder, bits, place)
     halves = _rounds(builder, block, key, call, registers)
-    return _words(builder, bits, _from_place(builder, bits, halves, place, 1))[0]
+    return _taken(builder, bits, halves, place, 1)[0]
 
 
 def philox_packet(
@@ -65,45 +66,75 @@ def philox_packet(
         joined.add_incoming(ir.Constant(half.type, 0), before)
         joined.add_incoming(half, made_in)
         halves.append(joined)
-    return _words(builder, bits, _from_place(builder, bits, halves, place, width))
+    return _taken(builder, bits, halves, place, width)
 
 
-def philox_block(builder: Any, bits: int, place: Any, key: Any, call: Any) -> list[Any]:
-    """Return a CPU's words of the block at ``place``: 4, or 2 of 64 bits."""
-    block = _block_of(builder, bits, place)
-    return _words(builder, bits, _rounds(builder, block, key, call, 64))
+def philox_block(builder: Any, block: Any, key: Any, call: Any) -> list[Any]:
+    """Return the four words of 32 bits, on a CPU, of the block of this number.
+
+    One after the other in memory they are its words of 16 and of 64 bits, too. The slot
+    is part of the number, as it is of places.
+    """
+    return _rounds(builder, block, key, call, 64)
 
 
 def _block_of(builder: Any, bits: int, place: Any) -> Any:
     """Return the number of the block that ``place`` is in, with its slot."""
     slot = _and(builder, place, _SLOT)
     index = _and(builder, place, ~_SLOT)
-    shift = 2 if bits == 32 else 1
+    shift = _SHIFTS[bits]
     return builder.or_(builder.lshr(index, _constant(shift)), slot)
 
 
-def _from_place(
+def _taken(
     builder: Any, bits: int, halves: list[Any], place: Any, width: int
 ) -> list[Any]:
-    """Return the halves of ``width`` words from that of ``place`` on."""
-    size = bits // 32
-    for step in (2, 1) if bits == 32 else (1,):
+    """Return ``width`` words from that of ``place`` on, in integers of 64 bits."""
+    if bits == 16:
+        # Of the first and the last register a half may be left over.
+        count = width // 2 + 1
+        wide = [
+            _wide(builder, x)
+            for x in _from_place(builder, (4, 2), 2, halves, place, count)
+        ]
+        low = (_and(builder, x, 0xFFFF) for x in wide)
+        high = (builder.lshr(x, _constant(16)) for x in wide)
+        words = [x for pair in zip(low, high, strict=True) for x in pair]
+        return _from_place(builder, (1,), 1, words, place, width)
+    if bits == 32:
+        found = _from_place(builder, (2, 1), 1, halves, place, width)
+        return [_wide(builder, half) for half in found]
+    words = [
+        builder.or_(_wide(builder, x), builder.shl(_wide(builder, y), _constant(32)))
+        for x, y in zip(halves[::2], halves[1::2], strict=True)
+    ]
+    return _from_place(builder, (1,), 1, words, place, width)
+
+
+def _from_place(
+    builder: Any,
+    steps: tuple[int, ...],
+    size: int,
+    words: list[Any],
+    place: Any,
+    width: int,
+) -> list[Any]:
+    """Return ``width`` of ``words``, of ``size`` elements each, from ``place`` on.
+
+    ``steps`` are the powers of two that a place within its block is made of.
+    """
+    # There may be no word beyond the last block, where none of it is wanted.
+    last = len(words) - 1
+    for n, step in enumerate(steps):
         bit = _and(builder, place, step)
         is_later = builder.icmp_unsigned("!=", bit, _constant(0))
-        halves = [
-            builder.select(is_later, halves[k + step * size], halves[k])
-            for k in range((width + step - 1) * size)
+        left = sum(steps[n + 1 :]) // size
+        words = [
+            builder.select(is_later, words[min(k + step // size, last)], words[k])
+            for k in range(min(width + left, last + 1))
         ]
-    return halves
-
-
-def _words(builder: Any, bits: int, halves: list[Any]) -> list[Any]:
-    """Return words, in integers of 64 bits, of their halves, or of themselves."""
-    wide = [_wide(builder, half) for half in halves]
-    if bits == 32:
-        return wide
-    high = (builder.shl(x, _constant(32)) for x in wide[1::2])
-    return [builder.or_(x, y) for x, y in zip(wide[::2], high, strict=True)]
+        last = len(words) - 1
+    return words
 
 
 def _rounds(

@@ -11,6 +11,7 @@ from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Binary, Op, Scalar
 from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
+from nfuser.lower.draws import block_of
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,
@@ -145,9 +146,9 @@ class _CpuPrinter(Printer):
 
     def own_statement(self, stmt: OwnStmt) -> list[str]:
         match stmt:
-            case DrawPacket(array, at, place, key, call):
+            case DrawPacket(array, at, _, key, call):
                 verb = self.primitive(f"draw_block_{array.dtype.bits}")
-                given = ", ".join(map(self.value, (place, key, call)))
+                given = ", ".join(map(self.value, (block_of(stmt), key, call)))
                 return [f"{verb}({self.array(array)}, {self.plain(at)}, {given})"]
             case FindLine(var, buffer, index, most):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"

@@ -230,7 +230,7 @@ FLAT = frozenset(
         *("isnan", "isinf", "isfinite", "signbit", "invert", "gcd"),
         *("left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"),
         *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-        *("philox32", "philox64"),
+        *("philox16", "philox32", "philox64"),
     }
 )
 """Operations whose derivative is 0 wherever there is one."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _WIDTHS = (2, 4, 8, 16)
 _MOVED_BYTES = 16
-_BLOCK_BITS = 128
 
 
 def draw_packets(kernel: Kernel) -> Kernel:
@@ -63,9 +62,9 @@ def _drawn(
     for draw in draws_in(loop):
         array = made.array(draw.dtype, width)
         (first,) = scalar_walk.substitute([draw.index], {loop.index: zero})
-        block = _BLOCK_BITS // draw.bits
-        if multiples.get(first, 1) % block == 0:
-            first = first // block * block  # itself, as a compiler sees it, too
+        multiple = multiples.get(first, 1)
+        if multiple > 1:
+            first = first // multiple * multiple  # itself, as a compiler sees it, too
         packets.append(draw.packet(array, zero, first, width))
         words[draw.let] = Element(array, loop.index)
     return (*packets, with_words(loop, words))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 
+Bits = Literal[16, 32, 64]
+_TYPES = {16: DType.U16, 32: DType.U32, 64: DType.U64}
 _Words = np.ndarray[Any, np.dtype[np.uint64]]
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -31,16 +33,16 @@ def random_words(
     shape: Sequence[Scalar | int],
     key: Operand,
     call: Operand,
-    bits: Literal[32, 64],
+    bits: Bits,
     slot: int = 0,
 ) -> TensorView:
-    """Return a word for each element of ``shape``; those of 32 bits as uint32."""
+    """Return a word for each element of ``shape``, as an integer of as many bits."""
     place = _places(b, shape)
     if slot:
         place = b.point("bit_or", place, _word(b, slot << _SLOT_AT))
     taken = [b.convert(x, DType.U64) for x in (key, call)]
     word = b.point(f"philox{bits}", place, *taken)
-    return word if bits == 64 else b.cast(word, DType.U32)
+    return b.cast(word, _TYPES[bits])
 
 
 def _places(b: Builder, shape: Sequence[Scalar | int]) -> TensorView:
@@ -53,8 +55,22 @@ def _word(b: Builder, number: int) -> TensorView:
     return b.convert(np.uint64(number), DType.U64)
 
 
-def philox(bits: Literal[32, 64]) -> Callable[[Any, Any, Any], Any]:
-    """Return what ``philox32`` or ``philox64`` means, in NumPy's words."""
+def philox(bits: Bits) -> Callable[[Any, Any, Any], Any]:
+    """Return what ``philox16``, ``philox32`` or ``philox64`` means, in NumPy's words.
+
+    One that is smaller than 32 bits is a half of one: the lower half comes first.
+    """
+    if bits == 16:
+        whole = philox(32)
+
+        def half(place: Any, key: Any, call: Any) -> Any:
+            place = np.asarray(place, np.uint64)
+            slot = place >> np.uint64(_SLOT_AT) << np.uint64(_SLOT_AT)
+            found = whole(slot | (place - slot) >> np.uint64(1), key, call)
+            shift = (place & np.uint64(1)) << np.uint64(4)
+            return found >> shift & np.uint64(0xFFFF)
+
+        return half
 
     def word(place: Any, key: Any, call: Any) -> Any:
         place, key, call = (np.asarray(x, np.uint64) for x in (place, key, call))

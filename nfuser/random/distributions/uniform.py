@@ -30,6 +30,7 @@ _KEPT = {
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _LAST = np.uint32(2**32 - 1)
+_LAST_HALF = np.uint16(2**16 - 1)
 
 
 def random(words: Words, dtype: Any = np.float64) -> Array:
@@ -69,6 +70,21 @@ def bernoulli(words: Words, p: Any = 0.5) -> Array:
     if often == 2**24:
         return words(32) <= _LAST
     return words(32) < np.uint32(often << 8)
+
+
+def dropped(words: Words, p: Any = 0.5) -> Array:
+    """Return True with probability ``p``, to the nearest multiple of 2^-16.
+
+    It takes half of a word of 32 bits: eight elements share a block.
+    """
+    probability("p", p)
+    if not is_number(p):
+        word = words(16).astype(np.float32) + np.float32(0.5)
+        return word * np.float32(2.0**-16) < p
+    often = round(float(p) * 2**16)
+    if often == 2**16:
+        return words(16) <= _LAST_HALF
+    return words(16) < np.uint16(often)
 
 
 def integers(

@@ -16,14 +16,14 @@ from nfuser.trace import current_tracer
 Array = Any
 """An array of NumPy's, or the stand-in of one."""
 
-Bits = Literal[32, 64]
+Bits = Literal[16, 32, 64]
 
 
 class Words(Protocol):
     """The random words of one draw call."""
 
     def __call__(self, bits: Bits, slot: int = 0) -> Array:
-        """Return one word for each element of the drawn shape, uint32 or uint64.
+        """Return one word for each element of the drawn shape, as unsigned integers.
 
         A distribution that takes several words of each element takes those of slots
         0, 1, 2 and so on, 256 at most.

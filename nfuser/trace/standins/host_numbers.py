@@ -111,6 +111,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "erfcinv": lambda x: erfcinv(float(x)),
     "ldexp": lambda x, n: np.ldexp(x, int(min(max(n, -4096), 4096))),
     "multiply_add": lambda x, y, z: x * y + z,
+    "philox16": philox(16),
     "philox32": philox(32),
     "philox64": philox(64),
     "real": np.real,

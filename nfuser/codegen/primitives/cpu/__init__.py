@@ -93,7 +93,11 @@ from nfuser.codegen.primitives.cpu.memory import (
     take_ticket,
     up_to_line,
 )
-from nfuser.codegen.primitives.cpu.random_words import draw_block_32, draw_block_64
+from nfuser.codegen.primitives.cpu.random_words import (
+    draw_block_16,
+    draw_block_32,
+    draw_block_64,
+)
 from nfuser.codegen.primitives.cpu.target import (
     functions_apart,
     interleave,
@@ -209,6 +213,7 @@ remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
 fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
 gcd = define("gcd", 2, INTEGER, arithmetic.gcd)
 multiply_add = define("multiply_add", 3, FLOAT, arithmetic.multiply_add)
+philox16 = define("philox16", 3, WORD, arithmetic.philox16)
 philox32 = define("philox32", 3, WORD, arithmetic.philox32)
 philox64 = define("philox64", 3, WORD, arithmetic.philox64)
 udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
@@ -252,6 +257,7 @@ __all__ = [
     "cosh",
     "divide",
     "divide_near",
+    "draw_block_16",
     "draw_block_32",
     "draw_block_64",
     "erf",
@@ -301,6 +307,7 @@ __all__ = [
     "multiply_add",
     "negative",
     "nextafter",
+    "philox16",
     "philox32",
     "philox64",
     "power",

@@ -234,6 +234,11 @@ def gcd(kind: Any, a: Value, b: Value) -> Value:
     return a.make(greatest_common_divisor(a.builder, x.ir, y.ir))
 
 
+def philox16(_kind: Any, place: Value, key: Value, call: Value) -> Value:
+    """Return a random word of 16 bits."""
+    return place.make(philox_word(place.builder, 16, place.ir, key.ir, call.ir, 64))
+
+
 def philox32(_kind: Any, place: Value, key: Value, call: Value) -> Value:
     """Return a random word of 32 bits."""
     return place.make(philox_word(place.builder, 32, place.ir, key.ir, call.ir, 64))

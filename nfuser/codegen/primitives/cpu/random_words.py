@@ -17,10 +17,12 @@ from nfuser.codegen.primitives.cpu.define import INTEGER, register
 from nfuser.codegen.primitives.cpu.math.value import I64
 from nfuser.codegen.primitives.philox import philox_block
 
+_PART = ir.IntType(32)  # what a block is made of
+
 
 def _draw_block(bits: int) -> Any:
-    """Return what stores the words of the block that begins at a place."""
-    word = types.uint32 if bits == 32 else types.uint64
+    """Return what stores the words of the block of a number."""
+    word = {16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
 
     def rule(_typing: Any, array: Any, at: Any, *given: Any) -> Any:
         plain = types.unliteral(at)
@@ -29,12 +31,13 @@ def _draw_block(bits: int) -> Any:
             return None
 
         def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
-            array, at, place, key, call = arguments
-            first = builder.gep(array, [at], inbounds=True)
-            words = philox_block(builder, bits, place, key, call)
+            array, at, block, key, call = arguments
+            element = builder.gep(array, [at], inbounds=True)
+            first = builder.bitcast(element, _PART.as_pointer())
+            words = philox_block(builder, block, key, call)
             for k, value in enumerate(words):
                 slot = builder.gep(first, [ir.Constant(I64, k)], inbounds=True)
-                builder.store(builder.trunc(value, ir.IntType(bits)), slot)
+                builder.store(builder.trunc(value, _PART), slot, align=bits // 8)
             return context.get_dummy_value()
 
         return signature(types.void, array, plain, *given), emit
@@ -45,5 +48,6 @@ def _draw_block(bits: int) -> Any:
     return register(f"draw_block_{bits}", of_five)
 
 
+draw_block_16 = _draw_block(16)
 draw_block_32 = _draw_block(32)
 draw_block_64 = _draw_block(64)

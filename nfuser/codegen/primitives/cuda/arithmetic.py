@@ -261,6 +261,10 @@ def _gcd(site: Site, x: Value, y: Value) -> Value:
     return b.trunc(found, x.type) if word != x.type else found
 
 
+def _philox16(site: Site, place: Value, key: Value, call: Value) -> Value:
+    return philox_word(site.builder, 16, place, key, call, registers=32)
+
+
 def _philox32(site: Site, place: Value, key: Value, call: Value) -> Value:
     return philox_word(site.builder, 32, place, key, call, registers=32)
 
@@ -343,6 +347,7 @@ remainder = primitive("remainder", same(NUMBER), _remainder)
 fmod = primitive("fmod", same(NUMBER), _fmod)
 power = primitive("power", same(NUMBER), _power)
 gcd = primitive("gcd", same(INTEGER), _gcd)
+philox16 = primitive("philox16", same(_WORD), _philox16)
 philox32 = primitive("philox32", same(_WORD), _philox32)
 philox64 = primitive("philox64", same(_WORD), _philox64)
 left_shift = primitive("left_shift", same(INTEGER), _left_shift)

@@ -23,7 +23,7 @@ from nfuser.codegen.primitives.cuda.memory import is_array
 from nfuser.codegen.primitives.cuda.packets import LENGTHS
 from nfuser.codegen.primitives.philox import philox_packet
 
-_WORDS = (types.uint32, types.uint64)
+_WORDS = (types.uint16, types.uint32, types.uint64)
 
 
 def _draw_packet(length: int) -> Any:
