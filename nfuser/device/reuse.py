@@ -16,6 +16,7 @@ import ctypes
 import os
 from collections import deque
 from functools import cache
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,18 +30,22 @@ LEAST_BYTES = 1 << 18
 """Size below which a page fault or two cost less than the bookkeeping (2 us)."""
 
 _ALIGNMENT = 64  # bytes of a cache line: no vector store lies across two
-_APART = 2048
-"""Bytes between where the memory begins and where an array in it does.
+_APART = (2048, 1024, 3072, 512, 2560, 1536, 3584)
+"""Bytes between where the memory begins and where an array in it does, by turns.
 
 Allocators lay arrays side by side or at the beginnings of pages. Then the distance from
 an input of whole pages to its output is whole pages but for some bytes, and a processor
 that compares 20 bits of an address takes the next load for one of what has just been
-stored, and waits: a loop of ten divisions took three times as long.
+stored, and waits: a loop of ten divisions took three times as long. So it is between
+two such arrays, of which a loop writes now one, now the other.
 """
 _STEPS = 8  # sizes kept apart between one power of two and the next
 _FEW = 4
 """Loans that may wait uncounted: a program that uses one or two outputs again and again
 calls little Python, which costs 50 us where it is in no cache."""
+
+
+_places = cycle(_APART)
 
 
 def size_class(size: int) -> int:
@@ -62,8 +67,9 @@ class Block(NamedTuple):
 
 
 def _new_block(size: int) -> Block:
-    memory = np.empty(size + _APART + _ALIGNMENT, np.uint8)
-    address = memory.ctypes.data + _APART
+    apart = next(_places)
+    memory = np.empty(size + apart + _ALIGNMENT, np.uint8)
+    address = memory.ctypes.data + apart
     return Block(size, address + -address % _ALIGNMENT, memory)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.in_step import read_in_step
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
-from nfuser.ir.expr import Loop, sources
+from nfuser.ir.expr import VIEWS, Loop, Pointwise, sources
+from nfuser.ir.point_op import is_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,8 @@ class Overwriting:
     ``arrays`` are the tensors whose memory is written into. What stores a value runs
     ``after`` all that reads the array as it was, and after what left it there;
     ``before`` is the same, seen from the value. A value that is ``copied`` was computed
-    of other elements of that array: by another kernel.
+    of other elements of that array: by another kernel. What is ``left_by_loops`` is to
+    lie where it is assigned, first of all: others would be stored before that.
     """
 
     def __init__(self, fusion: Fusion) -> None:
@@ -35,6 +37,7 @@ class Overwriting:
         self._own = {a: computed_in_place(fusion, a) for a in fusion.assignments}
         for assign in fusion.assignments if fusion.loops else ():
             self._own[assign] |= read_in_step(fusion, assign)
+        self.left_by_loops = _left_by_loops(fusion)
         pairs = self._writes.items()
         self.copied = {
             writer for writer, a in pairs if reads_elsewhere(fusion, a, self._own[a])
@@ -72,3 +75,22 @@ class Overwriting:
             if readers and not turns and tuple(stored) != (assign.value,):
                 return False
         return True
+
+
+def _left_by_loops(fusion: Fusion) -> list[Expr]:
+    """Return the views and copies by which values come from loops, in order."""
+    found: list[Expr] = []
+    for assign in fusion.assignments if fusion.loops else ():
+        chain: list[Expr] = []
+        expr = fusion.definition[assign.value]
+        while isinstance(expr, VIEWS) or _is_copy(expr):
+            chain.append(expr)
+            (source,) = sources(expr)
+            expr = fusion.definition[source]
+        if isinstance(expr, Loop):
+            found += reversed(chain)
+    return found
+
+
+def _is_copy(expr: Expr) -> bool:
+    return isinstance(expr, Pointwise) and is_copy(expr.op)

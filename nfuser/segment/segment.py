@@ -122,7 +122,7 @@ class _Cutter:
         for expr in self.fusion.exprs:
             if not _is_free(expr):
                 self._begin(expr)
-        for expr in list(self.group_of):
+        for expr in (*self.overwriting.left_by_loops, *list(self.group_of)):
             self._merge_with_producers(expr)
         self._merge_siblings()
         return self._finished()

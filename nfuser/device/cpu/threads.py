@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 SERIAL_COST = 1 << 19
 """Cost below which the work (40 us) is done before helpers are awake (20 to 50 us)."""
 
+AWAKE_COST = 1 << 16
+"""The same (5 us) where helpers come from the kernel before and still look for work."""
+
 CHUNK_COST = 1 << 16
 """Cost below which a chunk (4 us) is not worth fetching (1 us, or more)."""
 
@@ -84,15 +87,17 @@ def run_range(
         raise kernel_failure(status)
 
 
-def chunk_size(total: int, grain: int, cost: int) -> int:
+def chunk_size(total: int, grain: int, cost: int, least: int = CHUNK_COST) -> int:
     """Return the indices of the smallest chunk: a multiple of ``grain``.
+
+    It costs ``least``, if there is so much to do.
 
     >>> chunk_size(1_000_000, 64, 1_000_000)
     66688
     >>> chunk_size(10, 1, 10_000_000)
     1
     """
-    chunks = max(1, min(MOST_CHUNKS, cost // CHUNK_COST))
+    chunks = max(1, min(MOST_CHUNKS, cost // least))
     grains = -(-total // grain)
     return -(-grains // chunks) * grain
 

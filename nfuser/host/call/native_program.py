@@ -18,6 +18,8 @@ from nfuser.device.allocate import allocation
 from nfuser.device.cpu.affinity import available_threads, num_threads
 from nfuser.device.cpu.kernel import kernel_failure
 from nfuser.device.cpu.threads import (
+    AWAKE_COST,
+    CHUNK_COST,
     SERIAL_COST,
     chunk_size,
     cut_words,
@@ -233,7 +235,11 @@ class NativeProgram:
         parameters = self._parameters(launch)
         count, total = len(launch.arguments), launch.grid[0]
         self.keep.hold(kernel)
-        if launch.cost <= SERIAL_COST or total <= 1 or num_threads() == 1:
+        # In a loop helpers come from the kernel before, and are awake.
+        alone, fetched = SERIAL_COST, CHUNK_COST
+        if self._moves:
+            alone, fetched = AWAKE_COST, CHUNK_COST >> 2
+        if launch.cost <= alone or total <= 1 or num_threads() == 1:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST and not self._moves)
             code = at.RUN_OPEN if _is_open(total) else at.RUN
@@ -242,7 +248,7 @@ class NativeProgram:
             self._put(code, *words, *[0] * 5, *parameters)
             return
         _refuse_open(total, launch.cost)
-        least = chunk_size(total, 1, launch.cost)
+        least = chunk_size(total, 1, launch.cost, fetched)
         chunks = cuts(total, least, available_threads())
         helpers, words = helpers_for(chunks), self.keep.structure(cut_words(chunks))
         grow = self.keep.object(partial(start_helpers, helpers))

@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     from nfuser.lower.kernel.kernel_ir import Kernel, Lane, LoopCounter
 
 _GRAIN = 16  # pieces have a multiple of so many elements, so most loads are aligned
+_APART = 128
+"""Elements that pieces leave for the end, where they store.
+
+Pieces of whole pages would lie so that a processor that compares 12 bits of an address
+takes what one loads for what the other has just stored, and waits.
+"""
+
 _NARROW_GRAIN = 64  # lanes times what is interleaved: a loop told its lanes leaves none
 
 
@@ -81,7 +88,8 @@ def in_pieces(loop: For, lane: Lane, made: Additions) -> tuple[Stmt, ...] | None
     begin, first = _up_to_a_line(loop, lined, made.loops)
     grain = LINE if lined else _NARROW_GRAIN if narrow else _GRAIN
     is_checked = count > 1 or narrow
-    blocks, set_blocks = _blocks(loop.stop - first, count, grain, is_checked)
+    apart = 0 if folded or count == 1 else _APART
+    blocks, set_blocks = _blocks(loop.stop - first, count, grain, is_checked, apart)
     begin += set_blocks
     length = blocks * grain
     own = [{var: replace(var) for var in folded} for _ in range(count - 1)]
@@ -136,7 +144,7 @@ def _up_to_a_line(
 
 
 def _blocks(
-    length: Scalar, count: int, grain: int, is_checked: bool
+    length: Scalar, count: int, grain: int, is_checked: bool, apart: int
 ) -> tuple[Scalar, list[Stmt]]:
     """Return how many blocks a piece has, and what sets it: none in short pieces."""
     if not is_checked:
@@ -144,7 +152,7 @@ def _blocks(
     found = Var(DType.I64)
     most = Number(count * PIECE, DType.I64)
     is_short = Call("less", (IndexValue(length, DType.I64), most), DType.BOOL)
-    number = IndexValue(length // (count * grain), DType.I64)
+    number = IndexValue((length - apart) // (count * grain), DType.I64)
     chosen = Call("select", (is_short, Number(0, DType.I64), number), DType.I64)
     return sc.datum(found, (), length), [Let(found, chosen)]
 

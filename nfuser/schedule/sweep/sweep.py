@@ -20,17 +20,18 @@ from nfuser.schedule.facts.memory import (
 )
 from nfuser.schedule.heuristics.heuristics import SweepHeuristic
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.pointwise.interleave import MOST_PLACES
 from nfuser.schedule.scheduled import Scheduled, Turns
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nfuser.domains.first_turn import FirstTurn
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts.facts import Facts, Target
+    from nfuser.schedule.facts.facts import Access, Facts, Target
     from nfuser.schedule.facts.layout import Patterns
     from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.schedule.nest import Nest
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 THREADS = 128  # of a block: each has as many registers as what it carries may take
 LANES = (256, 64, 16)  # elements that a CPU thread takes through a loop at once
 PIECES = 8  # of work, at least, where there are elements enough
-FEW_LANES = 2  # where turns lie side by side: one waits for what it computes
+FEW_LANES = (4, 2)  # where turns lie side by side: one waits for what it computes
 _TURN = 1000  # number of the loop over turns; those of nests are smaller
 
 
@@ -65,10 +66,8 @@ class Sweeps:
             wide = needs_wide_index(fusion, facts)
             return SweepHeuristic(groups, steps, 1, THREADS, wide)
         loops = [[kept[k] for k in group] for group in groups]
-        runs_along = bool(loops) and any(is_unit(a, loops[-1][-1]) for a in found)
         sizes = [math.prod(facts.size(x.extent) for x in group) for group in loops]
-        choices = LANES if runs_along else ()
-        lanes, even = _lanes(sizes, choices)
+        lanes, even = _lanes(sizes, loops[-1][-1], found) if loops else (1, False)
         return SweepHeuristic(groups, steps, lanes, 1, wide_index=True, even=even)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -86,15 +85,24 @@ class Sweeps:
         )
 
 
-def _lanes(sizes: list[int], choices: tuple[int, ...]) -> tuple[int, bool]:
-    """Return how many lanes leave work for several threads, and if they are even."""
-    if not sizes:
-        return 1, False
-    for lanes in choices:
+def _lanes(
+    sizes: list[int], lane: LoopIndex, found: Sequence[Access]
+) -> tuple[int, bool]:
+    """Return how many lanes leave work for several threads, and if they are even.
+
+    They are many if most of what they read and write lies side by side, and else as few
+    as there are places of memory that a processor keeps track of.
+    """
+    stepping = [a for a in found if a.steps.get(lane, 0)]
+    runs_along = 2 * sum(is_unit(a, lane) for a in stepping) > len(stepping)
+    for lanes in LANES if runs_along else ():
         if math.prod(sizes[:-1]) * -(-sizes[-1] // lanes) >= PIECES:
             return lanes, False
-    is_even = sizes[-1] % FEW_LANES == 0
-    return (FEW_LANES, True) if is_even else (choices[-1] if choices else 1, False)
+    most = MOST_PLACES // max(len({a.tensor for a in stepping}), 1)
+    for lanes in FEW_LANES:
+        if lanes <= most and sizes[-1] % lanes == 0:
+            return lanes, True
+    return LANES[-1] if runs_along else 1, False
 
 
 def _with_rows(fusion: Fusion, turn: FirstTurn, facts: Facts) -> Facts:

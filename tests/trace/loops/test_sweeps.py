@@ -304,6 +304,35 @@ def test_a_row_that_is_not_there_is_refused_whatever_the_extents(whole: bool) ->
                 _ = function(*given)
 
 
+def test_what_a_sweep_leaves_is_stored_where_it_is_assigned() -> None:
+    def substituted(a: Any, c: Any, d: Any) -> None:
+        n = a.shape[-1]
+        x = d[..., n - 1]
+        a[..., n - 1] = 2.0 * (x - c[..., n - 1])
+        for k in range(n - 2, -1, -1):
+            x = d[..., k] - c[..., k] * x
+            a[..., k] = 2.0 * (x - c[..., k])
+
+    given = tuple(_random(8, 9, 70) + k for k in range(3))
+    kernels = _agree(substituted, given, None).kernels(*given)
+    assert len(kernels) == 2  # the last row is assigned before
+    assert "sweep(" in str(kernels[-1].schedule)
+
+
+def test_columns_that_lie_apart_go_together_while_memory_keeps_up() -> None:
+    def filtered_rows(x: Any) -> Any:
+        y = np.empty_like(x)
+        y[:, 0] = x[:, 0]
+        for j in range(1, x.shape[1]):
+            y[:, j] = 0.25 * x[:, j] + 0.75 * y[:, j - 1]
+        return y
+
+    for rows, lanes in ((64, 4), (66, 2), (65, 1)):
+        given = (_random(rows, 70),)
+        kernels = _agree(filtered_rows, given, None).kernels(*given)
+        assert f"sweep(lanes={lanes})" in str(kernels[-1].schedule)
+
+
 def test_numbers_that_a_loop_carries_are_one_kernel() -> None:
     def newton(x: Any, n: int) -> Any:
         for i in range(n):
