@@ -12,7 +12,6 @@ from nfuser.errors import MissingError, UnsupportedError
 
 _PRODUCT = "write matmul or linear of tensors cast to Float, and scale what they give"
 _GROUPED = "write matmul of each group: slice the rows of each, and cat what they give"
-_RANDOM = "a definition has no random numbers; draw them outside and pass the array"
 _QUANTISED = (
     "write the scale of each block with reshape and max, and cast what you divide to a "
     "Float8 type"
@@ -31,7 +30,6 @@ _SHARED = (
     "says"
 )
 OPERATIONS = {
-    **dict.fromkeys(("uniform", "normal", "rand_like", "randn_like"), _RANDOM),
     **dict.fromkeys(("grouped_mm", "cutlass_nvfp4_grouped_mm"), _GROUPED),
     "preprocess_grouped_matmul_input_sf": _GROUPED,
     "scaled_mm": _PRODUCT,

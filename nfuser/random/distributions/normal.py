@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nfuser.errors import OptionError
+from nfuser.ops.elementwise.random_numbers import DOUBLE, SINGLE
 from nfuser.random.distributions.uniform import random
 from nfuser.random.distributions.words import (
     Array,
@@ -31,72 +32,6 @@ from nfuser.random.distributions.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class _Fit(NamedTuple):
-    """A quotient of polynomials in w, the constant coefficients first."""
-
-    over: tuple[float, ...]
-    under: tuple[float, ...]
-
-
-_SINGLE = _Fit(
-    over=(
-        1.2533141254206719,
-        0.44745732098680036,
-        0.09101167403699562,
-        0.012525294108680765,
-        0.0011383812886199818,
-        5.937348286205424e-05,
-        1.9158713901643486e-07,
-    ),
-    under=(
-        1.0,
-        0.0952196192818258,
-        0.03465762816991646,
-        0.002312142145688227,
-        0.0002485826421830444,
-        3.743658817024389e-06,
-    ),
-)
-_DOUBLE = _Fit(
-    over=(
-        1.2533141373155003,
-        0.6489998461401435,
-        0.21576407702729264,
-        0.05134209341729414,
-        0.009521108107490432,
-        0.0014107418054924493,
-        0.00017044047522658785,
-        1.693170473602419e-05,
-        1.3889617113957476e-06,
-        9.463078800266484e-08,
-        5.37278947630228e-09,
-        2.490046544830469e-10,
-        8.735379252546518e-12,
-        2.9424565911614457e-13,
-        3.0371684958029076e-15,
-        5.541906772245355e-18,
-    ),
-    under=(
-        1.0,
-        0.2560275693995078,
-        0.09209492795778641,
-        0.016152987199310603,
-        0.0029868018154715612,
-        0.00036021482222225564,
-        4.288569666089803e-05,
-        3.506646135209353e-06,
-        2.8708563553886786e-07,
-        1.6057408890263134e-08,
-        9.190580766200161e-10,
-        3.253347765807964e-11,
-        1.274038068628822e-12,
-        2.558057136218446e-14,
-        1.1933880939994307e-16,
-        5.799664934320575e-20,
-    ),
-)
 
 
 class Signed(NamedTuple):
@@ -122,7 +57,7 @@ def signed(words: Words, computed: np.dtype[Any], slot: int = 0) -> Signed:
 def quantile(at: Signed, computed: np.dtype[Any]) -> Array:
     """Return the number within which a normal number lies, either side, so often."""
     kind = computed.type
-    fit = _DOUBLE if computed == np.float64 else _SINGLE
+    fit = DOUBLE if computed == np.float64 else SINGLE
     w = -log_positive(at.rest * (kind(2) - at.rest))
     over, under = (_polynomial(w, kind, part) for part in fit)
     return at.x * (over / under)

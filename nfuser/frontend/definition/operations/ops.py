@@ -20,6 +20,7 @@ from nfuser.frontend.definition.operations.folds import FOLDS
 from nfuser.frontend.definition.operations.gathers import GATHERS
 from nfuser.frontend.definition.operations.moves import MOVES
 from nfuser.frontend.definition.operations.orders import ORDERS
+from nfuser.frontend.definition.operations.random import RANDOM
 from nfuser.frontend.definition.operations.scans import SCANS
 from nfuser.frontend.definition.operations.shapes import SHAPES
 from nfuser.frontend.definition.refused import OPERATIONS, refuse
@@ -127,6 +128,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     **SCANS,
     **ORDERS,
     **CREATION,
+    **RANDOM,
 }
 
 
