@@ -9,14 +9,11 @@ import platform
 import re
 import subprocess
 import sys
-import warnings
 from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
 import nfuser.system as system
-from nfuser.codegen.numba.compile_cpu import compile_cpu
-from nfuser.codegen.numba.which_parts import told
 from nfuser.device.cpu.affinity import available_threads, num_threads
 from nfuser.device.cuda import driver
 from nfuser.errors import BackendError
@@ -39,7 +36,15 @@ _FILES = {  # by the start of a package's name, what numba-cuda loads of it
     "nvidia-nvjitlink": "nvJitLink",
     "nvidia-cuda-nvrtc": "nvrtc",
 }
-_SMALLEST = "def smallest(start, stop):\n    pass\n"
+# Compiles the smallest kernel, in a process of its own that imports Numba.
+_COMPILES = """
+import warnings
+from nfuser.codegen.numba.compile_cpu import compile_cpu
+from nfuser.codegen.numba.which_parts import told
+warnings.simplefilter("ignore")
+compile_cpu("def f(start, stop):\\n    pass", "f", "void(int64, int64)")
+print(told())
+"""
 # Asked of numba-cuda itself, in a process of its own that may load what it finds.
 _PROBE = """
 import json
@@ -113,12 +118,15 @@ def examine() -> Facts:
 def _toolkit() -> dict[str, str]:
     """Return where numba-cuda finds its tools when they are no packages."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60
-        )
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(_run(_PROBE).stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return {}
+
+
+def _run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
 
 
 def report(facts: Facts) -> str:
@@ -257,11 +265,12 @@ def _processor() -> str:
 
 def _compiler() -> str:
     try:
-        with warnings.catch_warnings(action="ignore"):
-            compile_cpu(_SMALLEST, "smallest", "void(int64, int64)")
-    except Exception as error:  # noqa: BLE001 (Numba may raise anything; it is told)
-        return f"cannot compile: {str(error).partition(chr(10))[0]}"
-    return f"compiles by {told()}"
+        done = _run(_COMPILES)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"cannot tell whether it compiles: {error}"
+    if done.returncode:
+        return f"cannot compile: {(done.stderr.splitlines() or ['no reason'])[-1]}"
+    return f"compiles by {done.stdout.strip()}"
 
 
 def _calls() -> str:
