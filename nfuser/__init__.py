@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.fuse.graph import capture
     from nfuser.frontend.fuse.stages import Compiled, Lowered
+    from nfuser.frontend.gradients.checkpoint import (
+        checkpoint,
+        checkpoint_name,
+        checkpoint_policies,
+    )
     from nfuser.frontend.gradients.custom import custom_vjp
     from nfuser.frontend.gradients.gradient import grad, value_and_grad
     from nfuser.frontend.gradients.jacobian import hessian, jacfwd, jacrev
@@ -56,6 +61,9 @@ __all__ = [
     "__version__",
     "capture",
     "check",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "compute_tensor_descriptor",
     "custom_vjp",
     "fuse",
@@ -90,6 +98,9 @@ _ON_FIRST_USE = {
     "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.spec",
     "Timeline": "nfuser.debug.timeline",
+    "checkpoint": "nfuser.frontend.gradients.checkpoint",
+    "checkpoint_name": "nfuser.frontend.gradients.checkpoint",
+    "checkpoint_policies": "nfuser.frontend.gradients.checkpoint",
     "custom_vjp": "nfuser.frontend.gradients.custom",
     "hvp": "nfuser.frontend.gradients.linear",
     "grad": "nfuser.frontend.gradients.gradient",

@@ -7,6 +7,7 @@ What is left is a cut of the program by bytes, the smallest there is.
 from __future__ import annotations
 
 from nfuser.partition.cut import Choice, cut
+from nfuser.partition.policies import Policy, told
 from nfuser.partition.saved import Saved
 
-__all__ = ["Choice", "Saved", "cut"]
+__all__ = ["Choice", "Policy", "Saved", "cut", "told"]

@@ -36,14 +36,16 @@ def cut(
     there: Collection[TensorView],
     results_there: Sequence[TensorView],
     size: Callable[[TensorView], int | None],
+    told: Mapping[TensorView, bool] | None = None,
 ) -> tuple[Choice, ...]:
     """Return what the way back reads of the tensors ``there``, of the way there.
 
     ``fusion`` gives the derivatives; ``size`` counts the bytes of a tensor, None if it
     is not to be kept. An argument, and a result of the way there, is in memory anyway:
-    to keep it costs a read. Anything else is written, too.
+    to keep it costs a read. Anything else is written, too. What is ``told`` is kept, or
+    computed again, whatever it costs.
     """
-    known = set(there)
+    known, told = set(there), told or {}
     read = _read_back(fusion, known)
     graph = Graph()
     inside: dict[TensorView, tuple[int, int]] = {}
@@ -52,8 +54,12 @@ def cut(
         expr = fusion.definition[tensor]
         inside[tensor] = graph.node(), graph.node()
         begin, end = inside[tensor]
-        graph.edge(begin, end, _cost(tensor, expr, results_there, size(tensor)))
-        if isinstance(expr, _DEAR) or _is_array(expr):
+        is_again = told.get(tensor) is False
+        cost = _cost(tensor, expr, results_there, size(tensor))
+        graph.edge(begin, end, ENDLESS if is_again else cost)
+        is_asked = told.get(tensor, False) and cost < ENDLESS
+        is_dear = isinstance(expr, _DEAR) and not is_again
+        if is_asked or is_dear or _is_array(expr):
             graph.edge(0, begin, ENDLESS)
         for source in sources(expr):
             graph.edge(inside[source][1], begin, ENDLESS)
@@ -61,7 +67,7 @@ def cut(
         graph.edge(inside[tensor][1], 1, ENDLESS)
     reached = graph.reached()
     return tuple(
-        Choice(t, _why(t, fusion.definition, results_there))
+        Choice(t, _why(t, fusion.definition, results_there, told.get(t, False)))
         for t in order
         if inside[t][0] in reached and inside[t][1] not in reached
     )
@@ -109,10 +115,13 @@ def _why(
     tensor: TensorView,
     definition: Mapping[TensorView, Expr],
     results_there: Sequence[TensorView],
+    is_asked: bool,
 ) -> str:
     expr = definition[tensor]
     if _is_array(expr):
         return "an argument, which the way back reads"
+    if is_asked:
+        return "what a policy keeps"
     if tensor in results_there:
         return "a result, which is there anyway"
     if isinstance(expr, Loop):

@@ -73,6 +73,8 @@ class Tracer:
         self.tokens: dict[int, TensorView] = {}  # of NumPy's generators, by slot
         self.captured: dict[int, TensorView] = {}
         self.vary: Callable[[Any, TensorView], TensorView] = lambda _, held: held
+        self.names: dict[TensorView, str] = {}  # that checkpoint_name gave
+        self.told: dict[TensorView, bool] = {}  # whether checkpoint keeps what it made
         self.runs = 0  # those under way of functions that are differentiated
         self.tables: set[TensorView] = set()
         today: Any = builder.questions.today  # one dictionary, be it empty by now

@@ -33,7 +33,7 @@ from nfuser.trace.captures.parts import is_array
 from nfuser.trace.derivatives import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
@@ -132,8 +132,9 @@ class Planner:
         b = tracer.builder
         fusion = b.fusion(run.gradients())
         is_recorded = self._varies is not None
-        sizes = _sizes(b, fusion, run.outputs, is_recorded=is_recorded)
-        choices = cut(fusion, run.there, run.outputs, sizes)
+        asked = {t for t, keeps in tracer.told.items() if keeps}
+        sizes = _sizes(b, fusion, {*run.outputs, *asked}, is_recorded=is_recorded)
+        choices = cut(fusion, run.there, run.outputs, sizes, tracer.told)
         held = {
             tracer.tensor(leaf): k
             for k, leaf in enumerate(leaves)
@@ -229,11 +230,12 @@ def at(b: Builder, run: Run, kept: Kept) -> TensorView:
 
 
 def _sizes(
-    b: Builder, fusion: Fusion, outputs: Sequence[TensorView], *, is_recorded: bool
+    b: Builder, fusion: Fusion, kept: Collection[TensorView], *, is_recorded: bool
 ) -> Callable[[TensorView], int | None]:
     """Return what counts the bytes of a tensor; None of those that are not kept.
 
-    Of a recorded call that is what can be computed again, as torch needs the arguments.
+    Of a recorded call that is what can be computed again, as torch needs the arguments,
+    but for what is ``kept`` anyway: results, and what the user asks for.
 
     A 16-bit float that is not rounded in between has more digits when it is computed
     again than when it is kept.
@@ -241,7 +243,7 @@ def _sizes(
 
     def size(tensor: TensorView) -> int | None:
         expr = fusion.definition[tensor]
-        is_rounded = isinstance(expr, (*LIBRARY_CALLS, Loop)) or tensor in outputs
+        is_rounded = isinstance(expr, (*LIBRARY_CALLS, Loop)) or tensor in kept
         if (tensor.dtype.is_half or is_recorded) and not is_rounded:
             return None
         known = [b.today(n) for n in tensor.shape]
