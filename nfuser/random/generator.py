@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from nfuser.ops.elementwise.random_words import philox
 from nfuser.random.methods import Distributions
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.torch_seeds import is_of_torch, key_of_torch
 
 if TYPE_CHECKING:
     from nfuser.random.draw import Source
@@ -26,8 +26,6 @@ STREAM = 1
 SPAWN, SPLIT, FOLD = 255, 254, 253  # slots that no distribution takes words of
 SLOT_AT = 56
 _WORD = 1 << 64
-_MOST_OF_TORCH = (1 << 63) - 1
-_OFFSETS = 4  # torch counts words on a GPU, in blocks
 
 
 class Generator(Distributions, Stream):
@@ -123,7 +121,7 @@ def key_of(seed: Any) -> int:
             )
             raise TraceError(message)
         return secrets.randbits(64)
-    if type(seed).__module__ == "torch._C" and type(seed).__name__ == "Generator":
+    if is_of_torch(seed):
         return _key_of_torch(seed)
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
@@ -141,24 +139,14 @@ def key_of(seed: Any) -> int:
 
 
 def _key_of_torch(generator: Any) -> int:
-    """Return a key that a generator of torch's gives, and advance it.
-
-    Those of a GPU count what they drew, and are asked nothing of the device.
-    """
+    """Return a key that a generator of torch's gives, and advance it."""
     if current_tracer() is not None:
         message = (
             "write default_rng(generator) outside and pass what it returns: a fused "
             "function is traced once, and would take one key from torch's generator"
         )
         raise TraceError(message)
-    if generator.device.type == "cpu":
-        torch = sys.modules["torch"]
-        found = torch.randint(_MOST_OF_TORCH, (), generator=generator)
-        return int(found)
-    offset = generator.get_offset()
-    generator.set_offset(offset + _OFFSETS)
-    text = f"{generator.initial_seed()},{offset}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    return key_of_torch(generator)
 
 
 def _word(seed: int) -> int:

@@ -37,6 +37,7 @@ from nfuser.trace.call import (
     TracedCall,
 )
 from nfuser.trace.captures.captured import Snapshot
+from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.captures.stream import Stream
 from nfuser.trace.dialect import is_of_torch
@@ -350,9 +351,9 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Any) -> Any:
 
     Of a generator of NumPy's it is the slot that it is passed in.
     """
-    if not isinstance(stream, Stream):
+    if is_of_numpy(stream):
         return snapshot.draw(stream)[0]
-    if stream.is_made_in(tracer):
+    if isinstance(stream, Stream) and stream.is_made_in(tracer):
         key, call = stream.take(1)
         return np.uint64(key), np.uint64(call)
     slot, before = snapshot.draw(stream)

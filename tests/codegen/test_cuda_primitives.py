@@ -90,7 +90,7 @@ CASTS = [
     "to_f32",
     "to_f64",
 ]
-RANDOM_WORDS = ["philox32", "philox64"]
+RANDOM_WORDS = ["philox16", "philox32", "philox64"]
 DRAWN_PACKETS = (2, 4, 8, 16)
 ROUNDINGS = ["round_f16", "round_bf16"]
 SHUFFLES = ["shuffle", "shuffle_down", "shuffle_xor"]

@@ -29,9 +29,8 @@ from nfuser.frontend.call.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
 from nfuser.trace import tree as trees
-from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import shows_memory
-from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.streams import is_drawn_from
 from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:
@@ -210,10 +209,8 @@ def static_key(item: Any) -> Hashable | None:
         return complex, repr(item)
     if isinstance(item, _NAMED):
         return kind, item
-    if isinstance(item, Stream):
+    if is_drawn_from(item):
         return kind, "a stream"  # one trace serves them all
-    if is_of_numpy(item):
-        return kind, "a generator"
     if array_in(kind) is not None:
         return None
     try:

@@ -24,6 +24,7 @@ from nfuser.ir.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.torch_seeds import is_of_torch, key_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,6 +115,8 @@ class Ready:
         for what, stream in zip(drawn, arguments.streams, strict=True):
             if isinstance(stream, Stream):
                 numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
+            elif is_of_torch(stream):
+                numbers[what.slot], numbers[what.slot + 1] = key_of_torch(stream), 0
             else:
                 numbers[what.slot] = stream  # NumPy's own counts by itself
         scalars = (

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _NUMPYS = (
     "pass a generator of nfuser.random: each chunk draws the numbers of its own "
-    "elements, and one of NumPy's gives them one after the other"
+    "elements, and those of NumPy and torch draw on one device"
 )
 
 

@@ -67,8 +67,9 @@ def plan_of(
     drawn = trace.captured.read_streams(args, kwargs) or ()
     if not all(isinstance(stream, Stream) for stream in drawn):
         message = (
-            f"pass {fused._name} a generator of nfuser.random: the way back draws the "
-            "same numbers again, and one of NumPy's is not there where it was"
+            f"pass {fused._name} a generator of nfuser.random, as for nfuser.nn.dropout"
+            "(x, p, rng=rng): the way back draws the same numbers again, and one of "
+            "NumPy's or torch's has moved on by then"
         )
         raise ArgumentError(message)
     given = {id(x) for x in trees.flatten((args, dict(kwargs)))[0]}

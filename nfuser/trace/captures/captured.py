@@ -180,7 +180,7 @@ class Snapshot:
         """Add the objects inside an argument, which no name stands for."""
         if is_drawn_from(item):
             self._finder.values.setdefault(origin, item)
-            if clocks.is_of_numpy(item):
+            if clocks.is_generator(item):
                 self._draws.add(item)
             return
         if isinstance(item, (list, tuple)):

@@ -54,7 +54,7 @@ def refuse(name: str, found: Any) -> None:
         raise _slept(name) if found is time.sleep else drawn(name)
 
 
-_TORCH = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal"}
+_TORCH = {"rand", "randn", "randint", "randperm", "normal"}
 
 
 def _is_clock(owner: Any, short: str) -> bool:

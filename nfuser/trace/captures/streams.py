@@ -14,6 +14,7 @@ from nfuser.errors import TraceError
 from nfuser.ir.base import node
 from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.torch_seeds import is_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -107,8 +108,8 @@ class StreamDraws:
 
 
 def is_drawn_from(item: Any) -> bool:
-    """Tell whether ``item`` is a stream, or a generator of NumPy's."""
-    return isinstance(item, Stream) or is_of_numpy(item)
+    """Tell whether ``item`` is a stream, or a generator of NumPy's or of torch's."""
+    return isinstance(item, Stream) or is_of_numpy(item) or is_of_torch(item)
 
 
 def _numbers(streams: Iterable[Any]) -> dict[int, int]:

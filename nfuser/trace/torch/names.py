@@ -196,8 +196,6 @@ _ROWS = {
     "batch_norm": _NORM,
     "group_norm": _NORM,
     "instance_norm": _NORM,
-    "dropout": "x * mask / (1 - p), where mask is an argument drawn outside; x alone "
-    "where training=False",
     "elu": "np.where(x > 0, x, alpha * np.expm1(x))",
     "leaky_relu": "np.where(x > 0, x, slope * x)",
     "relu6": "np.clip(x, 0, 6)",
@@ -220,9 +218,6 @@ _ROWS = {
     "avg_pool2d": "x.reshape(b, c, h, k, w, k).mean((3, 5))",
     "interpolate": "np.repeat(np.repeat(x, k, -2), k, -1) for the nearest",
     # random numbers
-    "rand_like": _OUTSIDE,
-    "randn_like": _OUTSIDE,
-    "bernoulli": _OUTSIDE,
     "multinomial": _OUTSIDE,
     "normal_": _OUTSIDE,
     "uniform_": _OUTSIDE,

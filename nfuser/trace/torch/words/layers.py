@@ -130,19 +130,6 @@ def _batch_norm(
     return _affine(normed, _channels(weight, x), _channels(bias, x))
 
 
-def _dropout(
-    t: Tracer, x: Any, p: Any = 0.5, training: Any = True, inplace: Any = False
-) -> Any:
-    del t
-    if inplace or (training and p != 0):
-        message = (
-            "write nfuser.nn.dropout(x, p, rng=generator), whose numbers are made "
-            "inside the kernel: torch's stream has no fused form"
-        )
-        raise UnsupportedError(message)
-    return x
-
-
 def _normalize(t: Tracer, x: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Any:
     size = FOLDS["norm"](t, x, p, dim, keepdim=True)
     return x / np.maximum(size, eps)
@@ -163,7 +150,6 @@ WORDS: dict[str, Word] = {
     "rms_norm": _rms_norm,
     "group_norm": _group_norm,
     "batch_norm": _batch_norm,
-    "dropout": _dropout,
     "normalize": _normalize,
     "cosine_similarity": _cosine_similarity,
 }

@@ -17,6 +17,7 @@ from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.words import (
     activations,
+    draws,
     elementwise,
     folds,
     kinds,
@@ -41,6 +42,7 @@ _FUNCTIONS: dict[str, Word] = {
     **activations.WORDS,
     **layers.WORDS,
     **losses.WORDS,
+    **draws.WORDS,
     **METHODS,
     "max": folds.extreme("max"),
     "min": folds.extreme("min"),

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws in torch's words: a run repeats under ``torch.manual_seed``."""
+
+# What is drawn has no static type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nfuser
+from nfuser.errors import ArgumentError, DTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+F: Any = torch.nn.functional
+
+DRAWS: dict[str, Callable[[Any], Any]] = {
+    "dropout": lambda x: F.dropout(x + 1, 0.25),
+    "rand_like": lambda x: x + torch.rand_like(x),
+    "randn_like": lambda x: x + torch.randn_like(x),
+    "bernoulli": lambda x: torch.bernoulli(torch.sigmoid(x)),
+    "two draws": lambda x: torch.rand_like(x) - torch.rand_like(x),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_run_repeats_after_a_seed_and_calls_differ(name: str) -> None:
+    x = torch.zeros(40, 50)
+    fused = nfuser.fuse(DRAWS[name])
+    runs: list[list[Any]] = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        runs.append([fused(x) for _ in range(3)])
+    for one, other in zip(*runs, strict=True):
+        assert torch.equal(one, other)
+    first, second, _ = runs[0]
+    assert not torch.equal(first, second)
+    assert fused.cache_info().traces == 1
+    assert fused.explain(x).kernels == 1
+
+
+def test_draws_are_of_their_distributions() -> None:
+    torch.manual_seed(1)
+    x = torch.ones(1 << 10, 1 << 10)
+    kept = nfuser.fuse(lambda x: F.dropout(x, 0.3))(x)
+    assert abs(float((kept == 0).double().mean()) - 0.3) < 0.003
+    torch.testing.assert_close(kept[kept != 0], x[kept != 0] / 0.7)
+    u = nfuser.fuse(lambda x: torch.rand_like(x, dtype=torch.float64))(x)
+    assert u.dtype is torch.float64
+    assert abs(float(u.mean()) - 0.5) < 0.002
+    z = nfuser.fuse(lambda x: torch.randn_like(x))(x)
+    assert abs(float(z.std()) - 1) < 0.005
+    b = nfuser.fuse(lambda p: torch.bernoulli(p))(x * 0.2)
+    assert abs(float(b.mean()) - 0.2) < 0.003
+
+
+def test_a_module_drops_while_it_trains_alone() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Dropout(0.5))
+    x = torch.randn(32, 8)
+    with torch.no_grad():
+        fused = nfuser.fuse(module.forward)
+        module.train()
+        assert float((fused(x) == 0).double().mean()) > 0.3
+        module.eval()
+        torch.testing.assert_close(fused(x), module(x))
+
+
+def test_a_generator_that_is_given_is_drawn_from() -> None:
+    x = torch.zeros(20, 30)
+    fused = nfuser.fuse(lambda x, g: torch.bernoulli(x + 0.5, generator=g))
+    found: list[Any] = []
+    for seed in (3, 3, 4):
+        generator = torch.Generator()
+        generator.manual_seed(seed)
+        before = torch.default_generator.get_state()
+        found.append(fused(x, generator))
+        assert torch.equal(torch.default_generator.get_state(), before)
+        assert not torch.equal(fused(x, generator), found[-1])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    assert fused.cache_info().traces == 1
+
+
+def test_a_call_without_training_draws_nothing() -> None:
+    before = torch.default_generator.get_state()
+    x = torch.ones(5, 5)
+    found = nfuser.fuse(lambda x: F.dropout(x, 0.5, training=False) * 2)(x)
+    assert torch.equal(found, x * 2)
+    assert torch.equal(torch.default_generator.get_state(), before)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        nfuser.fuse(lambda x: F.dropout(x + 0, 1.5))(torch.ones(3))
+    with pytest.raises(DTypeError, match=r"torch\.float32"):
+        nfuser.fuse(lambda x: torch.rand_like(x))(torch.ones(3, dtype=torch.int64))
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(ArgumentError, match=r"nfuser\.nn\.dropout"):
+        nfuser.fuse(lambda x: F.dropout(x * 2, 0.5))(x)
