@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import Point, data_of, datum_point
@@ -237,10 +238,12 @@ class Loads(Scopes):
         buffer, width = self.buffers[tensor], self.lane_size
         array, at = self._rows_of(key)
         base = address - self.lane_index
-        loads = tuple(
+        loads: tuple[Stmt, ...] = tuple(
             LoadPacket(array, at + start, buffer, base + start, chunk)
             for start, chunk in packets(tensor.dtype, width)
         )
+        if taken := self.taken.get(key):
+            loads = (replace(taken, array=array, at=at),)
         if point.guard and self.nest.lane:
             zero = Number(0, array.dtype)
             each = SetElement(array, at + self.lane_index, zero)

@@ -81,6 +81,7 @@ class Scopes:
         self.kept: dict[Key, Array] = {}  # what one pass leaves for the next
         self._inverses: dict[tuple[Key, object], tuple[Value, ...]] = {}  # of divisors
         self.landed: dict[Key, TakePacket] = {}  # of these, what lies there as stored
+        self.taken: dict[Key, TakePacket] = {}  # what comes from there to registers
         self.filled: set[Key] = set()  # of these, what an earlier pass has left
         self.everywhere: set[Key] = set()  # of these, what steps past the end have too
         self.staged: dict[Key, Element] = {}  # what lies in a tile, and where

@@ -173,3 +173,14 @@ def test_parts_are_not_cut_into_parts() -> None:
 
     arrays = _arrays((40, 40), "f8")
     _check(function, nfuser.fuse(function), *arrays)
+
+
+def test_registers_keep_what_was_copied_if_they_have_room() -> None:
+    fused = nfuser.fuse(_scaled, backend="interpret")
+    arrays = _arrays((40, 1024), "f4")
+    _check(_scaled, fused, *arrays)
+    schedule = str(fused.explain(*arrays).pieces[0])
+    assert "in registers, copied ahead in turn: x" in schedule
+    (loop,) = fused.kernels(*arrays)[0].source.split("while ")[1:]
+    assert "load_packet" not in loop
+    assert loop.count("take_packet") == 2  # one for each array

@@ -24,7 +24,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.kernel.loop_edits import parted
 from nfuser.schedule.nest import Binding
-from nfuser.schedule.placement.placement import Route
+from nfuser.schedule.placement.placement import Route, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def prefetch(
 
 
 def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
-    """Let all passes take rows from one of two places, and the next be copied to one.
+    """Let rows be taken from one of two places, and the next be copied to the other.
 
     Rows of a block are those of the loop ``turn``: odd ones lie behind even ones.
     """
@@ -101,12 +101,15 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
             place = at + row % 2 * (whole // dtype.itemsize)
             buffer = values.buffers[tensor]
             copies.append(CopyPacket(landing, place, buffer, index, width))
-        array = values.array(dtype.compute, width)
         place = at + turn.index % 2 * (whole // dtype.itemsize)
-        values.kept[key] = array
-        values.landed[key] = TakePacket(array, sc.const(0), landing, place, width)
-        values.filled.add(key)
-        values.everywhere.add(key)
+        array = values.kept.get(key) or values.array(dtype.compute, width)
+        taken = TakePacket(array, sc.const(0), landing, place, width)
+        if placements[key].where is Where.REGISTERS:
+            values.taken[key] = taken
+        else:
+            values.kept[key], values.landed[key] = array, taken
+            values.filled.add(key)
+            values.everywhere.add(key)
         size += slots * width * dtype.itemsize
     return Prefetch(tuple(first), tuple(following), (), 2 * size)
 

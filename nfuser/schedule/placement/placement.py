@@ -33,7 +33,7 @@ class Route(Enum):
     LAID = "laid down"  # before anything reads it, in the order in which it is read
     COPIED = "copied"  # as it is stored, by asynchronous copies
     AHEAD = "copied ahead"  # the same, of the next row while this one is worked on
-    TURNS = "copied ahead in turn"  # the same, to two places: all passes take it there
+    TURNS = "copied ahead in turn"  # the same, to two places, of which one is read
 
 
 @value

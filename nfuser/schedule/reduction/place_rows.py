@@ -139,6 +139,11 @@ def _taken_in_turn(
         return {}
     placed = dict.fromkeys(turns, Placement(Where.SHARED, Route.TURNS))
     again = read_again(fusion, varying, passes)
+    if has_registers(fusion, heuristic, [key[0] for key in again]):
+        for key in again:
+            route = Route.TURNS if key in placed else Route.MADE
+            placed[key] = Placement(Where.REGISTERS, route)
+        return placed
     dear = [k for k in again if k not in turns and is_costly(varying, k)]
     if has_registers(fusion, heuristic, [key[0] for key in dear]):
         placed |= dict.fromkeys(dear, Placement(Where.REGISTERS))
