@@ -152,7 +152,7 @@ def means(measured: Measured) -> dict[str, tuple[float, int]]:
             [v for c, v in row.values.items() if not c.startswith(OURS)] for row in rows
         ]
         best = [min(values) for values in others if values]
-        if best:
+        if best and len(found) > 2:  # nfuser, and more than one other
             found["the best peer"] = geometric_mean(best), len(best)
         found.pop(OURS, None)
     return found

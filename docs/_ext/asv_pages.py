@@ -7,10 +7,13 @@ pages load their scripts from the network, which no other page of the site does.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 from docutils import nodes
@@ -27,10 +30,18 @@ FOLDER = "asv"
 _log = logging.getLogger(__name__)
 
 
+@cache
 def can_publish() -> bool:
-    """Tell whether there is what asv needs: itself, commits, results of a machine."""
-    has_results = any(BENCH.glob("results/*/machine.json"))
-    return has_results and (ROOT / ".git").exists() and find_spec("asv") is not None
+    """Tell whether there is what asv needs: itself, and commits that have results."""
+    if find_spec("asv") is None or which("git") is None:
+        return False
+    listed = [json.loads(p.read_text()) for p in BENCH.glob("results/*/*-*.json")]
+    commits = {f"{found['commit_hash']}^{{commit}}" for found in listed}
+    asked = ["git", "cat-file", "-e"]
+    return bool(commits) and all(
+        subprocess.run([*asked, c], cwd=ROOT, capture_output=True).returncode == 0
+        for c in commits
+    )
 
 
 class AsvPages(SphinxDirective):

@@ -43,9 +43,9 @@ class MeasuredDirective(SphinxDirective):
         """Return the chart, a line, and the folded table."""
         name, view = (*self.arguments, "values")[:2]
         file = RESULTS / f"{name}.json"
+        self.env.note_dependency(str(file))
         if "optional" in self.options and not file.exists():
             return []
-        self.env.note_dependency(str(file))
         measured = load(name, view)
         if "columns" in self.options:
             wanted = [c.strip() for c in self.options["columns"].split(";")]

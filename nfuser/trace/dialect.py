@@ -42,6 +42,10 @@ class Dialect:
         del t, verb
         return operands
 
+    def check_operands(self, operands: tuple[Any, ...]) -> None:
+        """Refuse what an operator of the library does not take beside an array."""
+        del operands
+
     def is_operator(self, name: str, inputs: tuple[Any, ...]) -> bool:
         """Tell whether a ufunc was reached by an operator that means another thing."""
         del name, inputs

@@ -174,6 +174,7 @@ class Tracer:
     def call_operator(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply the verb of an operator, after the operands met."""
         self.builder.source = self.turns.line()
+        self.dialect.check_operands(operands)
         taken = self.dialect.meet(self, verb, [self.operand(x) for x in operands])
         return self.wrap(verb(self.builder, *taken))
 
@@ -192,6 +193,7 @@ class Tracer:
     def operate(self, verb: Callable[..., Any], *operands: Any) -> Any:
         """Apply an operator: of Python numbers alone the result is one, too."""
         self.builder.source = self.turns.line()
+        self.dialect.check_operands(operands)
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
         are_python = all(isinstance(kind, type) for kind in kinds)

@@ -8,22 +8,25 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
 from asv_bench.charts.tables import summary, table
+from asv_bench.compare import calls, lengths
+from asv_bench.compare.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
     path.relative_to(RESULTS).with_suffix("").as_posix()
     for path in RESULTS.rglob("*.json")
 )
-# Decisions and the changelog are of their day, and stages speak of the compiler.
+# Decisions and the changelog are of their day.
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs").glob("[chr]*/*.md")),
+    *sorted((ROOT / "docs").glob("[chrs]*/*.md")),
 ]
 _WORDS = "half|one|two|three|four|five|ten|twenty|thirty|hundred"
 CLOCK = re.compile(
@@ -126,7 +129,7 @@ def test_means_are_geometric_and_the_best_is_of_each_row() -> None:
         "the best peer": 2.0,
     }
     assert summary(_made(nfuser=[1.0, 1.0], torch=[3.0, 3.0])).endswith(
-        "torch 3.00, the best peer 3.00."
+        "nfuser: torch 3.00."
     )
 
 
@@ -170,3 +173,30 @@ def test_the_readme_has_the_means_of_the_files() -> None:
     assert found == [pytest.approx(shares[n][0], abs=0.006) for n in names]
     best, _ = means(load("server/two_threads", "times"))["the best peer"]
     assert f"| {best:.2f}," in text
+
+
+# -- what measures -----------------------------------------------------------------
+
+
+def test_what_measures_calls_and_lengths_measures_the_same_function() -> None:
+    for name in calls.FUNCTIONS:
+        found = calls.calls(name, 10)
+        wanted = found["NumPy"]()
+        assert {"nfuser", "NumPy"} <= set(found)
+        for call in found.values():
+            np.testing.assert_allclose(np.asarray(call()), wanted, rtol=1e-5)
+    x = np.random.default_rng(0).random((3, 5), dtype=np.float32)
+    softmaxes = lengths.compilers()
+    for library in ("nfuser", "NumPy"):
+        call, array = softmaxes[library]
+        np.testing.assert_allclose(call(array(x)).sum(axis=-1), 1, rtol=1e-6)
+
+
+def test_a_run_says_where_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = str(ROOT / "asv_bench" / "compare" / "calls.py")
+    monkeypatch.setattr("sys.argv", [script, "--threads", "2", "--json", "/x.json"])
+    found = provenance("versions")
+    assert set(HEADER) < set(found)
+    assert found["command"].endswith("calls --threads 2") or found["command"].endswith(
+        "calls.py --threads 2"
+    )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.lax
 import nfuser.nn
 import nfuser.numpy as xp
 import nfuser.random
@@ -74,6 +75,37 @@ def test_a_public_method_says_what_it_does_and_has_an_example(
     assert is_field or inspect.getdoc(found), f"give {owner}.{name} a docstring"
     assert name in INTERNAL or re.search(rf"\.{name}\b", CODE), (
         f"write an example of {owner}.{name} under `## {owner}` in docs/reference"
+    )
+
+
+def test_a_name_without_an_entry_or_an_example_would_be_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(
+        AssertionError, match=r"write `\.\. autofunction:: nfuser\.unheard`"
+    ):
+        test_a_public_name_has_an_entry_and_an_example("unheard")
+    monkeypatch.setitem(globals(), "TEXT", f"{TEXT}\n.. autofunction:: nfuser.unheard")
+    with pytest.raises(AssertionError, match="write an example of unheard"):
+        test_a_public_name_has_an_entry_and_an_example("unheard")
+
+    class Mine:
+        def silent(self) -> None: ...
+
+        def shown_nowhere(self) -> None:
+            """Do nothing."""
+
+    monkeypatch.setitem(CLASSES, "Mine", Mine)
+    for name, complaint in (("silent", "docstring"), ("shown_nowhere", "an example")):
+        with pytest.raises(AssertionError, match=complaint):
+            test_a_public_method_says_what_it_does_and_has_an_example("Mine", name)
+
+
+@pytest.mark.parametrize("name", nfuser.lax.__all__)
+def test_a_loop_has_an_entry_and_an_example(name: str) -> None:
+    assert f".. autofunction:: nfuser.lax.{name}" in TEXT
+    assert re.search(rf"\blax\.{name}\(", CODE), (
+        f"write an example of lax.{name} into docs/reference/lax.md"
     )
 
 

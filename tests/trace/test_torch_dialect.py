@@ -367,3 +367,23 @@ def test_a_number_or_a_tensor_may_stand_first(power: Callable[[Any], Any]) -> No
 def test_functions_of_numbers_refuse_traced_tensors(ask: Callable[[Any], Any]) -> None:
     with pytest.raises(NfuserError):
         nfuser.fuse(ask)(torch.rand(3))
+
+
+SEQUENCES: list[Callable[[Any], Any]] = [
+    lambda x: x - x.max(dim=-1, keepdim=True),
+    lambda x: [1.0] * 8 - x,
+    lambda x: x * (1.0,) * 8,
+    lambda x: x < [1.0] * 8,
+    lambda x: x[0].__iadd__([1.0] * 8),
+]
+
+
+@pytest.mark.parametrize("function", SEQUENCES)
+def test_no_array_is_made_of_a_sequence_beside_a_tensor(
+    function: Callable[[Any], Any],
+) -> None:
+    x = torch.rand(4, 8)
+    with pytest.raises(TypeError, match=r"^write x\.max\(dim\)\.values"):
+        nfuser.fuse(function)(x)
+    spoken = nfuser.fuse(lambda x: x * [1.0] * 8, dialect="numpy")
+    assert spoken(x).shape == (4, 8)  # NumPy makes one

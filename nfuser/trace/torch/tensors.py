@@ -69,6 +69,17 @@ class Torch(Dialect):
         check_autocast(t, verb.__name__, common)
         return [t.builder.cast(x, common) if _is_strong(t, x) else x for x in taken]
 
+    def check_operands(self, operands: tuple[Any, ...]) -> None:
+        """Refuse sequences, of which NumPy would make an array, and torch does not."""
+        for x in operands:
+            if isinstance(x, (tuple, list)):
+                message = (
+                    "write x.max(dim).values for one half of a pair, or make a tensor "
+                    "of it outside of the function: expected a tensor or a number "
+                    f"beside a tensor, found a {type(x).__name__}"
+                )
+                raise DTypeError(message)
+
     def is_operator(self, name: str, inputs: tuple[Any, ...]) -> bool:
         """Tell whether it is that of a NumPy scalar, which torch takes as a number."""
         is_scalar = isinstance(inputs[0], np.generic)
