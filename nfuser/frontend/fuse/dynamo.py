@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -61,10 +62,28 @@ def follow(owner: type[Any]) -> bool:
     Torch imports Dynamo when it is asked for, and that takes seconds: it is told then.
     """
     if "torch._dynamo" in sys.modules:
-        _substitute(owner)
+        _tell_of(owner)
     else:
         sys.meta_path.insert(0, _Watch(owner))
     return True
+
+
+def _tell_of(owner: type[Any]) -> None:
+    """Tell Dynamo of ``owner``; a torch that takes that otherwise goes on without.
+
+    This may be in the middle of an import of torch's own, which must not fail.
+    """
+    try:
+        _substitute(owner)
+    except Exception as error:  # noqa: BLE001 (torch may change whatever it keeps)
+        torch: Any = sys.modules["torch"]
+        warnings.warn(
+            "torch.compile breaks its graphs at fused functions, and refuses them with "
+            f"fullgraph=True: torch {torch.__version__} does not take what torch 2.13 "
+            f"does ({type(error).__name__}: {error})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _substitute(owner: type[Any]) -> None:
@@ -98,7 +117,7 @@ class _Watch:
 
             def told(module: Any) -> None:
                 run(module)
-                _substitute(self._owner)
+                _tell_of(self._owner)
 
             loader.exec_module = told
         return spec
