@@ -17,11 +17,13 @@ from numba import njit
 @njit(nogil=True, cache=True)
 def _chain(x: Any) -> Any:
     out = np.empty_like(x)
+    number = x.dtype.type  # bare numbers would make all of it 64 bits wide
+    factor, half, quarter = number(1.0001), number(0.5), number(0.25)
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             y = x[i, j]
             for _ in range(10):
-                y = abs(y * 1.0001 + 0.5) * 0.5 - 0.25
+                y = abs(y * factor + half) * half - quarter
             out[i, j] = y
     return out
 
@@ -112,12 +114,21 @@ def _laplace(u: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _counted(x: Any, bins: int) -> Any:
+def _counted(x: Any, edges: Any) -> Any:
+    """Count as NumPy does: edges decide, and the last one belongs to its bin."""
+    bins = edges.size - 1
+    first, last = edges[0], edges[bins]
+    scale = bins / (last - first)
     out = np.zeros(bins, np.int64)
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
-            place = int(x[i, j] * bins)
-            if 0 <= place < bins:
+            y = x[i, j]
+            if first <= y <= last:
+                place = min(int((y - first) * scale), bins - 1)
+                if y < edges[place]:
+                    place -= 1
+                elif y >= edges[place + 1] and place != bins - 1:
+                    place += 1
                 out[place] += 1
     return out.reshape(1, bins)
 
@@ -241,7 +252,8 @@ def laplace(u: Any) -> Any:
 
 def histogram(x: Any) -> Any:
     shape = (1,) * x.numblocks[0], (64,)
-    parts = da.map_blocks(_counted, x, 64, dtype="i8", chunks=shape, meta=x._meta)
+    edges = np.linspace(0, 1, 65).astype(x.dtype)
+    parts = da.map_blocks(_counted, x, edges, dtype="i8", chunks=shape, meta=x._meta)
     return parts.sum(0)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 import nfuser
 from asv_bench.chunks.workloads import chain
+from nfuser.device.reuse import POOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +70,13 @@ def memory() -> None:
     meta = np.empty(0)
     x = da.map_blocks(_made, chunks=((size,) * count,), dtype="f8", meta=meta)
     fused = nfuser.fuse(chain)
-    dask.compute(fused(da.zeros(1000, chunks=250)).max())
-    idle = _peak()
+    dask.compute(fused(da.zeros(4 * size, chunks=size)).max())
+    POOL.clear()  # memory of the call above that waits for the next
+    idle = _idle()
     begin = perf_counter()
     fused(x).max().compute()
     seconds = perf_counter() - begin
-    used = _peak() - idle
+    used = _status("VmHWM") - idle
     in_flight = 2 * 2 * CHUNK_BYTES  # two threads, an input and an output each
     print(f"{count * CHUNK_BYTES / 1e9:.1f} GB in {seconds:.1f} s", end=", ")
     print(f"peak {used / 2**20:.0f} MiB of {in_flight / 2**20:.0f} MiB in flight")
@@ -89,8 +91,17 @@ def memory() -> None:
     print(f"an eighth of it: plain dask / nfuser {plain / ours:.1f}")
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def _idle() -> int:
+    """Return what the process takes now; from here on the peak is counted anew."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    with open("/proc/self/status") as file:
+        row = next(row for row in file if row.startswith(name))
+    return int(row.split()[1]) * 1024
 
 
 def store() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import nfuser.config as config
 from nfuser.chunks.folds import Fold, carries, combined, ended
 from nfuser.chunks.threads import fit_threads
-from nfuser.errors import BackendError
+from nfuser.errors import BackendError, UnsupportedError
 from nfuser.ir.base import value
 from nfuser.ir.expr import ReduceOp
 from nfuser.locks import cached_property
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.fusion import Fusion
 
+_READABLE = (np.ndarray, np.generic, bool, int, float, complex)
 FORM = 2  # of what is pickled
 VERSION = f"{config.VERSION}, form {FORM}"
 _built: Memo[str, FusionExecutorCache] = Memo()
@@ -94,7 +95,7 @@ class Block:
         """Run the stage on chunks; the last argument says where they begin and end."""
         fit_threads()
         # Buffers that came over a network may lie where kernels cannot read.
-        arrays = [as_read(np.asarray(_alone(x))) for x in given[: len(self.reads)]]
+        arrays = [as_read(self._read(x)) for x in given[: len(self.reads)]]
         where = given[len(self.reads)] if len(given) > len(self.reads) else ()
         inputs = dict(zip(self.reads, arrays, strict=True)) | self.numbers
         for (label, which), slot in self.edges.items():
@@ -109,6 +110,19 @@ class Block:
             else:
                 results.append(_placed(output, tuple(taken), where))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _read(self, given: Any) -> Any:
+        """Return a chunk as NumPy's; its kind is known when it is met."""
+        chunk = _alone(given)
+        if isinstance(chunk, _READABLE) and not isinstance(chunk, np.ma.MaskedArray):
+            return np.asarray(chunk)
+        kind = type(chunk)
+        message = (
+            f"{self.__name__}: pass x.map_blocks(f) with an f that makes NumPy arrays "
+            "of all chunks (cupy.asnumpy, numpy.ma.filled): expected a chunk that is a "
+            f"NumPy array, found {kind.__module__}.{kind.__qualname__}"
+        )
+        raise UnsupportedError(message)
 
 
 def built() -> list[FusionExecutorCache]:

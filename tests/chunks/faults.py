@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are killed while they compute: ``python -m tests.chunks.faults 20``."""
+"""Workers that are killed, or out of memory: ``python -m tests.chunks.faults 20``."""
 
 # Dask has no static types that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -30,6 +30,7 @@ def cluster(workers: int = 2, **options: Any) -> Generator[Any]:
     """Start worker processes of one thread each, and give their client."""
     distributed: Any = import_module("distributed")
     form = {"processes": True, "dashboard_address": ":0", **options}
+    form["scheduler_kwargs"] = {"allowed_failures": 3}
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, **form
@@ -76,12 +77,34 @@ def survives(client: Any, wanted: bytes, after: float) -> bool:
     return future.result(timeout=120).tobytes() == wanted
 
 
+def _too_much(block: Any) -> Any:
+    """Take more memory than a worker may have, and keep it until that is seen."""
+    held = np.ones(block.size * 1_000_000)
+    time.sleep(20)
+    return block + held[:1]
+
+
+def runs_out(client: Any) -> bool:
+    """Tell whether a task that takes too much memory ends in an error of Dask's."""
+    distributed: Any = import_module("distributed")
+    da: Any = import_module("dask.array")
+    x = da.ones((100, COLUMNS), chunks=(2, COLUMNS)).map_blocks(_too_much, dtype="f8")
+    try:
+        client.compute(standardised(x)).result(timeout=120)
+    except (distributed.KilledWorker, MemoryError):
+        return True
+    return False
+
+
 def main(runs: int) -> None:
     """Print how many of ``runs`` gave the bits that one process gives."""
     wanted = standardised(slow_rows()).compute(scheduler="sync").tobytes()
     with cluster() as client:
         right = [survives(client, wanted, 0.1 + 0.06 * k) for k in range(runs)]
     print(f"{sum(right)} of {runs} runs with a killed worker gave the same bits")
+    with cluster(1, memory_limit="700MB") as client:
+        told = runs_out(client)
+    print("out of memory:", "an error of Dask's" if told else "no error")
 
 
 if __name__ == "__main__":

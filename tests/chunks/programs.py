@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs on arrays in random chunks."""
+"""Random programs on arrays in random chunks.
+
+``python -m tests.chunks.programs FIRST COUNT`` checks many, and says which are wrong.
+"""
 
 # What programs are run on has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -7,9 +10,15 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+import nfuser
 
 Program = list[tuple[str, int]]
 _POINTS = ("tanh", "square", "scale", "abs", "floor", "where")
@@ -139,3 +148,45 @@ def _scan(name: str, k: int, x: Any) -> Any:
             return (x @ x.T) * 0.0625 if max(x.shape) < 64 else x
         case _:
             return x - x[:1]
+
+
+def check_program(seed: int) -> None:
+    """Compare program ``seed`` with NumPy, and its bits under two schedulers."""
+    da: Any = import_module("dask.array")
+    dask: Any = import_module("dask")
+    rng = np.random.default_rng(seed)
+    program = random_program(rng)
+    shape = tuple(int(n) for n in rng.integers(2, 20, 2))
+    dtype = ("f4", "f8")[int(rng.integers(2))]
+    x, y = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    chunks = [tuple(random_chunks(rng, n) for n in shape) for _ in range(2)]
+    fused = nfuser.fuse(lambda x, y: run(program, x, y), rechunk="warn")
+    pairs = zip((x, y), chunks, strict=True)
+    lazy = fused(*(da.from_array(a, chunks=c) for a, c in pairs))
+    found = dask.compute(*lazy, scheduler="sync")
+    again = dask.compute(*lazy, scheduler="threads", num_workers=3)
+    rows = zip(found, again, run(program, x, y), lazy, strict=True)
+    for a, other, b, named in rows:
+        wanted = np.asarray(b)
+        assert a.shape == wanted.shape == named.shape
+        assert a.dtype == wanted.dtype == named.dtype
+        assert np.asarray(a).tobytes() == np.asarray(other).tobytes()
+        limit = (2e-3 if dtype == "f4" else 1e-9) * max(1, np.abs(wanted).max())
+        np.testing.assert_allclose(a, wanted, rtol=0, atol=limit)
+
+
+def main(first: int, count: int) -> None:
+    """Check ``count`` programs; print those that are wrong, and how many they are."""
+    wrong = 0
+    warnings.filterwarnings("ignore", "rechunk the argument first")
+    for seed in range(first, first + count):
+        try:
+            check_program(seed)
+        except Exception:  # noqa: BLE001 (whatever a wrong program raises)
+            wrong += 1
+            print(f"program {seed} is wrong", traceback.format_exc(limit=-3))
+    print(f"programs {first} to {first + count - 1}: {wrong} wrong", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

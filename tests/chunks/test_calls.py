@@ -17,7 +17,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import ArgumentError, BackendError, MutationError, UnsupportedError
-from tests.chunks.programs import Program, random_chunks, random_program, run
+from tests.chunks.programs import check_program
 
 pytest.importorskip("dask.array")
 pytestmark = pytest.mark.filterwarnings("ignore:rechunk the argument first")
@@ -56,27 +56,6 @@ def data(shape: tuple[int, ...], dtype: str = "f4") -> Any:
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_over_random_chunks_give_what_numpy_gives(seed: int) -> None:
     check_program(seed)
-
-
-def check_program(seed: int) -> None:
-    da = dask_array()
-    rng = np.random.default_rng(seed)
-    program: Program = random_program(rng)
-    shape = tuple(int(n) for n in rng.integers(2, 20, 2))
-    dtype = ("f4", "f8")[int(rng.integers(2))]
-    x, y = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
-    chunks = [tuple(random_chunks(rng, n) for n in shape) for _ in range(2)]
-    fused = nfuser.fuse(lambda x, y: run(program, x, y), rechunk="warn")
-    pairs = zip((x, y), chunks, strict=True)
-    lazy = fused(*(da.from_array(a, chunks=c) for a, c in pairs))
-    dask: Any = import_module("dask")
-    found = dask.compute(*lazy, scheduler="sync")
-    for a, b, named in zip(found, run(program, x, y), lazy, strict=True):
-        wanted = np.asarray(b)
-        assert a.shape == wanted.shape == named.shape
-        assert a.dtype == wanted.dtype == named.dtype
-        limit = (2e-3 if dtype == "f4" else 1e-9) * max(1, np.abs(wanted).max())
-        np.testing.assert_allclose(a, wanted, rtol=0, atol=limit)
 
 
 def test_a_chain_is_one_task_a_chunk_and_compiles_nothing_on_the_client() -> None:
@@ -333,3 +312,22 @@ def test_what_cannot_be_done_is_refused_with_what_to_write() -> None:
         nfuser.fuse(lambda x: np.sort(x, 0))(x)
     with pytest.raises(UnsupportedError, match="map_blocks"):
         chain(x.map_blocks(lambda b: np.ma.masked_less(b, 0), meta=np.ma.ones((0, 0))))
+
+
+class OfAnotherKind:
+    """Stands for a chunk of a library that NumPy cannot read."""
+
+    shape, dtype, ndim = (5,), np.dtype("f4"), 1
+
+
+@pytest.mark.parametrize("kind", ["masked", "another"])
+def test_chunks_of_several_kinds_are_refused_where_they_are_met(kind: str) -> None:
+    def mixed(block: Any, block_id: Any = None) -> Any:
+        if block_id == (0,):
+            return block
+        return np.ma.masked_less(block, 0) if kind == "masked" else OfAnotherKind()
+
+    x = dask_array().from_array(data((10,)), chunks=5)
+    y = chain(x.map_blocks(mixed, meta=np.empty(0, "f4")))
+    with pytest.raises(UnsupportedError, match=r"found .*(MaskedArray|OfAnotherKind)"):
+        y.compute(scheduler="sync")

@@ -90,6 +90,15 @@ def test_names_mean_what_xarray_makes_of_them(name: str) -> None:
     assert fused.cache_info().traces == 1
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_names_mean_the_same_in_chunks(name: str) -> None:
+    plain, x = FUNCTIONS[name], field()
+    found, wanted = nfuser.fuse(plain)(x.chunk(time=5)), plain(x)
+    assert found.chunks is not None
+    xr.testing.assert_allclose(found.compute(), wanted)
+    assert found.dtype == wanted.dtype
+
+
 @pytest.mark.parametrize("join", ["inner", "outer", "left", "exact"])
 def test_coordinates_that_differ_follow_the_settings_of_xarray(join: str) -> None:
     product = nfuser.fuse(lambda x, y: x * y)

@@ -19,6 +19,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
+from nfuser.errors import BackendError
 from tests.chunks import faults
 
 if TYPE_CHECKING:
@@ -111,6 +112,43 @@ def test_a_worker_without_a_cache_of_kernels_compiles_them(tmp_path: Path) -> No
     finally:
         del os.environ["NFUSER_CACHE_DIR"]
     assert found.tobytes() == y.compute(scheduler="sync").tobytes()
+
+
+def test_a_worker_of_another_version_says_so(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    y = faults.standardised(array(seed=4))
+    monkeypatch.setattr("nfuser.chunks.block.VERSION", "another")
+    with pytest.raises(BackendError, match=r"install the same nfuser .*another"):
+        client.compute(y).result(timeout=60)
+
+
+def test_out_of_memory_is_an_error_of_dask(tmp_path: Path) -> None:
+    with faults.cluster(1, memory_limit="700MB", local_directory=str(tmp_path)) as c:
+        assert faults.runs_out(c)
+
+
+_SMALL = """
+import resource, dask.array as da, numpy as np, nfuser
+
+fused = nfuser.fuse(lambda x: np.sqrt(x * x + 1))
+fused(da.ones(4_000_000, chunks=2_000_000)).sum().compute()
+room = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (room + 10**9, room + 10**9))
+try:
+    fused(da.ones(10**9, chunks=10**9)).sum().compute()
+except MemoryError:
+    print("an error")
+print(fused(da.ones(1000, chunks=500)).sum().compute())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_limit_of_the_system_is_a_memory_error_of_the_call() -> None:
+    run = [sys.executable, "-c", _SMALL]
+    found = subprocess.run(run, check=True, timeout=300, capture_output=True, text=True)
+    assert found.stdout.split("\n")[0] == "an error"
+    assert float(found.stdout.split("\n")[1]) == pytest.approx(1000 * 2**0.5)
 
 
 _SCRIPT = """
