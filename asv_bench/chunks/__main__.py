@@ -6,6 +6,12 @@ begin so. All forms take turns on the threads of one process; medians of elapsed
 and in brackets of the processor's, which other work on the machine changes less.
 """
 
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import argparse

@@ -4,6 +4,12 @@
 Each function of this file is given Dask arrays and gives a Dask array.
 """
 
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from math import exp, inf, sqrt

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls on chunks take beside time: ``python -m asv_bench.chunks.limits``."""
 
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import resource

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads on Dask arrays: data, the fused function, plain dask.array, and by hand."""
 
+# Dask has no static types that a strict checker could use.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

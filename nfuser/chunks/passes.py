@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ops as ops
 from nfuser.chunks.block import Output
 from nfuser.chunks.folds import Fold, emit_part, emit_scattered
 from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
@@ -17,7 +18,7 @@ from nfuser.chunks.patterns import JOINED_BY
 from nfuser.chunks.places import label_of
 from nfuser.chunks.stage import Stage
 from nfuser.ir.base import node
-from nfuser.ir.expr import ReduceOp
+from nfuser.ir.expr import Argument, ReduceOp
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.layout import Layout
     from nfuser.chunks.places import Place, Read
     from nfuser.ir.fusion import Fusion
+    from nfuser.ops.builder import Builder
 
 PLACED = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
 """Folds whose results are places, which count in the whole array."""
@@ -121,7 +123,16 @@ def _emitted(
             made = emit_scattered(b, scatter, shape, read[0], read[1])
             return [made], Output(1, fold_of(target))
         case _:
-            return [read[0]], Output(1)
+            return [_written(b, read[0])], Output(1)
+
+
+def _written(b: Builder, x: TensorView) -> TensorView:
+    """Return ``x``, or its copy if the stage has it as an argument.
+
+    A fusion gives what its kernels write, however a chunk lies in memory.
+    """
+    arguments = (e.result for e in b.exprs if isinstance(e, Argument))
+    return ops.copy(b, x) if x in arguments else x
 
 
 def _said(target: Target) -> str:

@@ -314,6 +314,13 @@ def test_what_cannot_be_done_is_refused_with_what_to_write() -> None:
         chain(x.map_blocks(lambda b: np.ma.masked_less(b, 0), meta=np.ma.ones((0, 0))))
 
 
+def test_parts_that_are_only_handed_on_lie_in_memory_as_they_say() -> None:
+    x = data((13, 15))
+    lazy = dask_array().from_array(x, chunks=((9, 4), (4, 9, 1, 1)))
+    found = nfuser.fuse(lambda x: x[:, 1:][::2])(lazy)
+    np.testing.assert_array_equal(found.compute(), x[::2, 1:])
+
+
 class OfAnotherKind:
     """Stands for a chunk of a library that NumPy cannot read."""
 
