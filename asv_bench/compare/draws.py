@@ -8,6 +8,7 @@ on the interpreter, and prints how many kernels they are.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -48,7 +49,7 @@ def dropped(x: Any, residual: Any, weight: Any, rng: Any) -> Any:
 
 def measure() -> None:
     """Print times and their ratios."""
-    import torch
+    torch: Any = importlib.import_module("torch")
 
     from asv_bench.compare.timing import FLUSH_BYTES, gpu_seconds
 
@@ -62,9 +63,9 @@ def measure() -> None:
     for name in ("float32", "float64"):
         x = torch.empty(ELEMENTS, dtype=getattr(torch, name), device="cuda")
         rng = default_rng(1)
-        # Into arrays of their own: what draws is copied to an array that is given.
-        draw = nfuser.fuse(uniform).bind(x, rng)
-        other = nfuser.fuse(normal).bind(x, rng)
+        out = torch.empty_like(x)
+        draw = nfuser.fuse(uniform).bind(x, rng, out=out)
+        other = nfuser.fuse(normal).bind(x, rng, out=out)
         times = milliseconds(lambda x=x: x.fill_(1), draw, other, x.uniform_, x.normal_)
         fill, ours, bell, theirs, their_bell = times
         _print(f"uniform {name}", ours, fill, f"torch {theirs:.3f}")
@@ -87,12 +88,13 @@ def _print(row: str, ours: float, base: float, more: str = "") -> None:
 def rehearse() -> None:
     """Run both on the interpreter."""
     x, rng = np.ones((4, 64), np.float32), default_rng(1)
-    for function, arguments in (
+    rows: list[tuple[Any, tuple[Any, ...]]] = [
         (uniform, (x, rng)),
         (normal, (x, rng)),
         (plain, (x, x, x[0])),
         (dropped, (x, x, x[0], rng)),
-    ):
+    ]
+    for function, arguments in rows:
         fused = nfuser.fuse(function, backend="interpret")
         fused(*arguments)
         kernels = len(fused.kernels(*arguments))

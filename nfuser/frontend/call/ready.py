@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.call.arguments import Arguments, Described
     from nfuser.frontend.fuse.variants import Variant
+    from nfuser.host.call.program import Slot
     from nfuser.ir.open_integer import Asked
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.place import Place
@@ -76,6 +77,12 @@ class Ready:
             return arrays
         return self._checked(numbers, arrays)
 
+    @property
+    def leaf_slots(self) -> list[Slot]:
+        """The outputs of the program that are the leaves of what is returned."""
+        outputs = self.plan.program.outputs
+        return [outputs[leaf.position] for leaf in self.variant.trace.output_leaves]
+
     def _checked(
         self, numbers: Mapping[int, Any], arrays: tuple[Any, ...]
     ) -> tuple[Any, ...] | None:
@@ -90,8 +97,17 @@ class Ready:
         check_scalars(self.variant.trace.checks, values)
         return arrays
 
-    def run(self, arguments: Arguments, captured: tuple[Any, ...]) -> Any:
-        """Return what the function gives for ``arguments``."""
+    def run(
+        self,
+        arguments: Arguments,
+        captured: tuple[Any, ...],
+        into: tuple[Any, ...] = (),
+    ) -> Any:
+        """Return what the function gives for ``arguments``.
+
+        Arrays ``into`` which it is to be written, one for each leaf of what is
+        returned, lie as the results do, and share memory with nothing.
+        """
         plan, numbers = self.plan, arguments.numbers
         inputs: dict[Any, tuple[Any, int]] = {}
         for slot, array in arguments.arrays.items():
@@ -124,7 +140,8 @@ class Ready:
             if numbers
             else {}
         )
-        outputs, stream = plan.evaluator(inputs, numbers, scalars)
+        given = dict(zip(self.leaf_slots, into, strict=True)) if into else {}
+        outputs, stream = plan.evaluator(inputs, numbers, scalars, given)
         library = self.place.library
         passed = told_of_writes(written, arguments, outside) if written else NOTHING
         results: list[Any] = []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     Step: TypeAlias = Callable[["Frame"], None]
 
 
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
 class Evaluator:
     """A program ready to run on one device, for arrays of one library.
 
@@ -76,13 +80,15 @@ class Evaluator:
         inputs: Mapping[Slot, tuple[Any, int]],
         numbers: Mapping[int, Any],
         scalars: Mapping[Scalar, int],
+        given: Mapping[Slot, Any] = NOTHING,
     ) -> tuple[list[Any], int]:
         """Run; return the outputs and the stream they are computed on.
 
+        What is ``given`` for an output, and lies as it does, is written in its place.
         A fault keeps its class; a note says which statement it met. What was allocated
         is gone, though the traceback holds the frame.
         """
-        frame = Frame(dict(inputs), numbers, scalars)
+        frame = Frame(dict(inputs), numbers, scalars, given)
         stmt = None
         try:
             with events.span(self._name, "call"), guard(self.device):
@@ -121,7 +127,7 @@ class Evaluator:
                 raise AssertionError(stmt)
 
     def _allocate(self, frame: Frame, slot: Slot, make: Callable[[], Any]) -> None:
-        array = make()
+        array = frame.given[slot] if slot in frame.given else make()
         frame.arrays[slot] = (array, self._pointer(array))
 
     def _clear(self, frame: Frame, slot: Slot, touched: Footprint) -> None:
@@ -198,7 +204,7 @@ class Frame:
     """What one run of a program knows."""
 
     __slots__ = (
-        *("arrays", "numbers", "scalars", "storage", "stream"),
+        *("arrays", "given", "numbers", "scalars", "storage", "stream"),
         *("turns", "written"),
     )
 
@@ -207,8 +213,10 @@ class Frame:
         arrays: dict[Slot, tuple[Any, int]],
         numbers: Mapping[int, Any],
         scalars: Mapping[Scalar, int],
+        given: Mapping[Slot, Any],
     ) -> None:
         self.arrays = arrays
+        self.given = given
         self.numbers = numbers
         self.scalars = scalars
         self.stream = 0
