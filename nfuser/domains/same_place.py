@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import Point, source_points
 from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
 from nfuser.ir.expr import FOLDING, VIEWS, Loop, Pointwise, Scatter, results, sources
 from nfuser.ir.fusion import remembered
 
@@ -16,26 +17,31 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Assign, Expr
     from nfuser.ir.fusion import Fusion
+    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 
-def computed_in_place(fusion: Fusion, assign: Assign) -> set[Expr]:
+def computed_in_place(
+    fusion: Fusion, assign: Assign, *, or_apart: bool = False
+) -> set[Expr]:
     """Return what computes each element of the value at that element's own place.
 
     Such an expression may read the array that is assigned to: of an element it reads
-    what is about to be overwritten by it, and nobody else needs it any more.
+    what is about to be overwritten by it, and nobody else needs it any more. If that is
+    said, it may read it ``or_apart``, in rows of which none is overwritten.
     """
     made = fusion.definition[assign.value]
     if isinstance(made, Scatter) and made.source is assign.source and assign.is_whole:
         return {made}
-    return _Walk(fusion, assign).run()
+    return _Walk(fusion, assign, or_apart).run()
 
 
 class _Walk:
     """From the value back to what it reads, the last expression first."""
 
-    def __init__(self, fusion: Fusion, assign: Assign) -> None:
+    def __init__(self, fusion: Fusion, assign: Assign, or_apart: bool) -> None:
         self._fusion = fusion
+        self._or_apart = or_apart
         self._order = _order(fusion)
         self._assign = assign
         own = [
@@ -81,8 +87,17 @@ class _Walk:
         """Tell whether a read is of another array, or of the element to overwrite."""
         if tensor is not self._assign.source:
             return True
-        pairs = zip(point.index, self._written, tensor.axes, strict=True)
+        pairs = list(zip(point.index, self._written, tensor.axes, strict=True))
+        if self._or_apart and any(_are_apart(a, b) for a, b, _ in pairs):
+            return True
         return all(a is b or axis.is_broadcast for a, b, axis in pairs)
+
+
+def _are_apart(read: Scalar, written: Scalar) -> bool:
+    """Tell whether two indices are the same in all elements, and not one index."""
+    gap = read - written
+    one_each = not scalar_walk.loops_in(read) and not scalar_walk.loops_in(written)
+    return one_each and isinstance(gap, sc.Const) and gap.value != 0
 
 
 def reads_elsewhere(fusion: Fusion, assign: Assign, own: set[Expr]) -> bool:

@@ -208,7 +208,8 @@ def _with_buffers(fusion: Fusion) -> Fusion:
         is_copy = isinstance(made, Pointwise) and made.op is COPY
         if is_copy and assign.source not in sources(made):
             continue  # of what another kernel leaves
-        if reads_elsewhere(fusion, assign, computed_in_place(fusion, assign)):
+        own = computed_in_place(fusion, assign, or_apart=True)
+        if reads_elsewhere(fusion, assign, own):
             buffered.add(assign)
     return _with_copied_values(fusion, buffered)
 

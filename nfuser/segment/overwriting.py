@@ -34,7 +34,9 @@ class Overwriting:
         self.before: dict[Expr, list[Expr]] = {}
         self.after: dict[Expr, list[Expr]] = {}
         self._writes = {fusion.definition[a.value]: a for a in fusion.assignments}
-        self._own = {a: computed_in_place(fusion, a) for a in fusion.assignments}
+        self._own = {
+            a: computed_in_place(fusion, a, or_apart=True) for a in fusion.assignments
+        }
         for assign in fusion.assignments if fusion.loops else ():
             self._own[assign] |= read_in_step(fusion, assign)
         self.left_by_loops = _left_by_loops(fusion)

@@ -303,6 +303,22 @@ def test_views_without_memory_of_their_own_are_refused() -> None:
             nfuser.fuse(assign)(X.copy())
 
 
+def test_rows_that_are_not_overwritten_are_read_without_a_buffer() -> None:
+    def bordered(p: Any) -> None:
+        p[:, -1] = p[:, -2]
+        p[0] = p[1] * 2
+        p[::2, 0] = p[::2, 1]
+
+    def turned(p: Any) -> None:  # each reads what it overwrites
+        p[:, -1] = p[::-1, -1]
+        p[1] = p[1, ::-1]
+
+    for function, kernels in ((bordered, 3), (turned, 4)):
+        for backend in (None, "interpret"):
+            fused = agree(function, X, backend=backend)
+            assert len(fused.kernels(X.copy())) == kernels
+
+
 def test_a_write_between_a_copy_and_what_is_computed_of_it_runs_between() -> None:
     def turned(a: Any, b: Any) -> Any:
         old = b

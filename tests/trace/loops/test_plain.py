@@ -180,6 +180,22 @@ def test_a_plain_loop_gives_what_python_gives(name: str, backend: str) -> None:
     assert fused.cache_info().traces == 1
 
 
+def test_a_loop_that_only_adds_to_a_part_copies_nothing_in_its_turns() -> None:
+    def grown(x: Any, y: Any, n: int) -> None:
+        for _ in range(n):
+            x[1:] += y
+
+    fused = nfuser.fuse(grown)
+    x, y, n = np.arange(6.0), np.ones(5), 70
+    kernels = fused.kernels(x, y, n)
+    # One copy before, one after, and between them the turns.
+    (turn,) = (str(k) for k in kernels if "_body" in k.name)
+    assert len(kernels) == 3
+    assert "copy(" not in turn
+    fused(x, y, n)
+    np.testing.assert_array_equal(x, [0, *np.arange(1.0, 6) + n])
+
+
 def test_ten_and_a_thousand_steps_have_one_trace_and_the_same_kernels() -> None:
     fused = nfuser.fuse(jacobi)
     few, many = ([U.copy(), U.copy(), n] for n in (10, 1000))
