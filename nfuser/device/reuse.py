@@ -30,7 +30,7 @@ LEAST_BYTES = 1 << 18
 """Size below which a page fault or two cost less than the bookkeeping (2 us)."""
 
 _ALIGNMENT = 64  # bytes of a cache line: no vector store lies across two
-_APART = (2048, 1024, 3072, 512, 2560, 1536, 3584)
+_APART = (2048, 1024, 3008, 1536, 2560)
 """Bytes between where the memory begins and where an array in it does, by turns.
 
 Allocators lay arrays side by side or at the beginnings of pages. Then the distance from

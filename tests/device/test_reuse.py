@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 import tracemalloc
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -102,11 +103,15 @@ def test_arrays_are_aligned_writable_and_dense(pool: ReusePool) -> None:
 
 def test_stores_are_not_taken_for_what_is_loaded_next(pool: ReusePool) -> None:
     # Two arrays of a whole number of pages that an allocator lays one after the other:
-    # the second begins no few bytes later in its page than the first.
-    block = pool.take(1 << 20)
-    ahead = block.address - block.memory.ctypes.data
-    assert 1024 <= ahead % 4096 <= 3072
-    assert block.address + block.size <= block.memory.ctypes.data + block.memory.nbytes
+    # the second begins no few bytes later in its page than the first. Nor does one of
+    # two that a loop fills in turn.
+    blocks = [pool.take(1 << 20) for _ in range(5)]
+    places = [block.address - block.memory.ctypes.data for block in blocks]
+    assert all(1024 <= ahead % 4096 <= 3072 for ahead in places)
+    assert min(abs(a - b) for a, b in combinations(places, 2)) >= 256
+    for block in blocks:
+        end = block.memory.ctypes.data + block.memory.nbytes
+        assert block.address + block.size <= end
 
 
 def test_pickles_and_copies_own_their_data(pool: ReusePool) -> None:
