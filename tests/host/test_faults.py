@@ -230,9 +230,11 @@ def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
     hc.add_output(hc.unary("exp", x))
     nfuser.HostIrEvaluator(hc.program()).run([X], timeline=timeline)
     timeline.save(tmp_path / "trace.json")
-    (event,) = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    (event,) = (e for e in trace if e["ph"] == "X")
+    (row,) = (e for e in trace if e["ph"] == "M")
+    assert row["tid"] == event["tid"]  # the name of the thread
     assert event["name"] == "T1: f32[n0, 4] = exp(T0)"
-    assert event["ph"] == "X"
     assert event["dur"] > 0
 
 
