@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from nfuser.random.distributions import (
 )
 from nfuser.random.distributions.words import is_number
 from nfuser.random.draw import Source, draw, sizes_of
+from nfuser.random.missing import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +43,10 @@ class Distributions:
     @property
     def _source(self) -> Source:
         raise NotImplementedError
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what NumPy's generators have besides, and say what to write."""
+        refuse(type(self).__name__, name)
 
     def _draw(
         self,
