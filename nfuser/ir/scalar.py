@@ -13,6 +13,7 @@ import hashlib
 import operator
 from dataclasses import fields
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
@@ -179,6 +180,12 @@ Atom: TypeAlias = (
 Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
+_KEPT = 1 << 13
+"""How many sums, products and quotients each are found again.
+
+A function asks for the same ones for each of its operations, at each of its places.
+"""
+
 _interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 
 
@@ -314,8 +321,13 @@ def add(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     >>> (i // n) * n + i % n is i
     True
     """
-    terms = terms_of(as_scalar(lhs))
-    for monomial, coefficient in terms_of(as_scalar(rhs)).items():
+    return _sum(as_scalar(lhs), as_scalar(rhs))
+
+
+@lru_cache(_KEPT)
+def _sum(lhs: Scalar, rhs: Scalar) -> Scalar:
+    terms = terms_of(lhs)
+    for monomial, coefficient in terms_of(rhs).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
     return from_terms(_recombine({m: c for m, c in terms.items() if c}))
 
@@ -345,9 +357,14 @@ def _without(monomial: tuple[Atom, ...], part: tuple[Atom, ...]) -> tuple[Atom, 
 
 def multiply(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs * rhs``, multiplied out."""
+    return _product(as_scalar(lhs), as_scalar(rhs))
+
+
+@lru_cache(_KEPT)
+def _product(lhs: Scalar, rhs: Scalar) -> Scalar:
     terms: Terms = {}
-    right = terms_of(as_scalar(rhs))
-    for m1, c1 in terms_of(as_scalar(lhs)).items():
+    right = terms_of(rhs)
+    for m1, c1 in terms_of(lhs).items():
         for m2, c2 in right.items():
             monomial = tuple(sorted(m1 + m2, key=lambda a: a.key))
             terms[monomial] = terms.get(monomial, 0) + c1 * c2
@@ -438,7 +455,11 @@ def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     >>> (n * 4 + loop_index(0, 4)) // 4 is n
     True
     """
-    x, divisor = as_scalar(lhs), as_scalar(rhs)
+    return _quotient(as_scalar(lhs), as_scalar(rhs))
+
+
+@lru_cache(_KEPT)
+def _quotient(x: Scalar, divisor: Scalar) -> Scalar:
     if divisor is const(1):
         return x
     quotient, rest = _natural_rest(x, divisor)

@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 import nfuser
+from nfuser.codegen.printers.index_names import shared_parts
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir.tensor import TensorView, axis
+from nfuser.lower.kernel.kernel_ir import Buffer, If, Let, Load, Number, Var
+
+_INPUT = Buffer(DType.F64, TensorView((axis(sc.size(0, 0)),), DType.F64), "in")
 
 
 def _stencil(x: Any) -> Any:
@@ -56,3 +63,38 @@ def test_rows_that_only_these_sizes_join_are_not_divided_into() -> None:
     _, *loops = _source(_every_other, np.ones((100, 2000))).split("for i")
     assert loops
     assert not any("div(" in loop or "rem(" in loop for loop in loops)
+
+
+def _joined(a: Any, b: Any) -> Any:
+    m = 0.5 * (b[:, 1:] + b[:, :-1])
+    m = np.concatenate([m, b[:, -1:]], axis=1)
+    return (np.roll(a, 1, 0) - a) * m + a * np.roll(a, -1, 1) * np.roll(b, -1, 1)
+
+
+def test_what_several_elements_are_guarded_by_is_asked_once() -> None:
+    _, *loops = _source(_joined, np.ones((30, 4000)), np.ones((30, 4000))).split(
+        "for i"
+    )
+    assert loops
+    for loop in loops:
+        asked = re.findall(r"[^=(]*\w+ < \w+[^)\n]*", loop)
+        assert asked
+        assert len(set(asked)) == len(asked)
+
+
+def test_what_only_a_shared_part_is_computed_from_has_no_name() -> None:
+    i, n = sc.loop_index(0, sc.size(0, 0)), sc.size(0, 1)
+    condition = sc.less(i * n + 1, n)
+    reads = [Let(Var(DType.F64), Load(_INPUT, x)) for x in (i, i + n)]
+    guarded = tuple(If(condition, (read,)) for read in reads)
+    assert shared_parts(guarded, ()) == {condition}
+
+
+def test_a_variable_that_changes_is_read_where_it_is() -> None:
+    found, i = Var(DType.I64), sc.loop_index(0, sc.size(0, 0))
+    place = sc.datum(found, (), sc.size(0, 0), inside=True) + i * 8
+    set_it = Let(found, Number(0, DType.I64))
+    read = tuple(Let(Var(DType.F64), Load(_INPUT, place)) for _ in range(2))
+    assert shared_parts((set_it, *read), ()) == {place}
+    assert not shared_parts((set_it, *read, If(sc.less(i, 5), (set_it,))), ())
+    assert not shared_parts((*read, set_it), (found,))

@@ -253,6 +253,26 @@ def test_a_deep_scalar_needs_no_recursion() -> None:
     assert len(text(x, names.get)) > 3000
 
 
+def test_what_was_computed_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = sc.loop_index(0, N)
+
+    def index() -> Scalar:
+        return ((i * M + 3 - K) // M + i * 4) * K
+
+    before = index()
+    monkeypatch.setattr(sc, "from_terms", None)
+    assert index() is before
+
+
+@pytest.mark.parametrize("combine", [sc.add, sc.multiply, sc.floor_divide])
+def test_an_equal_number_of_another_kind_is_not_found(
+    combine: Callable[[Any, Any], Scalar],
+) -> None:
+    assert combine(N, True) is combine(N, 1)
+    with pytest.raises(TypeError):
+        combine(N, 1.0)
+
+
 def test_the_order_of_terms_is_alike_in_every_process() -> None:
     code = (
         "from nfuser.ir import scalar as sc; from nfuser.ir.text import Names;"

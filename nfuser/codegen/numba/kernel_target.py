@@ -85,7 +85,10 @@ class _Kernels(CPU):
 
 
 class _Compiler(compiler.Compiler):
-    """The passes that kernels need: no closures, lists, parallel loops or rewrites."""
+    """The passes that kernels need: no closures, lists, parallel loops or rewrites.
+
+    Nothing that a kernel names counts references: so none is deleted where it ends.
+    """
 
     def define_pipelines(self) -> list[PassManager]:
         passes = PassManager("kernel")
@@ -96,7 +99,6 @@ class _Compiler(compiler.Compiler):
             untyped.ReconstructSSA,
             typed.NopythonTypeInference,
             typed.PreLowerStripPhis,
-            typed.IRLegalization,
             typed.NativeLowering,
             typed.NoPythonBackend,
         ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba follows how long variables live after each pass: the last one needs it."""
+"""Numba follows how long variables live after each pass: kernels need it nowhere."""
 
 # Numba carries few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

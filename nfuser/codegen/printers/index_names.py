@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar
+from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar, Select
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.kernel_ir import (
     FindLine,
@@ -22,13 +22,16 @@ from nfuser.lower.kernel.kernel_ir import (
     Store,
     StoreLine,
     StorePacket,
+    TakeTicket,
+    Var,
 )
 from nfuser.lower.kernel.parameters import computed_from, is_host
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterable
 
+_DIVISIONS = (Op.FLOORDIV, Op.MOD)
 _WORTH_A_BASE = 2  # factors, in one product or in a sum
 
 
@@ -36,10 +39,20 @@ def divides_below_zero(x: Scalar) -> bool:
     """Tell whether ``x`` holds a quotient of what may be negative."""
     return any(
         isinstance(part, Binary)
-        and part.op in (Op.FLOORDIV, Op.MOD)
+        and part.op in _DIVISIONS
         and not sc.is_natural(part.lhs)
         for part in scalar_walk.every([x])
     )
+
+
+def divides(x: Scalar, named: Container[Scalar]) -> bool:
+    """Tell whether ``x`` is computed by a division, but of what has a name."""
+
+    def parts(y: Scalar) -> tuple[Scalar, ...]:
+        return () if y in named else computed_from(y)
+
+    new = (y for y in toposort([x], parts) if y not in named and not is_host(y))
+    return any(isinstance(y, Binary) and y.op in _DIVISIONS for y in new)
 
 
 def indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
@@ -83,6 +96,11 @@ def _only_lets(body: tuple[Stmt, ...]) -> bool:
     )
 
 
+def guards_loads(stmt: Stmt) -> bool:
+    """Tell whether ``stmt`` is a condition for nothing but variables."""
+    return isinstance(stmt, If) and _only_lets(stmt.body)
+
+
 def computed(stmt: Stmt) -> list[Scalar]:
     """Return what the value of ``stmt`` is computed from besides arrays."""
     if not isinstance(stmt, Let):
@@ -103,13 +121,13 @@ def _walk(body: tuple[Stmt, ...], visit: Callable[[Stmt], None]) -> None:
             _walk(stmt.body, visit)
 
 
-def repeated_indices(body: tuple[Stmt, ...], *, whole: bool) -> set[Scalar]:
-    """Return bounds in indices, and ``whole`` indices, that stand in several places."""
+def repeated_indices(body: tuple[Stmt, ...]) -> set[Scalar]:
+    """Return indices, and bounds in them, that stand in several places."""
     counts: Counter[Scalar] = Counter()
 
     def count(stmt: Stmt) -> None:
         for index in _own_indices(stmt):
-            if whole and isinstance(index, sc.Poly):
+            if isinstance(index, sc.Poly):
                 counts[index] += 1
             counts.update(x for x in scalar_walk.every([index]) if _is_bound(x))
 
@@ -119,6 +137,45 @@ def repeated_indices(body: tuple[Stmt, ...], *, whole: bool) -> set[Scalar]:
 
 def _is_bound(x: Scalar) -> bool:
     return isinstance(x, Binary) and x.op in (Op.MIN, Op.MAX)
+
+
+def shared_parts(body: tuple[Stmt, ...], given: Iterable[Var]) -> set[Scalar]:
+    """Return what several indices and conditions are computed from.
+
+    What stands in one place of a shared part alone is not shared, however often the
+    part is. Nothing is that reads a variable whose value changes; ``given`` have theirs
+    before ``body``.
+    """
+    uses: Counter[Scalar] = Counter()
+    values = Counter(given)
+
+    def count(stmt: Stmt) -> None:
+        uses.update([*_own_indices(stmt), *_conditions(stmt)])
+        if isinstance(stmt, (Let, FindLine, TakeTicket)):
+            values[stmt.var] += 1
+
+    _walk(body, count)
+    for part in toposort(list(uses), computed_from):
+        uses.update(set(computed_from(part)))
+    shared = (x for x, n in uses.items() if n > 1 and _takes_work(x))
+    return {x for x in shared if all(values[var] < 2 for var in _read(x))}
+
+
+def _conditions(stmt: Stmt) -> list[Scalar]:
+    condition = stmt.condition if isinstance(stmt, If) else None
+    return [condition] if isinstance(condition, Scalar) else []
+
+
+def _takes_work(x: Scalar) -> bool:
+    if not isinstance(x, (Binary, Select, sc.Poly)) or is_host(x):
+        return False
+    return not (isinstance(x, Binary) and x.op in (Op.MULTIPLIER, Op.SHIFT))
+
+
+def _read(x: Scalar) -> list[Var]:
+    """Return the variables that hold what ``x`` is computed from."""
+    data = (y.tensor for y in scalar_walk.every([x]) if isinstance(y, sc.Datum))
+    return [var for var in data if isinstance(var, Var)]
 
 
 def worth_naming(index: Scalar, repeats: set[Scalar], *, nested: bool) -> list[Scalar]:
@@ -136,7 +193,7 @@ def worth_naming(index: Scalar, repeats: set[Scalar], *, nested: bool) -> list[S
 
 
 def _is_divided(x: Scalar) -> bool:
-    if not isinstance(x, Binary) or x.op not in (Op.FLOORDIV, Op.MOD):
+    if not isinstance(x, Binary) or x.op not in _DIVISIONS:
         return False
     return not (isinstance(x.rhs, sc.Const) and isinstance(x.lhs, LoopIndex))
 

@@ -11,9 +11,12 @@ from nfuser.codegen.printers.assigned_names import renewed
 from nfuser.codegen.printers.index_names import (
     base_of,
     computed,
+    divides,
     divides_below_zero,
+    guards_loads,
     indices_of,
     repeated_indices,
+    shared_parts,
     worth_naming,
 )
 from nfuser.config import VERSION
@@ -76,7 +79,11 @@ class Printer:
         self._open: set[LoopIndex] = set(self._loops)  # those we are inside of
         self._prepared: dict[Scalar, str] = {}
         self._named: dict[Scalar, str] = {}  # indices with a name in the current block
-        self._repeats = repeated_indices(kernel.body, whole=not self.hoists)
+        self._repeats = (
+            shared_parts(kernel.body, given)
+            if self.hoists
+            else repeated_indices(kernel.body)
+        )
         host = (x for x in kernel.scalars if is_host(x) and not _is_prepared(x))
         self._host = {x: f"e{k}" for k, x in enumerate(host)}
 
@@ -233,18 +240,29 @@ class Printer:
         """Name the indices of ``stmt`` that are worth it."""
         lines: list[str] = []
         hoists = self.hoists and isinstance(stmt, For)
-        indices = [*computed(stmt), *indices_of(stmt, guarded=hoists)]
+        guarded = hoists or (self.hoists and guards_loads(stmt))
+        indices = [*computed(stmt), *indices_of(stmt, guarded=guarded)]
         for index in indices:
             for x in worth_naming(index, self._repeats, nested=self.hoists):
                 if x in self._named or not self._is_known(x):
                     continue
-                if isinstance(stmt, If) and divides_below_zero(x):
-                    continue  # only threads that the condition keeps out get there
+                if isinstance(stmt, If) and self._stays(stmt, index, x):
+                    continue
                 lines.append(self._name(x, "j"))
         if hoists:
             bases = dict.fromkeys(base_of(index, self._is_known) for index in indices)
             lines += [self._name(x, "at") for x in bases if x and x not in self._named]
         return lines
+
+    def _stays(self, guard: If, index: Scalar, x: Scalar) -> bool:
+        """Tell whether ``x`` of ``index`` is computed only where ``guard`` holds.
+
+        Only threads that the condition keeps out divide what is below zero; and where
+        it guards loads alone, no division is worth what it takes beside them.
+        """
+        if self.hoists and guards_loads(guard) and index is not guard.condition:
+            return divides(x, self._named)
+        return divides_below_zero(x)
 
     def _name(self, x: Scalar, stem: str) -> str:
         """Return the line that gives ``x`` a name."""
@@ -292,7 +310,7 @@ class Printer:
         """Render a comparison of indices."""
         if x in self._host:
             return f"{self.scalar(x)} != 0"
-        if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
+        if x not in self._named and isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
             right = (
                 self.plain(x.rhs) if isinstance(x.rhs, sc.Const) else self.scalar(x.rhs)
             )
