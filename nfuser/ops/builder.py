@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
@@ -29,7 +30,7 @@ from nfuser.ops.mismatch import no_common_shape, shape_text
 from nfuser.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nfuser.dtypes.promotion import Weak
     from nfuser.ir.tensor import SourceLine
@@ -186,22 +187,33 @@ class Builder:
         known = {self.today(e) for e in extents} - {1, None}
         if len(known) > 1:
             return None
-        found = {
-            candidate: None
-            for extent in extents
-            for candidate in self._candidates.get(extent, (extent,))
-            if not (isinstance(candidate, Const) and candidate.value == 1)
-        }
-        fixed = {c.value for c in found if isinstance(c, Const)}
+        fixed = {e.value for e in extents if isinstance(e, Const)} - {1}
         if fixed:
             return sc.const(fixed.pop()) if len(fixed) == 1 else None
-        ordered = tuple(sorted(found, key=lambda s: s.key))
+        ordered = self._candidates_of(extents)
         if not ordered:
             return sc.const(1)
         meet = self._one_that_stretches_others(ordered)
         self._candidates[meet] = ordered
         self._today.update((meet, number) for number in known if number is not None)
         return meet
+
+    def _candidates_of(self, extents: Iterable[Scalar]) -> tuple[Scalar, ...]:
+        """Return the extents of which ``extents`` are made, in their order.
+
+        Those that come one by one are put among the many that are in order already.
+        """
+        given = (e for e in extents if not isinstance(e, Const))
+        groups = [self._candidates.get(e, (e,)) for e in given]
+        first = max(groups, key=len, default=())
+        new = dict.fromkeys(x for g in groups if g is not first for x in g)
+        missing = [x for x in new if x not in first]
+        if not missing:
+            return first
+        ordered = list(first)
+        for x in missing:
+            insort(ordered, x, key=lambda s: s.key)
+        return tuple(ordered)
 
     def _one_that_stretches_others(self, ordered: tuple[Scalar, ...]) -> Scalar:
         """Return the extent among ``ordered`` that is not 1, or 1.

@@ -26,6 +26,7 @@ from nfuser.trace.loops.expressions import (
 from nfuser.trace.loops.jumps import PREFIX, Jumps, UnwritableError
 from nfuser.trace.loops.originals import originals
 from nfuser.trace.loops.sources import source_of
+from nfuser.trace.watch.unwatched import unseen
 
 if TYPE_CHECKING:
     from nfuser.trace.loops.live import Names
@@ -39,6 +40,7 @@ _UNKNOWN = (
 
 
 @lru_cache(512)
+@unseen
 def rewritten(code: CodeType) -> CodeType | None:
     """Return the code of the function written anew; None where that cannot be done."""
     source = source_of(code)

@@ -51,6 +51,26 @@ def unwatched(verb: Callable[P, R]) -> Callable[P, R]:
     return quiet
 
 
+def unseen(work: Callable[P, R]) -> Callable[P, R]:
+    """Return ``work``, never watched: whatever it is given, it runs no code of users.
+
+    For what is done once, with the text of a function and not with its values.
+    """
+
+    @functools.wraps(work)
+    def quiet(*args: P.args, **options: P.kwargs) -> R:
+        profile: Any = sys.getprofile()
+        if type(profile) is not MethodType or profile.__func__ is not Observer.see:
+            return work(*args, **options)
+        sys.setprofile(None)
+        try:
+            return work(*args, **options)
+        finally:
+            sys.setprofile(profile)
+
+    return quiet
+
+
 class _Inert(dict[type, bool]):
     """Tells whether objects of exactly this kind run no code of the user's."""
 
