@@ -33,6 +33,7 @@ from nfuser.ir.scalar import ScalarInput
 from nfuser.ir.text import text
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.call import InputReader, describe_call, run_call
+from nfuser.runtime.chosen import first_heuristics
 from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
@@ -153,10 +154,10 @@ class FusionExecutorCache:
         ``counters`` are the caller's. So is ``fusion``, which says the same as that of
         this cache: it names the caller's lines if the sizes do not fit.
         """
-        found, facts, is_new_here = self._found(
+        found, facts, is_new_here, is_first = self._found(
             place, arrays, integers, counters, fusion, outputs
         )
-        heuristics = closed(heuristics_for(found.segmented, facts))
+        heuristics = closed(self._heuristics(found, facts, is_first=is_first))
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
         return build_plan(
             found,
@@ -181,7 +182,7 @@ class FusionExecutorCache:
 
         It serves all calls that answer what was asked of the sizes alike.
         """
-        found, facts, is_new = self._found(place, arrays, integers, counters, fusion)
+        found, facts, is_new, _ = self._found(place, arrays, integers, counters, fusion)
         heuristics = closed(heuristics_for(found.segmented, facts))
         runtime = self._runtime(found, heuristics, place, counters, is_new)
         return build_open_program(found, runtime, facts, arrays, heuristics)
@@ -212,7 +213,7 @@ class FusionExecutorCache:
         fusion: Fusion | None = None,
     ) -> Outline:
         """Return what the plan that ``plan`` would give is made of, not compiled."""
-        found, facts, _ = self._found(place, arrays, integers, counters, fusion)
+        found, facts, *_ = self._found(place, arrays, integers, counters, fusion)
         heuristics = heuristics_for(found.segmented, facts)
         sources = sources_for(found.segmented, heuristics, place)
         return Outline(found, facts, heuristics, sources)
@@ -234,27 +235,35 @@ class FusionExecutorCache:
         counters: Counters,
         fusion: Fusion | None,
         outputs: Mapping[int, Descriptor] = NOTHING,
-    ) -> tuple[Concretization, Facts, bool]:
+    ) -> tuple[Concretization, Facts, bool, bool]:
+        """Return also whether the fusion is new to the caller, and what was found."""
         values = symbol_values(arrays, integers)
         policy = policy_in_force(self._resize)
         whose = fusion or self.fusion
         compiled_in = {"static": policy != "dynamic", "exact": policy == "exact"}
         answers = closed(answer(whose, self.questions, values, **compiled_in))
         is_new_here = counters.meet(self)
-        found = self._concretization(answers, counters, is_new_here)
+        found, is_first = self._concretization(answers, counters, is_new_here)
         facts = facts_of(found, place, arrays, values, outputs)
-        return found, facts, is_new_here
+        return found, facts, is_new_here, is_first
+
+    def _heuristics(
+        self, found: Concretization, facts: Facts, *, is_first: bool
+    ) -> tuple[Heuristic, ...]:
+        if is_first and self._should_merge is None:
+            return first_heuristics(found, facts)
+        return heuristics_for(found.segmented, facts)
 
     def _concretization(
         self, answers: Answers, counters: Counters, is_new_here: bool
-    ) -> Concretization:
+    ) -> tuple[Concretization, bool]:
         key = (answers, config.current().of_kernels)
         found, is_new = self.concretizations.get(key, lambda: self._made(answers))
         if is_new:
             counters.add("concretizations")
             if not is_new_here:  # the first one comes with its trace
                 counters.reason = self._why_concretized(answers)
-        return found
+        return found, is_new
 
     def _made(self, answers: Answers) -> Concretization:
         with timing.timed("concretize", self.fusion.name):

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,14 +20,24 @@ from nfuser import __main__ as command_line
 from nfuser import config
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.debug import timing
-from nfuser.runtime import segmentation
+from nfuser.runtime import chosen as runtime_chosen
+from nfuser.runtime import executor_cache, segmentation
+from nfuser.runtime.chosen import first_heuristics
 from nfuser.runtime.disk import plans
 from nfuser.runtime.disk.entry import unpack
 from nfuser.runtime.disk.plans import PlanStore, current_plans
+from nfuser.runtime.kernel_runtime import heuristics_for
 from nfuser.runtime.registry import forget_all
 from nfuser.sources import Sources
 
-STAGES = {"lower", "codegen"}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.runtime.plan import Concretization
+    from nfuser.schedule.facts.facts import Facts
+    from nfuser.schedule.heuristics.heuristics import Heuristic
+
+STAGES = {"schedule", "lower", "codegen"}
 X = np.linspace(0, 1, 48).reshape(6, 8)
 
 
@@ -73,11 +83,58 @@ def test_a_process_that_finds_its_plan_does_not_cut_lower_or_print(
 def test_a_plan_serves_other_sizes() -> None:
     _first_call()
     results, fused, done = _first_call(np.linspace(0, 2, 90).reshape(9, 10))
-    assert not done
+    assert done == {"schedule"}
     assert fused.cache_info().compiled == 0
     wanted = _steps(np.linspace(0, 2, 90).reshape(9, 10))
     for found, right in zip(results, wanted, strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-12)
+
+
+def _views() -> list[Any]:
+    whole = np.random.default_rng(0).random((16, 400))
+    return [whole[::2, 1:9], whole.T, whole.astype("f4")[3:, 1:]]
+
+
+_FUNCTIONS: list[Callable[[Any], Any]] = [
+    lambda x: (x * 2 + x[:, :1], x.sum(axis=0), np.cumsum(x, axis=1).T + 1),
+    lambda x: (
+        np.roll(x, 1, 0) @ x.T,
+        (x + 1j * x).conj() * x - x.mean(axis=1)[:, None],
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(_FUNCTIONS)))
+def test_heuristics_that_were_kept_are_those_that_would_be_chosen(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = _FUNCTIONS[number]
+    found: list[tuple[Heuristic, ...]] = []
+
+    def chosen(of: Concretization, facts: Facts) -> tuple[Heuristic, ...]:
+        found.append(first_heuristics(of, facts))
+        assert found[-1] == heuristics_for(of.segmented, facts)
+        return found[-1]
+
+    monkeypatch.setattr(executor_cache, "first_heuristics", chosen)
+    for x in _views():
+        found.clear()
+        forget_all()
+        nfuser.fuse(function)(x)
+        with monkeypatch.context() as no_more:
+            no_more.setattr(runtime_chosen, "heuristics_for", None)
+            forget_all()
+            nfuser.fuse(function)(x)
+        assert len(found) == 2
+
+
+def test_sizes_seen_later_leave_no_heuristics() -> None:
+    fused = nfuser.fuse(_steps)
+    fused(X)
+    count = len(_store().keys())
+    for length in range(10, 20):
+        fused(np.ones((6, length)))
+    assert len(_store().keys()) == count
 
 
 def test_what_is_shown_of_a_plan_that_was_found_is_what_was_shown_before() -> None:
