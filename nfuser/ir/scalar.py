@@ -180,11 +180,7 @@ Atom: TypeAlias = (
 Scalar: TypeAlias = Const | Poly | Atom
 Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
-_KEPT = 1 << 13
-"""How many sums, products and quotients each are found again.
-
-A function asks for the same ones for each of its operations, at each of its places.
-"""
+_KEPT = 1 << 13  # sums, products and quotients each: few are asked for, very often
 
 _interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 
