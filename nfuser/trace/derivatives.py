@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
-from nfuser.differentiate import pullback, pushforward
+from nfuser.differentiate import extend, pullback, pushforward
 from nfuser.errors import (
     ArgumentError,
     DTypeError,
@@ -113,6 +113,14 @@ class Run:
         """All that was there once the function had run."""
         exprs = self._tracer.builder.exprs[: self._end]
         return [tensor for expr in exprs for tensor in results(expr)]
+
+    def constant(self) -> frozenset[int]:
+        """Return which results no derivative reaches, by their numbers."""
+        b = self._tracer.builder
+        variables = [*self.variables, *self._captured]
+        held = {variable.held: False for variable in variables}
+        reached = extend(held, b.exprs[: self._end], b.stopped, b.customs)
+        return frozenset(k for k, t in enumerate(self.outputs) if t not in reached)
 
     def gradients(self) -> list[TensorView]:
         """Return cotangents of the variables, for ones of the results."""

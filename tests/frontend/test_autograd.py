@@ -36,7 +36,42 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "moved": lambda x, y: np.concatenate([x[::-1], np.pad(y, 1)[1:, 1:-1]]) ** 2,
     "softmax": lambda x, y: xp.softmax(x * y) * y,
     "chosen": lambda x, y: np.where(x > y, np.log(x), y * y),
+    "powers": lambda x, y: x**2.5 + y**3 + x**y,
+    "roots": lambda x, y: np.sqrt(x) * np.cbrt(y) + np.square(x),
+    "exponentials": lambda x, y: np.expm1(x) * np.exp2(y) + np.log1p(x) * np.log2(y),
+    "angles": lambda x, y: np.arctan2(x, y) + np.hypot(x, y) + np.arcsin(x / 3),
+    "hyperbolic": lambda x, y: np.cosh(x) * np.arcsinh(y) + np.sinh(y) / np.cosh(x),
+    "trigonometric": lambda x, y: (
+        np.tan(x) * np.arctan(y) + np.cos(x) * np.arccos(y / 3)
+    ),
+    "logarithms": lambda x, y: np.logaddexp(x, y) + np.log10(x + y),
+    "reciprocals": lambda x, y: 1 / x + np.reciprocal(y) - x / y,
+    "remainders": lambda x, y: np.fmod(x * 3, 0.7) * y + np.remainder(y, 0.3),
+    "activations": lambda x, y: x / (1 + np.exp(-x)) * y,
+    "gelu": lambda x, y: 0.5 * x * (1 + np.tanh(0.8 * (x + 0.04 * x**3))) + y,
+    "errors": lambda x, y: xp.erf(x) * y,
+    "folds": lambda x, y: (x * y).sum(0) + x.mean(1) - y.prod(0),
+    "moments": lambda x, y: np.var(x * y, axis=0) + np.std(x, axis=1),
+    "largest": lambda x, y: x.amax(-1) * y.amin(0),
+    "norms": lambda x, y: np.sqrt((x * x).sum(-1)) * np.abs(y).sum(0),
+    "of all": lambda x, y: (x.sum() * y - y.mean()).std(),
+    "scanned": lambda x, y: np.cumsum(x * y, 1) - np.cumprod(y, 0),
+    "sorted": lambda x, y: np.sort(x * 3 + y, axis=-1) * x,
+    "taken": lambda x, y: np.take(x, [2, 0, 2], axis=0) * y[:, [1, 1, 0]],
+    "by places": lambda x, y: np.take_along_axis(x, np.argsort(y, axis=1), 1) * y,
+    "rolled": lambda x, y: np.roll(x, 1, 0) * np.flip(y, 1),
+    "repeated": lambda x, y: np.repeat(x, 2, 1).sum(1) * np.tile(y, 2).sum(1),
+    "reshaped": lambda x, y: x.reshape(9) * np.transpose(y).reshape(-1),
+    "triangles": lambda x, y: np.tril(x) @ np.triu(y),
+    "strided": lambda x, y: x[::2, 1:] * y[1:, ::2] - np.diagonal(x)[:2],
+    "split": lambda x, y: np.concatenate(np.split(x, 3, 1)[::-1], 1) * y,
+    "contracted": lambda x, y: np.einsum("ij,kj->ik", x, y) + np.outer(x[0], y[1]),
+    "chained": lambda x, y: (x @ y @ x).T / 3,
+    "vectors": lambda x, y: np.dot(x[0], y[1]) * (x @ y[0]) + np.inner(x, y[2]),
+    "differences": lambda x, y: np.diff(x, axis=0) * np.diff(y, axis=0),
+    "bounded": lambda x, y: np.clip(x * 2, 0.3, 1.2) * np.maximum(x, y) + np.fmin(x, y),
 }
+assert len(_FUNCTIONS) == 40
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
@@ -232,3 +267,15 @@ def test_products_are_saved_and_gradients_of_gradients_go_through_them() -> None
         found.append(torch.autograd.grad((slope * slope).sum(), (x, w)))
     for ours, theirs in zip(*found, strict=True):
         assert torch.allclose(ours, theirs)
+
+
+def test_what_depends_on_no_tensor_asks_for_no_gradient() -> None:
+    @nfuser.fuse
+    def parts(x: Any, y: Any) -> Any:
+        return x * y, y + 1, np.floor(x), nfuser.stop_gradient(x) * 2
+
+    x, y = _leaf(3), torch.rand(3, dtype=torch.float64)
+    asked = [part.requires_grad for part in parts(x, y)]
+    assert asked == [True, False, False, False]
+    parts(x, y)[0].sum().backward()
+    torch.testing.assert_close(x.grad, y)

@@ -256,7 +256,9 @@ def _operation() -> Any:
             ctx.standins = call.shapes(inputs)
             ctx.set_materialize_grads(False)
             count = len(found) - call.added
-            exact = [x for x in found[:count] if not _is_floating(x)]
+            constant = call.plan.constant if call.plan else ()
+            pairs = zip(call.numbers, found[:count], strict=False)
+            exact = [x for k, x in pairs if k in constant or not _is_floating(x)]
             ctx.mark_non_differentiable(*exact, *found[count:])
             ctx.floating = [_is_floating(x) for x in found]
             return found

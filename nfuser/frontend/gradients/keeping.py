@@ -61,11 +61,15 @@ class Kept:
 
 @value
 class Plan:
-    """What is kept: of the leaves of the arguments those ``read``, and others."""
+    """What is kept: of the leaves of the arguments those ``read``, and others.
+
+    Results whose numbers are ``constant`` depend on none of them.
+    """
 
     read: frozenset[int]
     kept: tuple[Kept, ...]
     saved: tuple[Saved, ...]
+    constant: frozenset[int] = frozenset()
 
     @property
     def added(self) -> tuple[Kept, ...]:
@@ -179,6 +183,7 @@ def _plan(
         frozenset(held[t] for t in chosen if t in held),
         tuple(_kept(b, run, t, places[t]) for t in kept),
         tuple(saved),
+        run.constant(),
     )
 
 
