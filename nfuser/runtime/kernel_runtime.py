@@ -11,6 +11,7 @@ from nfuser.codegen.printers.source import KnownSource
 from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import spelled, structure
+from nfuser.ir.scalar import KEPT
 from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.lowering import lower
@@ -140,12 +141,18 @@ def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:
 def _written(
     fusion: Fusion, scheduler: Scheduler, heuristic: Heuristic, target: Target
 ) -> Source:
-    """Schedule, lower and print."""
+    """Schedule, lower and print.
+
+    Sums and products of its indices name its variables: they go when it is done.
+    """
     with timing.timed("schedule"):
         scheduled = scheduler.apply(fusion, heuristic, target)
     with timing.timed("lower"):
         kernel = lower(scheduled)
-    return print_kernel(kernel)
+    printed = print_kernel(kernel)
+    for kept in KEPT:
+        kept.cache_clear()
+    return printed
 
 
 def _dump(source: Source) -> None:
