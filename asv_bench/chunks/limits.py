@@ -21,6 +21,7 @@ import dask.array as da
 import numpy as np
 
 import nfuser
+from asv_bench.chunks.__main__ import seconds_of
 from asv_bench.chunks.workloads import chain
 from nfuser.device.reuse import POOL
 
@@ -112,9 +113,13 @@ def _status(name: str) -> int:
 
 def store() -> None:
     """A store of Zarr larger than the memory that the process may take."""
+    with tempfile.TemporaryDirectory() as folder:
+        _store(folder)
+
+
+def _store(folder: str) -> None:
     from asv_bench.chunks import by_hand
 
-    folder = tempfile.mkdtemp()
     rows, columns = 1 << 12, 1 << 10
     count = STORE_BYTES // (rows * columns * 4)
     x = da.random.random((rows * count, columns), chunks=(rows, columns))
@@ -125,17 +130,14 @@ def store() -> None:
         now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + ROOM, now + ROOM))
     lazy = da.from_zarr(f"{folder}/in.zarr")
-    times: dict[str, list[float]] = {"fused": [], "by hand": []}
-    for _ in range(3):
-        for name, form in (("fused", fused), ("by hand", by_hand.chain)):
-            begin = perf_counter()
-            form(lazy).to_zarr(f"{folder}/out.zarr", overwrite=True)
-            times[name].append(perf_counter() - begin)
-    ours, theirs = median(times["fused"]), median(times["by hand"])
-    print(
-        f"{STORE_BYTES / 1e9:.0f} GB of Zarr with {ROOM / 1e9:.0f} GB of room: ", end=""
-    )
-    print(f"{ours:.1f} s, by hand / nfuser {theirs / ours:.2f}")
+    calls = [
+        lambda form=form: form(lazy).to_zarr(f"{folder}/out.zarr", overwrite=True)
+        for form in (fused, by_hand.chain)
+    ]
+    (ours, theirs), busy = seconds_of(calls, 3)
+    bytes_of = f"{STORE_BYTES / 1e9:.1f} GB of Zarr with {ROOM / 1e9:.1f} GB of room"
+    ratios = f"{theirs / ours:.2f} ({busy[1] / busy[0]:.2f} of the processor's time)"
+    print(f"{bytes_of}: {ours:.1f} s, by hand / nfuser {ratios}")
 
 
 def ragged() -> None:
