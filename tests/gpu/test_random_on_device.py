@@ -13,6 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import BackendError
+from nfuser.nn import dropout
 from nfuser.random import default_rng
 from nfuser.random.distributions import uniform
 from tests.random.philox import words_at, words_of
@@ -36,6 +37,32 @@ def test_devices_give_the_numbers_of_the_specification(
     for given in (x, turned):
         found = fused(given, default_rng(KEY)).cpu().numpy()
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(5,), (37, 65), (1000, 1001), (64, 4096)])
+def test_dropout_on_a_device_drops_what_the_specification_says(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    fused = nfuser.fuse(lambda x, rng: dropout(x + 1, 0.3, rng=rng))
+    dropped = words_of(KEY, 0, shape)(16) < round(0.3 * 2**16)
+    x = torch.zeros(shape, device="cuda", dtype=getattr(torch, name))
+    turned = torch.zeros(shape[::-1], device="cuda").permute(*range(len(shape))[::-1])
+    for given in (x, turned):
+        found = fused(given, default_rng(KEY)).cpu() == 0
+        np.testing.assert_array_equal(found.numpy(), dropped)
+
+
+def test_torchs_generator_of_a_device_makes_a_run_repeat() -> None:
+    x = torch.ones(64, 128, device="cuda")
+    fused = nfuser.fuse(lambda x: torch.nn.functional.dropout(x + 1, 0.5))
+    found: list[Any] = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        found += [fused(x), fused(x)]
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[1], found[3])
+    assert not torch.equal(found[0], found[1])
 
 
 def test_places_beyond_32_bits_have_words_of_their_own() -> None:
