@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, TypeVar
 
-from nfuser import config
+import nfuser.config as config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

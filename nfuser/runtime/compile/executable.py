@@ -7,7 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nfuser import config
+import nfuser.config as config
 from nfuser.codegen.numba.compiler_lock import undisturbed
 from nfuser.codegen.printers.cpu import print_cpu
 from nfuser.codegen.printers.cuda import print_cuda

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import nfuser.codegen as codegen
-from nfuser import config
+import nfuser.config as config
 from nfuser.config import VERSION
 
 if TYPE_CHECKING:
