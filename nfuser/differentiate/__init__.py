@@ -9,7 +9,6 @@ verbs of ``nfuser.ops``: so derivatives have derivatives, and one fusion compute
 from __future__ import annotations
 
 from nfuser.differentiate.forward import pushforward
-from nfuser.differentiate.reach import extend
 from nfuser.differentiate.reverse import pullback
 
-__all__ = ["extend", "pullback", "pushforward"]
+__all__ = ["pullback", "pushforward"]

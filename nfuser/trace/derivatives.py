@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
-from nfuser.differentiate import extend, pullback, pushforward
+from nfuser.differentiate import pullback, pushforward
 from nfuser.errors import (
     ArgumentError,
     DTypeError,
@@ -20,7 +20,7 @@ from nfuser.errors import (
     TraceError,
 )
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import results
+from nfuser.ir.expr import results, sources
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.standin import Standin
@@ -115,11 +115,18 @@ class Run:
         return [tensor for expr in exprs for tensor in results(expr)]
 
     def constant(self) -> frozenset[int]:
-        """Return which results no derivative reaches, by their numbers."""
+        """Return which results depend on no variable, by their numbers.
+
+        What is flat, as a rounded number, depends on it: its gradient is zero.
+        """
         b = self._tracer.builder
-        variables = [*self.variables, *self._captured]
-        held = {variable.held: False for variable in variables}
-        reached = extend(held, b.exprs[: self._end], b.stopped, b.customs)
+        reached = {variable.held for variable in (*self.variables, *self._captured)}
+        for expr in b.exprs[: self._end]:
+            if not reached.isdisjoint(sources(expr)):
+                made = (t for t in results(expr) if t not in b.stopped)
+                reached.update(
+                    t for t in made if t.dtype.is_float or t.dtype.is_complex
+                )
         return frozenset(k for k, t in enumerate(self.outputs) if t not in reached)
 
     def gradients(self) -> list[TensorView]:

@@ -178,6 +178,7 @@ def test_the_readme_has_the_means_of_the_files() -> None:
 # -- what measures -----------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("default")  # the other libraries may warn as they like
 def test_what_measures_calls_and_lengths_measures_the_same_function() -> None:
     for name in calls.FUNCTIONS:
         found = calls.calls(name, 10)

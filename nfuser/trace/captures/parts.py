@@ -62,7 +62,8 @@ def parts_of(found: Any) -> list[tuple[Step, Any]] | None:
 
 def _items(found: Any) -> list[tuple[Step, Any]] | None:
     if isinstance(found, Mapping):
-        return [(Step(k, False), found[k]) for k in found]
+        # A thread may add to it meanwhile.
+        return [(Step(k, False), v) for k, v in list(found.items())]
     if isinstance(found, (Sequence, deque)):
         return [(Step(k, False), v) for k, v in enumerate(found)]
     if isinstance(found, partial):
