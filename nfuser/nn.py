@@ -96,4 +96,8 @@ def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
     dropped = draw(rng._source, uniform.dropped, (p,), x.shape)
     # Where all are dropped nothing is divided: a gradient would be 0 times infinity.
     scale = 1 / (1 - p + (p == 1))
-    return np.where(dropped, 0, x * scale)
+    if not as_dtype(x.dtype).is_half:
+        return np.where(dropped, 0, x * scale)
+    # A scale of 16 bits would leave all that is kept too small, or too large, alike.
+    kept = np.where(dropped, 0, np.astype(x, np.float32) * scale)
+    return np.astype(kept, x.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -30,6 +31,15 @@ def test_kept_values_are_divided_by_the_probability_of_keeping(
     for found in (dropout(x, p, rng=default_rng(3)), fused(x, default_rng(3))):
         assert found.dtype == dtype
         np.testing.assert_allclose(found, wanted, rtol=2 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_what_is_kept_of_short_floats_is_rounded_once(dtype: Any) -> None:
+    x = np.linspace(1, 2, 1000).astype(dtype)
+    kept = words_of(3, 0, x.shape)(16) >= round(0.1 * 2**16)
+    wanted = np.where(kept, x.astype(np.float32) * np.float32(1 / 0.9), 0)
+    found = nfuser.fuse(lambda x, rng: dropout(x, 0.1, rng=rng))(x, default_rng(3))
+    np.testing.assert_array_equal(found, wanted.astype(dtype))
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-5, 0.1, 0.3, 0.99999])
