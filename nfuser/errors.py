@@ -72,7 +72,7 @@ class EndlessError(TraceError, RecursionError):
 
 
 class MutationError(NfuserError, ValueError):
-    """The traced function assigns into an input."""
+    """The traced function assigns into an input in a way that has no fused form."""
 
 
 class DeviceError(NfuserError, ValueError):
