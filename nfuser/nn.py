@@ -10,15 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nfuser.dtypes import as_dtype
-from nfuser.errors import DTypeError
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions import uniform
 from nfuser.random.distributions.words import probability
 from nfuser.random.draw import draw
 from nfuser.trace import current_tracer
+from nfuser.trace.numpy.composed.dropouts import kept, require_floats
 from nfuser.trace.numpy.composed.segments import fold_segments, mean_of_segments
 
 if TYPE_CHECKING:
@@ -90,14 +87,5 @@ def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dropped(x: Any, p: Any, rng: Distributions) -> Any:
-    if as_dtype(x.dtype).kind not in "fc":
-        message = f"write x.astype(np.float32): dropout takes floats, found {x.dtype}"
-        raise DTypeError(message)
-    dropped = draw(rng._source, uniform.dropped, (p,), x.shape)
-    # Where all are dropped nothing is divided: a gradient would be 0 times infinity.
-    scale = 1 / (1 - p + (p == 1))
-    if not as_dtype(x.dtype).is_half:
-        return np.where(dropped, 0, x * scale)
-    # A scale of 16 bits would leave all that is kept too small, or too large, alike.
-    kept = np.where(dropped, 0, np.astype(x, np.float32) * scale)
-    return np.astype(kept, x.dtype)
+    require_floats(x)
+    return kept(x, draw(rng._source, uniform.dropped, (p,), x.shape), p)

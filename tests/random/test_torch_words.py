@@ -104,3 +104,20 @@ def test_bad_input_is_refused() -> None:
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(ArgumentError, match=r"nfuser\.nn\.dropout"):
         nfuser.fuse(lambda x: F.dropout(x * 2, 0.5))(x)
+
+
+def test_integers_are_not_dropped_nor_probabilities() -> None:
+    x = torch.ones(4, dtype=torch.int32)
+    with pytest.raises(DTypeError, match="dropout takes floats"):
+        nfuser.fuse(lambda x: torch.nn.functional.dropout(x, 0.5))(x)
+    with pytest.raises(DTypeError, match="probabilities are floats"):
+        nfuser.fuse(torch.bernoulli)(x)
+
+
+def test_what_dropout_keeps_of_bfloat16_is_rounded_once() -> None:
+    x = torch.linspace(1, 2, 1000).bfloat16()
+    found = nfuser.fuse(lambda x: torch.nn.functional.dropout(x, 0.1))(x)
+    wanted = (x.float() * (1 / 0.9)).bfloat16()
+    torch.testing.assert_close(
+        found, torch.where(found == 0, 0, wanted), rtol=0, atol=0
+    )

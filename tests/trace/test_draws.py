@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser.errors import TraceError
 from nfuser.trace import call_of, trace_function
 
@@ -273,3 +274,17 @@ def test_a_signals_handler_does_not_disturb() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.PCG64])
+def test_old_generators_are_refused_as_arguments_too(make: Any) -> None:
+    def drawn(x: Any, r: Any) -> Any:
+        return x + (r.normal() if hasattr(r, "normal") else r.random_raw())
+
+    for given, function in (
+        (make(0), drawn),
+        ({"r": make(0)}, lambda x, r: drawn(x, r["r"])),
+        ([make(0)], lambda x, r: drawn(x, r[0])),
+    ):
+        with pytest.raises(TraceError, match="random numbers were drawn"):
+            nfuser.fuse(function)(np.ones(4), given)

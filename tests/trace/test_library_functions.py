@@ -233,3 +233,16 @@ def test_tensors_of_torch_are_read_where_they_lie() -> None:
     found = fused(torch.from_numpy(x))
     assert isinstance(found, torch.Tensor)
     np.testing.assert_allclose(found.numpy(), np.eye(4) * 2, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"rtol": None}, {"rtol": 0.1}, {"rcond": 0.1}])
+def test_what_pinv_takes_for_zero(options: Any) -> None:
+    given = np.diag(np.array([1, 0.05, 1e-8], np.float32))
+    agree(lambda a: np.linalg.pinv(a, **options), given)
+
+
+def test_residuals_without_full_rank_are_refused_with_what_to_write() -> None:
+    a, b = np.ones((5, 2)), np.arange(5.0)
+    agree(lambda a, b: np.linalg.lstsq(a, b)[0], a, b)
+    with pytest.raises(HostError, match=r"write np\.linalg\.pinv\(a\) @ b"):
+        nfuser.fuse(lambda a, b: np.linalg.lstsq(a, b)[1])(a, b)

@@ -29,6 +29,8 @@ def compiled(by_private: Callable[[], T], by_public: Callable[[], T]) -> T:
         return by_public()
     try:
         return by_private()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 (of any kind, where names have changed)
         try:
             made = by_public()

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nfuser.errors import host_error
 from nfuser.host.call.generators import draw_call, draw_of
 from nfuser.host.run.library_functions import library_function
@@ -46,6 +48,7 @@ def function_call(
         read = reading(given[is_drawn : len(given) - count])
         made = compute(*given[:is_drawn], *_joined(arrays, function.given, read))
         left = iter(targets)
+        _check_shapes(made, targets, stmt, function)
         for result, parts in zip(made, function.results, strict=True):
             _store(arrays, arrays.own(result), parts, left)
 
@@ -70,6 +73,22 @@ def _computed(
         return found if isinstance(found, tuple) else (found,)
 
     return call
+
+
+def _check_shapes(
+    made: Sequence[Any], targets: Sequence[Any], stmt: Call, function: Function
+) -> None:
+    """Refuse a result whose shape the elements told: what is stored has one already."""
+    pairs = zip(made, function.results, strict=True)
+    shapes = (tuple(np.shape(x)) for x, parts in pairs for p in parts if p is not None)
+    for found, target in zip(shapes, targets, strict=True):
+        if found != tuple(target.shape):
+            message = (
+                f"{stmt.name}: write np.linalg.pinv(a) @ b where a may have less than "
+                f"full rank: the residuals then have shape {found}, for which "
+                f"{tuple(target.shape)} was traced{stmt.note}"
+            )
+            raise host_error(message, ValueError())
 
 
 def _joined(

@@ -10,24 +10,35 @@ A library that has a function under NumPy's name, with NumPy's options, needs no
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.describe.libraries import Library, module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _CUTOFF = 1e-15  # of NumPy's pinv, where none is given
 
 
 def library_function(library: Library, name: str) -> Callable[..., Any]:
     """Return what computes ``name`` from arrays of ``library``, options by keyword."""
-    own = _OWN.get(library, {}).get(name)
-    if own is None:
-        return attrgetter(name)(module(library))
-    held = module(library)
-    return lambda *given, **options: own(held, *given, **options)
+    held, own = module(library), _OWN.get(library, {}).get(name)
+    call = attrgetter(name)(held) if own is None else partial(own, held)
+    return _raising(call) if library is Library.CUPY else call
+
+
+def _raising(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of CuPy's that looks whether its solver failed."""
+    errors = import_module("cupyx").errstate
+
+    def looking(*given: Any, **options: Any) -> Any:
+        with errors(linalg="raise"):
+            return call(*given, **options)
+
+    return looking
 
 
 def lacks_function(library: Library, name: str) -> str:
@@ -51,11 +62,16 @@ def _torch_qr(torch: Any, a: Any, mode: str) -> Any:
     return found[1] if mode == "r" else found
 
 
-def _torch_pinv(
-    torch: Any, a: Any, hermitian: bool, rcond: Any = None, rtol: Any = None
-) -> Any:
-    cutoff = next((x for x in (rtol, rcond) if x is not None), _CUTOFF)
+def _torch_pinv(torch: Any, a: Any, hermitian: bool, **cutoffs: Any) -> Any:
+    cutoff = _cutoff(cutoffs, max(a.shape[-2:]) * torch.finfo(a.dtype).eps)
     return torch.linalg.pinv(a, rtol=cutoff, hermitian=hermitian)
+
+
+def _cutoff(given: Mapping[str, Any], usual: float) -> float:
+    """Return below which share of the greatest one NumPy takes values for zero."""
+    if "rtol" in given:
+        return usual if given["rtol"] is None else given["rtol"]
+    return given.get("rcond", _CUTOFF)
 
 
 def _torch_rank(
@@ -102,12 +118,14 @@ def _cupy_svd(
     return tuple(found) if compute_uv else found
 
 
-def _cupy_pinv(
-    cupy: Any, a: Any, hermitian: bool, rcond: Any = None, rtol: Any = None
-) -> Any:
+def _cupy_pinv(cupy: Any, a: Any, hermitian: bool, **cutoffs: Any) -> Any:
     del hermitian
-    cutoff = next((x for x in (rtol, rcond) if x is not None), _CUTOFF)
-    return cupy.linalg.pinv(a, cutoff)
+    usual = max(a.shape[-2:]) * cupy.finfo(a.dtype).eps
+    return cupy.linalg.pinv(a, _cutoff(cutoffs, usual))
+
+
+def _cupy_lstsq(cupy: Any, a: Any, y: Any, rcond: Any = None) -> Any:
+    return cupy.linalg.lstsq(a, y, rcond)
 
 
 def _cupy_rank(
@@ -135,6 +153,7 @@ _OWN: dict[Library, dict[str, Callable[..., Any]]] = {
     },
     Library.CUPY: {
         "linalg.cholesky": _cupy_cholesky,
+        "linalg.lstsq": _cupy_lstsq,
         "linalg.svd": _cupy_svd,
         "linalg.pinv": _cupy_pinv,
         "linalg.matrix_rank": _cupy_rank,

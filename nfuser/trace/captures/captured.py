@@ -178,9 +178,10 @@ class Snapshot:
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
         """Add the objects inside an argument, which no name stands for."""
-        if is_drawn_from(item):
+        is_watched = clocks.is_generator(item)
+        if is_watched or is_drawn_from(item):
             self._finder.values.setdefault(origin, item)
-            if clocks.is_generator(item):
+            if is_watched:
                 self._draws.add(item)
             return
         if isinstance(item, (list, tuple)):

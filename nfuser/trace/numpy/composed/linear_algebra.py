@@ -15,6 +15,7 @@ import numpy as np
 import nfuser.ops as ops
 from nfuser.errors import OptionError, UnsupportedError
 from nfuser.trace.numpy.composed.parts import array
+from nfuser.trace.numpy.dispatch.keywords import MISSING
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -102,9 +103,17 @@ def _tolerances(**given: Any) -> dict[str, Any]:
 
 
 def _pinv(
-    t: Tracer, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
+    t: Tracer,
+    a: Any,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = MISSING,
 ) -> Any:
-    options = _tolerances(rcond=rcond, rtol=rtol)
+    if rtol is MISSING:
+        options = _tolerances(rcond=rcond)
+    else:  # None stands for another number than what is not given
+        options = {"rtol": None} | _tolerances(rcond=rcond, rtol=rtol)
     return called(t, "pinv", a, **options, hermitian=bool(hermitian))[0]
 
 

@@ -19,6 +19,7 @@ from nfuser.errors import DTypeError, OptionError
 from nfuser.ops.elementwise.random_numbers import normal_numbers, uniform_numbers
 from nfuser.ops.elementwise.random_words import random_words
 from nfuser.trace.captures.torch_seeds import default_origin
+from nfuser.trace.numpy.composed.dropouts import kept, require_floats
 from nfuser.trace.speaking import speaking_numpy
 from nfuser.trace.torch.words.common import refuse_others
 
@@ -56,6 +57,9 @@ def _like(verb: Any, name: str) -> Word:
 
 def _bernoulli(t: Tracer, x: Any, *, generator: Any = None) -> Any:
     held = t.tensor(x)
+    if not held.dtype.is_float:
+        message = "write torch.bernoulli(x.float()): probabilities are floats"
+        raise DTypeError(message)
     kind = DType.F64 if held.dtype is DType.F64 else DType.F32
     u = t.apply(uniform_numbers, held.shape, *_words(t, generator), kind)
     return t.handlers["astype"](t, u < x, held.dtype)
@@ -70,6 +74,7 @@ def _dropout(
         raise OptionError(message)
     if not training or (is_known and p == 0):
         return x
+    require_floats(x)
     key, call = _words(t, None)
     with speaking_numpy(t):
         word = t.apply(random_words, t.tensor(x).shape, key, call, 16)
@@ -79,8 +84,7 @@ def _dropout(
             drop = word <= np.uint16(_ALL - 1)
         else:
             drop = word < np.uint16(often)
-        # Where all are dropped nothing is divided: that would be 0 times infinity.
-        found = t.tensor(np.where(drop, 0, x * (1 / (1 - p + (p == 1)))))
+        found = t.tensor(kept(x, drop, p))
     if inplace:
         x[...] = t.wrap(found)
         return x
