@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import nfuser.codegen as codegen
-import nfuser.config as config
+from nfuser.codegen.numba.which_parts import is_public
 from nfuser.config import VERSION
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _PROCESSOR = (  # of /proc/cpuinfo; the first processor speaks for all
 
 def key_of(source: Source, backend: str) -> str:
     """Return the key of the machine code of ``source``."""
-    parts = (source.digest, environment(backend).digest, config.current().numba)
+    parts = (source.digest, environment(backend).digest, is_public())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
