@@ -53,8 +53,12 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("function", PROGRAMS.values(), ids=PROGRAMS)
-def test_public_parts_give_the_same(function: Any, tmp_path: Path) -> None:
+def test_public_parts_give_the_same(
+    function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = nfuser.fuse(function)(X)
+    # The private parts could not, and their fall back would warn, which is an error.
+    monkeypatch.delattr("numba.core.typed_passes.NoPythonBackend")
     with config.override(numba="public", cache_dir=str(tmp_path)):
         assert which_parts.told().startswith("Numba's public functions, as NFUSER_NU")
         found = nfuser.fuse(function)(X)
