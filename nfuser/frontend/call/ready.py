@@ -15,6 +15,7 @@ from nfuser.device.describe.descriptor import (
 )
 from nfuser.errors import BackendError
 from nfuser.frontend.call.arguments import host_number
+from nfuser.frontend.call.draws import take_draws
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.writes import check_writes, told_of_writes
 from nfuser.frontend.fuse.variants import same_number
@@ -23,8 +24,6 @@ from nfuser.ir.base import node
 from nfuser.ir.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
-from nfuser.trace.captures.stream import Stream
-from nfuser.trace.captures.torch_seeds import is_of_torch, key_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -128,13 +127,8 @@ class Ready:
         drawn = trace.captured.streams.drawn
         if drawn and self.place.device.is_cuda:
             _refuse_recorded_draws()
-        for what, stream in zip(drawn, arguments.streams, strict=True):
-            if isinstance(stream, Stream):
-                numbers[what.slot], numbers[what.slot + 1] = stream.take(what.draws)
-            elif is_of_torch(stream):
-                numbers[what.slot], numbers[what.slot + 1] = key_of_torch(stream), 0
-            else:
-                numbers[what.slot] = stream  # NumPy's own counts by itself
+        if drawn:
+            numbers.update(take_draws(drawn, arguments.streams))
         scalars = (
             symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call is made of when it is computed again, on the way back through it.
-
-Generators of random numbers have advanced by then: the second time draws from copies
-that stand where they stood.
-"""
+"""The plan of a call that is computed again, on the way back through it."""
 
 # What is called has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -11,15 +7,13 @@ that stand where they stood.
 
 from __future__ import annotations
 
-import copy
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError, MutationError
 from nfuser.frontend.call.arguments import Arguments
-from nfuser.trace import tree as trees
-from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.clocks import is_of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,16 +21,6 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
-
-
-def standing(nest: Any) -> Any:
-    """Return ``nest`` with copies of its generators, as they stand now."""
-    leaves, shape = trees.flatten(nest)
-    made: dict[int, Any] = {}
-    for item in leaves:
-        if isinstance(item, Stream) and id(item) not in made:
-            made[id(item)] = copy.copy(item)
-    return trees.unflatten(shape, [made.get(id(x), x) for x in leaves])
 
 
 def unrecorded() -> AbstractContextManager[Any]:
@@ -50,8 +34,8 @@ def plan_of(
 ) -> tuple[Ready, tuple[Any, ...]]:
     """Return the plan of a call that is to be differentiated, and what it captures.
 
-    A call that draws from a generator which is no argument is refused, since nobody
-    could tell later where that stood; so is one that writes into its arguments.
+    A call that draws from a generator of NumPy's is refused, which has no key to draw
+    the same numbers of; so is one that writes into its arguments.
     """
     with unrecorded():
         arguments = Arguments(args, kwargs, fused._function)
@@ -65,18 +49,11 @@ def plan_of(
         )
         raise MutationError(message)
     drawn = trace.captured.read_streams(args, kwargs) or ()
-    if not all(isinstance(stream, Stream) for stream in drawn):
+    if any(map(is_of_numpy, drawn)):
         message = (
-            f"pass {fused._name} a generator of nfuser.random, as for nfuser.nn.dropout"
-            "(x, p, rng=rng): the way back draws the same numbers again, and one of "
-            "NumPy's or torch's has moved on by then"
-        )
-        raise ArgumentError(message)
-    given = {id(x) for x in trees.flatten((args, dict(kwargs)))[0]}
-    if any(id(stream) not in given for stream in drawn):
-        message = (
-            f"pass the generator that {fused._name} draws from as an argument: the way "
-            "back draws the same numbers again"
+            f"write nfuser.random.default_rng(seed) for what {fused._name} draws from: "
+            "the way back draws the same numbers again, and NumPy's generator has "
+            "moved on by then"
         )
         raise ArgumentError(message)
     return ready, arrays

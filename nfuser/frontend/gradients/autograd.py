@@ -20,7 +20,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from nfuser.frontend.call.argument_names import leaf_names
-from nfuser.frontend.gradients.again import plan_of, standing
+from nfuser.frontend.call.draws import DrawCalls, drawing_again, noting_draws
+from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import Plan, Planner, read_kept, saving, standin
 from nfuser.frontend.gradients.transform import fused_like, remembered
 from nfuser.trace import tree as trees
@@ -42,7 +43,7 @@ def call_recorded(
     ready, arrays = plan_of(fused, args, kwargs)
     call = _Call(fused, ready, args, kwargs)
     captured = [x for x in arrays if _is_tensor(x)]
-    with torch.no_grad():
+    with torch.no_grad(), noting_draws() as call.draws:
         found, added = call.run(args, kwargs)
     outputs, shape = trees.flatten(found)
     places = [k for k, x in enumerate(outputs) if _is_tensor(x)]
@@ -69,7 +70,7 @@ class _Call:
         self._fused = fused
         _, owner = _unbound(fused)
         given = ((*owner, *args), dict(kwargs))
-        leaves, self._shape = trees.flatten(standing(given))
+        leaves, self._shape = trees.flatten(given)
         self._places = [k for k, x in enumerate(leaves) if _is_tensor(x)]
         self._rest = [None if _is_tensor(x) else x for x in leaves]
         wanted = tuple(k for k in self._places if _asks(leaves[k]))
@@ -78,6 +79,7 @@ class _Call:
         self.results: list[Any] = []
         self.numbers: tuple[int, ...] = ()  # of the results, among all of the function
         self.added = 0  # how many of them are kept alone
+        self.draws: list[DrawCalls] = []
 
     def run(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -140,8 +142,9 @@ class _Call:
             if need and _is_floating(leaves[k])
         )
         back = pulled(self._fused, self._shape, wanted, tuple(cotangents), self.plan)
-        given = standing((tuple(leaves), tuple(cotangents.values()), tuple(kept)))
-        of_arguments, of_captured = back(*given)
+        given = tuple(leaves), tuple(cotangents.values()), tuple(kept)
+        with drawing_again(self.draws):
+            of_arguments, of_captured = back(*given)
         found = dict(zip(wanted, of_arguments, strict=True))
         known = self._of_captured(back, given, of_captured) if of_captured else {}
         return [

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.argument_names import leaf_names
+from nfuser.frontend.call.draws import drawing_again, noting_draws
 from nfuser.frontend.fuse.fused import Fused
-from nfuser.frontend.gradients.again import plan_of, standing
+from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.gradient import grad
 from nfuser.frontend.gradients.keeping import (
     Plan,
@@ -54,13 +55,18 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
         run = _run("vjp", function, primals, has_aux)
         return _with_aux(run, run.pulled) if has_aux else (run.value, run.pulled)
 
-    before = standing(primals)
     forward = _valued(function)
     ready, _ = plan_of(forward, primals, {})
-    leaves, shape = trees.flatten(before)
+    leaves, shape = trees.flatten(primals)
     planner = _planner(function, shape, len(leaves), has_aux)
     plan = planner.plan_for(ready, leaves)
-    found, pull = _kept(function, primals, before, planner, plan, has_aux)
+    with noting_draws() as draws:
+        found, back = _kept(function, primals, planner, plan, has_aux)
+
+    def pull(cotangent: Any) -> Any:
+        with drawing_again(draws):
+            return back(cotangent)
+
     if not has_aux:
         return found, pull
     value, aux = found
@@ -70,7 +76,6 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
 def _kept(
     function: Callable[..., Any],
     primals: Sequence[Any],
-    before: Any,
     planner: Planner,
     plan: Plan | None,
     has_aux: bool,
@@ -78,11 +83,11 @@ def _kept(
     """Return what ``function`` gives, and its way back, which holds what it reads."""
     if plan is None:
         pulled = _pulled(function, has_aux)
-        return _valued(function)(*primals), lambda t: pulled(standing(before), t)
-    leaves, shape = trees.flatten(before)
+        return _valued(function)(*primals), lambda t: pulled(primals, t)
+    leaves, shape = trees.flatten(primals)
     added: Sequence[Any] = ()
     if plan.added:
-        value, aux, added = saving(function, planner, plan)(*trees.flatten(primals)[0])
+        value, aux, added = saving(function, planner, plan)(*leaves)
         found = (value, aux) if has_aux else value
     else:
         found = _valued(function)(*primals)
@@ -93,7 +98,7 @@ def _kept(
     ]
     read = [x if k in plan.read else standin(x) for k, x in enumerate(leaves)]
     pulled = _pulled_kept(function, shape, planner, plan)
-    return found, lambda t: pulled(standing(read), t, kept)
+    return found, lambda t: pulled(read, t, kept)
 
 
 @remembered

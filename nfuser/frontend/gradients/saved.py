@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.argument_names import leaf_names
-from nfuser.frontend.gradients.again import plan_of, standing
+from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import Planner
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.parts import is_array
@@ -32,7 +32,7 @@ def saved_of(
     Of tensors of torch it is those that require a gradient, if any does.
     """
     plan_of(fused, args, kwargs)  # which says what is wrong with the call, if anything
-    leaves, shape = trees.flatten(standing((args, dict(kwargs))))
+    leaves, shape = trees.flatten((args, dict(kwargs)))
     wanted = [k for k, x in enumerate(leaves) if is_array(x) and _is_floating(x)]
     asking = [k for k in wanted if getattr(leaves[k], "requires_grad", False)]
 
