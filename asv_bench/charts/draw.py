@@ -26,10 +26,11 @@ COLOURS = {
     "numexpr": "#b08900",
 }
 _OTHERS = ("#e8590c", "#4c6ef5", "#9c36b5", "#1098ad", "#e64980", "#b08900", "#868e96")
-WIDTH = 640
+WIDTH = 560
 _STYLE = (
     "<style>.nf text{fill:currentColor}.nf .e{text-anchor:end}"
     ".nf .m{text-anchor:middle}.nf .s{font-size:11px;opacity:.75}"
+    ".nf .i{font-style:italic;opacity:.7}"
     ".nf .g{stroke:currentColor;stroke-opacity:.18}"
     ".nf .o{stroke:currentColor;stroke-opacity:.55;stroke-dasharray:4 3}</style>"
 )
@@ -121,7 +122,7 @@ def dots(measured: Measured, *, is_log: bool = False) -> str:
         parts.append(f'<path d="M{place(1)} {top}V{bottom}" class="o"/>')
     for number, row in enumerate(measured.rows):
         y = top + _ROW * (number + 0.5)
-        parts += [*_label(row.name, left - 10, y), *_dots_of(row, measured, place, y)]
+        parts += [*_label(row, left - 10, y), *_dots_of(row, measured, place, y)]
     return _svg(parts, bottom + 6, measured)
 
 
@@ -141,10 +142,11 @@ def _room(measured: Measured) -> int:
     return 20 + 7 * max(len(_parts(row.name)[0]) for row in measured.rows)
 
 
-def _label(name: str, x: int, y: float) -> list[str]:
-    name, size = _parts(name)
-    up = -2 if size else 4
-    lines = [f'<text x="{x}" y="{y + up}" class="e">{escape(name)}</text>']
+def _label(row: Row, x: int, y: float) -> list[str]:
+    """Return the name of a row, in italics where it does not count in means."""
+    name, size = _parts(row.name)
+    up, kind = -2 if size else 4, "e" if row.is_headline else "e i"
+    lines = [f'<text x="{x}" y="{y + up}" class="{kind}">{escape(name)}</text>']
     if size:
         lines.append(f'<text x="{x}" y="{y + 10}" class="e s">{size}</text>')
     return lines
@@ -166,11 +168,11 @@ def _dot(
 def _parts(name: str) -> tuple[str, str]:
     """Take sizes off the end of a name.
 
-    >>> _parts("softmax bf16 16384x4096")
-    ('softmax bf16', '16384x4096')
+    >>> _parts("softmax bf16 16384x4096"), _parts("pad by 3 and 5")
+    (('softmax bf16', '16384x4096'), ('pad by 3 and 5', ''))
     """
     size = r"\d+x[\dx]+(?:, .*)?|\d+|\([\d, ]+\)|[\d,]+ elements|\w+ cache"
-    found = re.fullmatch(rf"(.*?),? ({size})", name)
+    found = re.fullmatch(rf"(.*?)(?<! and),? ({size})", name)
     return (found[1], found[2]) if found else (name, "")
 
 

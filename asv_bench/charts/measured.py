@@ -68,8 +68,8 @@ def load(name: str, view: str = "values") -> Measured:
     """Return results by the name of their file, ``h200/in_a_row``.
 
     ``view`` is ``share`` of the bandwidth of a copy, ``fresh`` or ``reused`` seconds,
-    or ``times`` (as long as nfuser) of a comparison; other files have ``values``, and
-    the ``sum`` of the rows up to each one.
+    ``times`` (as long as nfuser) or ``reused_times`` of a comparison; other files have
+    ``values``, ``times``, and the ``sum`` of the rows up to each one.
     """
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
     header = {k: str(v) for k, v in found.items() if k not in ("rows", "columns")}
@@ -92,16 +92,25 @@ def _table(header: dict[str, str], found: dict[str, Any], view: str) -> Measured
 def _comparison(header: dict[str, str], found: dict[str, Any], view: str) -> Measured:
     rows: list[Row] = []
     for row in found["rows"]:
-        seconds = row["reused" if view == "reused" else "fresh"]
-        values: dict[str, float] = dict(seconds)
+        values = _seconds(row, view)
         if view == "share":
             size = row["necessary_bytes"] / found["copy"]
-            values = {name: size / s for name, s in seconds.items()}
+            values = {name: size / s for name, s in values.items()}
         rows.append(Row(row["name"], values, row["is_headline"]))
     columns = tuple(dict.fromkeys(c for row in rows for c in row.values))
     unit = "share" if view == "share" else "s"
     made = Measured(header, unit, columns, tuple(rows))
-    return _times(made) if view == "times" else made
+    return _times(made) if view.endswith("times") else made
+
+
+def _seconds(row: dict[str, Any], view: str) -> dict[str, float]:
+    """Return seconds by library: those of new results, or of reused ones if any."""
+    fresh, reused = row["fresh"], row["reused"]
+    if view.startswith("reused"):
+        return fresh | reused
+    if view == "times" and OURS in reused:
+        return fresh | {f"{OURS}, reused outputs": reused[OURS]}
+    return fresh
 
 
 def _times(measured: Measured) -> Measured:

@@ -21,9 +21,18 @@ def table(measured: Measured) -> str:
             shown(row.values[c], measured.unit) if c in row.values else "--"
             for c in measured.columns
         ]
-        name = row.name.replace("|", "\\|").replace("*", "\\*")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {label(row.name, row.is_headline)} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def label(name: str, is_headline: bool) -> str:
+    """Return the name of a row in Markdown, in italics where it does not count.
+
+    >>> label("permute * 2", True), label("a + b", False)
+    ('permute \\\\* 2', '*a + b*')
+    """
+    name = name.replace("|", "\\|").replace("*", "\\*")
+    return name if is_headline else f"*{name}*"
 
 
 def summary(measured: Measured) -> str:
@@ -37,7 +46,6 @@ def summary(measured: Measured) -> str:
         f"{name} {mean:.2f}" + (f" over its {count}" if count < most else "")
         for name, (mean, count) in found.items()
     ]
-    return (
-        f"Geometric means over {most} rows that count, {what[measured.unit]}: "
-        f"{', '.join(told)}."
-    )
+    others = any(not row.is_headline for row in measured.rows)
+    which = f"the {most} rows that are not in italics" if others else f"{most} rows"
+    return f"Geometric means over {which}, {what[measured.unit]}: {', '.join(told)}."

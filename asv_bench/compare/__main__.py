@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import shlex
 import sys
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from asv_bench.compare.cores import pin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-THREADS = ("NFUSER", "NUMBA", "NUMEXPR", "OMP", "MKL", "OPENBLAS")
+SAID = ("command", "date", "commit", "machine", "versions")
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -33,17 +36,6 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--join", nargs="*", metavar="FILE", help="print what --json wrote before")
     add("--json", metavar="FILE", help="write everything found")
     return parser.parse_args(given)
-
-
-def pin(threads: int | None) -> None:
-    """Give every peer the same cores, before any of them is imported."""
-    cores = sorted(os.sched_getaffinity(0))[:threads]
-    os.sched_setaffinity(0, cores)
-    for name in THREADS:
-        os.environ[f"{name}_NUM_THREADS"] = str(len(cores))
-    os.environ["JAX_PLATFORMS"] = "cpu"
-    # Threads that spin after a call would slow down whoever has the next turn.
-    os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
 
 def main() -> int:
@@ -68,12 +60,34 @@ def main() -> int:
 
 
 def joined(files: Sequence[str]) -> dict[str, Any]:
-    """Return the rows of several files as if one run had made them."""
+    """Return the rows of several files as if one run had made them.
+
+    What they say of themselves has to be the same, but for the rows asked for.
+    """
     parts = [json.loads(Path(name).read_text()) for name in files]
+    heads = [{key: _said(part, key) for key in SAID} for part in parts]
+    if any(head != heads[0] for head in heads):
+        raise SystemExit(f"join runs of one command, day, commit and machine: {heads}")
     copy = sum(part["copy"] for part in parts) / len(parts)
     rows = [row for part in parts for row in part["rows"]]
-    header = {k: v for k, v in parts[0].items() if k != "rows"}
-    return header | {"copy": copy, "rows": rows}
+    note = {"note": f"In {len(parts)} runs, with `--only`."} if len(parts) > 1 else {}
+    return heads[0] | note | {"copy": copy, "rows": rows}
+
+
+def _said(part: dict[str, Any], key: str) -> str:
+    """Return what a file says, its command without ``--only`` and the names after it.
+
+    >>> _said({"command": "python -m x --only 'a b' c --odd"}, "command")
+    'python -m x --odd'
+    """
+    if key != "command":
+        return part[key]
+    words = shlex.split(part[key])
+    if "--only" in words:
+        at = words.index("--only")
+        names = takewhile(lambda word: not word.startswith("--"), words[at + 1 :])
+        del words[at : at + 1 + len([*names])]
+    return shlex.join(words)
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:

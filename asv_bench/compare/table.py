@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
+from asv_bench.charts.tables import label
 from asv_bench.compare.contest import OURS
 
 if TYPE_CHECKING:
@@ -51,7 +52,11 @@ def print_table(
             return _cell(row.fresh.get(peer), row.share(copy, peer), unit)
 
         ratio = row.ratio(peers)
-        cells = [row.name, f"{row.necessary_bytes / 1e6:.0f}", *map(timed, ours)]
+        cells = [
+            label(row.name, row.is_headline),
+            f"{row.necessary_bytes / 1e6:.0f}",
+            *map(timed, ours),
+        ]
         cells += [str(row.kernels or "--"), " / ".join(map(str, row.compiled.values()))]
         cells += [f"{row.first_call[ours[0]]:.2f}"]
         cells += [f"{row.errors[ours[0]]:.0e}" if ours[0] in row.errors else "--"]
@@ -65,6 +70,8 @@ def print_table(
     write("")
     for line in _summary(rows, copy, peers, ours):
         write(line)
+    if any(not row.is_headline for row in rows):
+        write("Rows in italics do not count in means.")
     for row in rows:
         for peer, note in row.notes.items():
             write(f"- {row.name}, {peer}: {note}")

@@ -11,6 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from asv_bench.compare.__main__ import joined
+from asv_bench.compare.contest import Row
+from asv_bench.compare.table import print_table
 from asv_bench.compare.timing import gpu_seconds
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +94,44 @@ def test_a_flush_stands_before_each_call() -> None:
     flush = SimpleNamespace(zero_=lambda: order.append("flush"))
     gpu_seconds(_no_device(), [lambda: order.append("call")], flush)
     assert order[2:6] == ["flush", "call"] * 2
+
+
+def _run(command: str, day: str, *names: str) -> dict[str, Any]:
+    head = {"commit": "c", "machine": "m", "versions": "v"}
+    rows = [{"name": name} for name in names]
+    return {"command": command, "date": day, **head, "copy": 2.0, "rows": rows}
+
+
+def test_runs_of_one_command_are_joined_and_others_are_refused(tmp_path: Path) -> None:
+    asked = "python -m asv_bench.compare --backend cpu"
+    runs = [
+        _run(f"{asked} --only 'a + b' c", "d", "a + b", "c"),
+        _run(f"{asked} --only d", "d", "d"),
+        _run(f"{asked} --odd --only e", "d", "e"),
+    ]
+    files = [str(tmp_path / f"{k}.json") for k in range(len(runs))]
+    for file, run in zip(files, runs, strict=True):
+        Path(file).write_text(json.dumps(run))
+    found = joined(files[:2])
+    assert found["command"] == asked
+    assert found["note"] == "In 2 runs, with `--only`."
+    assert [row["name"] for row in found["rows"]] == ["a + b", "c", "d"]
+    with pytest.raises(SystemExit, match="of one command"):
+        joined(files)
+
+
+def test_rows_that_do_not_count_are_marked() -> None:
+    seconds, first = {"nfuser": 1.0, "NumPy": 2.0}, {"nfuser": 1.0}
+    rows = [
+        Row(name, is_headline, fresh=seconds, first_call=first)
+        for name, is_headline in (("a * b", True), ("c", False))
+    ]
+    lines: list[str] = []
+    print_table(rows, 1.0, ["NumPy"], "cpu", lines.append)
+    text = "\n".join(lines)
+    assert "| a \\* b |" in text
+    assert "| *c* |" in text
+    assert "Rows in italics do not count" in text
+    lines.clear()
+    print_table(rows[:1], 1.0, ["NumPy"], "cpu", lines.append)
+    assert "italics" not in "\n".join(lines)

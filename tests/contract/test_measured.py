@@ -141,6 +141,22 @@ def test_a_dot_lies_where_its_number_is() -> None:
     assert "torch: 2.00" in drawn
 
 
+def test_rows_that_do_not_count_are_in_italics() -> None:
+    values = {"nfuser": 1.0, "torch": 2.0}
+    rows = Row("a * b", values), Row("c 2x2", {**values, "torch": 9.0}, False)
+    found = Measured(HEAD, "times", ("nfuser", "torch"), rows)
+    assert [line.split(" | ")[0] for line in table(found).splitlines()[2:]] == [
+        "| a \\* b",
+        "| *c 2x2*",
+    ]
+    assert 'class="e i">c<' in dots(found)
+    assert 'class="e">a * b<' in dots(found)
+    assert summary(found) == (
+        "Geometric means over the 1 rows that are not in italics, "
+        "times as long as nfuser: torch 2.00."
+    )
+
+
 def test_sums_are_of_each_column() -> None:
     found, rows = load("two_cores/lengths", "sum"), load("two_cores/lengths").rows
     for column in found.columns:
@@ -161,6 +177,28 @@ def test_shares_and_times_come_from_seconds() -> None:
     assert fresh.rows[0].values["nfuser"] == row["fresh"]["nfuser"]
     ratio = load("h200/in_a_row", "times").rows[0].values["JAX"]
     assert ratio == pytest.approx(row["fresh"]["JAX"] / row["fresh"]["nfuser"])
+
+
+def test_reused_results_are_a_column_or_take_the_place_of_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {
+        "name": "a",
+        "is_headline": True,
+        "necessary_bytes": 8,
+        "fresh": {"nfuser": 2.0, "NumPy": 6.0, "JAX": 5.0},
+        "reused": {"nfuser": 1.0, "NumPy": 4.0},
+    }
+    (tmp_path / "one.json").write_text(json.dumps({**HEAD, "copy": 1.0, "rows": [row]}))
+    monkeypatch.setattr("asv_bench.charts.measured.RESULTS", tmp_path)
+    assert load("one", "times").rows[0].values == {
+        "nfuser": 1.0,
+        "NumPy": 3.0,
+        "JAX": 2.5,
+        "nfuser, reused outputs": 0.5,
+    }
+    assert means(load("one", "times"))["the best peer"] == (2.5, 1)
+    assert means(load("one", "reused_times"))["the best peer"] == (4.0, 1)
 
 
 def test_the_readme_has_the_means_of_the_files() -> None:
