@@ -2,7 +2,8 @@
 """``python -m asv_bench.compare.calls``: what a call takes of arrays that are small.
 
 One addition, and five operations, of arrays of the CPU; each library on its own arrays,
-by turns. What is left of a call when there is nothing to compute is its own cost.
+with its own settings, by turns. What is left of a call when there is nothing to compute
+is its own cost.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
+from statistics import median
 from timeit import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asv_bench.compare.cores import pin
+from asv_bench.compare.cores import rest
 from asv_bench.compare.provenance import provenance
-from asv_bench.compare.timing import by_turns
 from asv_bench.compare.versions import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOP = 200  # calls that are timed together
+TURNS = 60
 SIZES = (100, 1_000, 10_000, 100_000)
 
 
@@ -79,20 +82,18 @@ def calls(name: str, size: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def _looped(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Return what makes many calls, so that the clock weighs nothing."""
-    return partial(Timer(call).timeit, LOOP)
-
-
 def row(name: str, size: int) -> dict[str, Any]:
     """Return what one function takes with each library."""
-    found = calls(name, size)
-    for call in found.values():
-        for _ in range(5):
-            call()
-    looped = {library: _looped(call) for library, call in found.items()}
-    seconds = by_turns(looped, 2.0)
-    values = {library: s / LOOP for library, s in seconds.items()}
+    timers = {library: Timer(call) for library, call in calls(name, size).items()}
+    found: dict[str, list[float]] = {library: [] for library in timers}
+    order, shuffle = list(timers.items()), Random(0).shuffle
+    for _ in range(TURNS):
+        shuffle(order)
+        for library, timer in order:
+            timer.timeit(5)
+            rest()
+            found[library].append(timer.timeit(LOOP) / LOOP)
+    values = {library: median(seconds) for library, seconds in found.items()}
     return {"name": f"{name}, {size:,} elements", "values": values}
 
 
@@ -101,7 +102,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    pin()
     found = provenance(versions("cpu")) | {"unit": "s"}
     rows: list[dict[str, Any]] = []
     for name in FUNCTIONS:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same cores for everybody, and no threads that spin after their call."""
+"""The same cores for everybody, and no turn beside threads that spin after another."""
 
 from __future__ import annotations
 
 import os
+from time import sleep
 
+REST = 0.01  # seconds; threads of OpenMP spin for a few milliseconds
 THREADS = ("NFUSER", "NUMBA", "NUMEXPR", "OMP", "MKL", "OPENBLAS")
 
 
@@ -17,3 +19,8 @@ def pin(threads: int | None = None) -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     # Threads that spin after a call would slow down whoever has the next turn.
     os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+
+
+def rest() -> None:
+    """Wait until the threads of whoever had the last turn no longer spin."""
+    sleep(REST)

@@ -24,8 +24,7 @@ class MeasuredDirective(SphinxDirective):
     """Draw ``NAME`` (of a file) as ``VIEW``; below it stand its origin and its numbers.
 
     ``columns`` are names with semicolons between them; ``across`` names the axis of
-    curves; ``log`` makes the scale logarithmic. Files that are not there yet, and are
-    ``optional``, leave nothing.
+    curves; ``log`` makes the scale logarithmic.
     """
 
     required_arguments: ClassVar[int] = 1
@@ -35,7 +34,6 @@ class MeasuredDirective(SphinxDirective):
         "columns": directives.unchanged,
         "across": directives.unchanged,
         "log": directives.flag,
-        "optional": directives.flag,
         "no-chart": directives.flag,
     }
 
@@ -44,8 +42,6 @@ class MeasuredDirective(SphinxDirective):
         name, view = (*self.arguments, "values")[:2]
         file = RESULTS / f"{name}.json"
         self.env.note_dependency(str(file))
-        if "optional" in self.options and not file.exists():
-            return []
         measured = load(name, view)
         if "columns" in self.options:
             wanted = [c.strip() for c in self.options["columns"].split(";")]
