@@ -35,7 +35,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.point_op import SELECT
+from nfuser.ir.point_op import SELECT, is_copy
 from nfuser.ir.text import fusion_lines
 
 if TYPE_CHECKING:
@@ -209,7 +209,9 @@ def _pointwise_problem(expr: Pointwise) -> str | None:
     typed = operands[1:] if op is SELECT else operands
     if len({t.dtype for t in typed}) != 1:
         return "operands differ in dtype"
-    if op.gives == "same" and expr.result.dtype is not typed[0].dtype:
+    given, made = typed[0].dtype, expr.result.dtype
+    is_unrounded = is_copy(op) and given is DType.F32 and made.is_half
+    if op.gives == "same" and made is not given and not is_unrounded:
         return "the result's dtype differs from its operands'"
     if op.gives == "bool" and not expr.result.dtype.is_bool:
         return "a predicate gives bool"

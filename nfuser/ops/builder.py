@@ -293,6 +293,17 @@ class Builder:
         self.emit(Pointwise(CAST, (x,), result))
         return result
 
+    def unrounded(self, x: TensorView, dtype: DType) -> TensorView:
+        """Return ``x``, which is f32, as what has the 16 bits of ``dtype``.
+
+        Where that is computed with, it has all digits of ``x``: no cast is asked for.
+        """
+        if x.dtype is dtype:
+            return x
+        result = self.new(x.shape, dtype)
+        self.emit(Pointwise(COPY, (x,), result))
+        return result
+
     def today(self, x: Scalar | int) -> int | None:
         """Return the value of ``x`` in the call being traced, if there is one."""
         if isinstance(x, int):

@@ -2,7 +2,8 @@
 """What is kept of a program for the program that goes back through it.
 
 Each value can be kept, at the cost of its bytes, or computed again of others. Products
-of matrices, sorts and loops are not: who needs them keeps them, or what comes after.
+of matrices, sorts, loops and folds of much into little are not: who needs them keeps
+them, or what comes after.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir.base import value
-from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, results, sources
+from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, Reduce, results, sources
 from nfuser.partition.flow import ENDLESS, Graph
 
 if TYPE_CHECKING:
@@ -37,13 +38,15 @@ def cut(
     results_there: Sequence[TensorView],
     size: Callable[[TensorView], int | None],
     told: Mapping[TensorView, bool] | None = None,
+    folds_much: Callable[[Expr], bool] = lambda _: False,
 ) -> tuple[Choice, ...]:
     """Return what the way back reads of the tensors ``there``, of the way there.
 
     ``fusion`` gives the derivatives; ``size`` counts the bytes of a tensor, None if it
     is not to be kept. An argument, and a result of the way there, is in memory anyway:
     to keep it costs a read. Anything else is written, too. What is ``told`` is kept, or
-    computed again, whatever it costs.
+    computed again, whatever it costs. An expression that ``folds_much`` is not computed
+    again where it can be kept: that would read all that it folds once more.
     """
     known, told = set(there), told or {}
     read = _read_back(fusion, known)
@@ -58,7 +61,8 @@ def cut(
         cost = _cost(tensor, expr, results_there, size(tensor))
         graph.edge(begin, end, ENDLESS if is_again else cost)
         is_asked = told.get(tensor, False) and cost < ENDLESS
-        is_dear = isinstance(expr, _DEAR) and not is_again
+        is_fold = folds_much(expr) and cost < ENDLESS
+        is_dear = (isinstance(expr, _DEAR) or is_fold) and not is_again
         if is_asked or is_dear or _is_array(expr):
             graph.edge(0, begin, ENDLESS)
         for source in sources(expr):
@@ -128,4 +132,6 @@ def _why(
         return "a loop, which does not run twice"
     if isinstance(expr, LIBRARY_CALLS):
         return f"a {expr.noun}, which is not computed twice"
+    if isinstance(expr, Reduce):
+        return "a fold, which does not read its source twice"
     return "fewer bytes than what it is computed of"

@@ -29,6 +29,7 @@ from nfuser.trace.tracer import Tracer, current_tracer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.dtypes import DType
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tree import Tree
 
@@ -301,8 +302,10 @@ class Run:
             raise ArgumentError(message)
         return [self.fitting(x, t) for x, t in zip(flat, like, strict=True)]
 
-    def fitting(self, item: Any, like: TensorView) -> TensorView:
-        """Return ``item`` as what has the shape and the dtype of ``like``."""
+    def fitting(
+        self, item: Any, like: TensorView, dtype: DType | None = None
+    ) -> TensorView:
+        """Return ``item`` in the shape of ``like``, and in its dtype or another."""
         b = self._tracer.builder
         found = self._tracer.tensor(item)
         pairs = zip(found.shape, like.shape, strict=False)
@@ -316,7 +319,7 @@ class Run:
                 f"has the shape of its partner, found {given}"
             )
             raise ShapeError(message)
-        return ops.broadcast_to(b, b.cast(found, like.dtype), like.shape)
+        return ops.broadcast_to(b, b.cast(found, dtype or like.dtype), like.shape)
 
 
 def _taken(shape: Tree, leaves: Any) -> list[Any]:

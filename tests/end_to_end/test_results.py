@@ -56,6 +56,14 @@ def test_empty_arrays_stay_empty(shape: tuple[int, ...]) -> None:
     assert more.shape == shape
 
 
+def test_a_sum_beside_the_rest_of_an_empty_array_is_empty() -> None:
+    def function(x: Any) -> Any:
+        return np.power(x, 0.25), np.sum(x, axis=1)
+
+    root, total = nfuser.fuse(function)(np.zeros((1, 2, 0), np.float32))
+    assert (root.shape, total.shape) == ((1, 2, 0), (1, 0))
+
+
 def test_the_same_call_gives_the_same_bits() -> None:
     x = build("float32", (37, 257), seed=4)
     fused = nfuser.fuse(_columns)

@@ -39,6 +39,11 @@ def cross_entropy(x: Any, labels: Any) -> Any:
     return (total - np.take_along_axis(x, labels[:, None], -1)).mean()
 
 
+def batch_norm(x: Any, w: Any, b: Any) -> Any:
+    centred = x - x.mean(0)
+    return centred / np.sqrt((centred * centred).mean(0) + 1e-5) * w + b
+
+
 def gelu(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
 
@@ -56,6 +61,7 @@ LEAST: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
     "RMS norm": (rms_norm, (X, W), X.nbytes + W.nbytes + ROW),
     "cross entropy": (cross_entropy, (X, LABELS), X.nbytes + LABELS.nbytes + ROW),
     "SwiGLU": (lambda x, y: x / (1 + np.exp(-x)) * y, (X, X + 1), 2 * X.nbytes),
+    "batch norm": (batch_norm, (X, W, B), X.nbytes + W.nbytes + 2 * 8 * N),
     "gelu": (gelu, (X,), X.nbytes),
     "RoPE": (rope, (X, W, B), W.nbytes + B.nbytes),
     "a sum": (lambda x: x.sum(0) * 3, (X,), 0),
@@ -137,6 +143,20 @@ def test_results_may_be_changed_before_the_way_back() -> None:
 def test_halves_are_kept_as_arguments_alone() -> None:
     saved = nfuser.fuse(rms_norm).saved(X.astype(np.float16), W.astype(np.float16))
     assert [s.name for s in saved] == ["x", "w"]
+
+
+def test_sums_of_columns_are_kept_in_the_digits_they_were_found_in() -> None:
+    halves = [a.astype(np.float16) for a in (X, W, B)]
+    x, w, *sums = nfuser.fuse(batch_norm).saved(*halves)
+    assert (x.name, w.name, len(sums)) == ("x", "w", 2)
+    assert {(str(s.dtype), s.shape) for s in sums} == {("f32", (N,))}
+    assert all("does not read its source twice" in s.why for s in sums)
+    value, pull = nfuser.vjp(batch_norm, *halves)
+    t = np.cos(np.arange(X.size)).reshape(X.shape)
+    wanted = nfuser.vjp(batch_norm, *(a.astype(np.float64) for a in halves))[1](t)
+    for got, want in zip(pull(t.astype(np.float16)), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=4e-3, atol=2e-3 * abs(want).max())
+    assert value.dtype == np.float16
 
 
 def test_other_sizes_and_branches_have_plans_of_their_own() -> None:

@@ -61,7 +61,9 @@ class _CpuPrinter(Printer):
         if has_many_functions(kernel.body):
             lines.append(f"    {self.primitive('functions_apart')}()")
         lines += [f"    {self._declared(array)}" for array in kernel.arrays]
-        lines += [*self._pieces(), *self.block(kernel.body, 2)]
+        # Nothing is left where an axis is known to be empty.
+        inside = self.block(kernel.body, 2) or ["        pass"]
+        lines += [*self._pieces(), *inside]
         if "store_line" in self.used:
             lines.append(f"    {self.primitive('settle')}()")
         code = [

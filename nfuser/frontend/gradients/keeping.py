@@ -20,12 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, TraceError
 from nfuser.frontend.call.arguments import Arguments
 from nfuser.frontend.gradients.again import unrecorded
 from nfuser.frontend.gradients.transform import fused_like, remembered
 from nfuser.ir.base import value
-from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, Pointwise, results
+from nfuser.ir.expr import (
+    LIBRARY_CALLS,
+    Argument,
+    Loop,
+    Pointwise,
+    Reduce,
+    results,
+)
 from nfuser.ir.fusion import live_exprs
 from nfuser.partition import Choice, Saved, cut
 from nfuser.trace import current_tracer
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
 
 
 _MOST_READY = 256  # whose plans are remembered
+_FEW = 16  # what has so many times fewer bytes, or elements, than another is little
+_LONG = 1 << 16  # elements of a row that no kernel keeps while it folds them
 
 
 @value
@@ -51,12 +61,14 @@ class Kept:
     """Something that is kept besides arguments.
 
     It has the number ``place`` among all that the function computes, and ``digest``
-    says of what; ``output`` is its number among the results, if it is one.
+    says of what; ``output`` is its number among the results, if it is one. It has
+    ``dtype`` in memory.
     """
 
     place: int
     digest: str
     output: int | None
+    dtype: DType
 
 
 @value
@@ -137,8 +149,11 @@ class Planner:
         fusion = b.fusion(run.gradients())
         is_recorded = self._varies is not None
         asked = {t for t, keeps in tracer.told.items() if keeps}
-        sizes = _sizes(b, fusion, {*run.outputs, *asked}, is_recorded=is_recorded)
-        choices = cut(fusion, run.there, run.outputs, sizes, tracer.told)
+        sizes = _Sizes(b, fusion, {*run.outputs}, asked, is_recorded=is_recorded)
+        choices = cut(
+            *(fusion, run.there, run.outputs, sizes.bytes, tracer.told),
+            sizes.folds_much,
+        )
         held = {
             tracer.tensor(leaf): k
             for k, leaf in enumerate(leaves)
@@ -147,7 +162,7 @@ class Planner:
         first = next(iter(held), None)
         if first is not None:
             self._plans[first] = _plan(
-                *(b, run, choices, held, self._names), is_recorded=is_recorded
+                *(b, run, choices, held, self._names, sizes), is_recorded=is_recorded
             )
 
 
@@ -157,6 +172,7 @@ def _plan(
     choices: Sequence[Choice],
     held: dict[TensorView, int],
     names: Sequence[str],
+    sizes: _Sizes,
     *,
     is_recorded: bool,
 ) -> Plan:
@@ -176,12 +192,12 @@ def _plan(
     saved: list[Saved] = []
     for tensor, why in chosen.items():
         shape = tuple(b.today(n) or 0 for n in tensor.shape)
-        size = prod(shape) * tensor.dtype.itemsize
+        dtype = sizes.dtype(tensor)
         name = _name(tensor, run, held, names, places)
-        saved.append(Saved(name, shape, tensor.dtype, size, why))
+        saved.append(Saved(name, shape, dtype, prod(shape) * dtype.itemsize, why))
     return Plan(
         frozenset(held[t] for t in chosen if t in held),
-        tuple(_kept(b, run, t, places[t]) for t in kept),
+        tuple(_kept(b, run, t, places[t], sizes.dtype(t)) for t in kept),
         tuple(saved),
         run.constant(),
     )
@@ -201,10 +217,10 @@ def _name(
     return f"value {places[tensor]}" if tensor in places else "captured"
 
 
-def _kept(b: Builder, run: Run, tensor: TensorView, place: int) -> Kept:
+def _kept(b: Builder, run: Run, tensor: TensorView, place: int, dtype: DType) -> Kept:
     outputs = run.outputs
     output = outputs.index(tensor) if tensor in outputs else None
-    return Kept(place, digest(b, tensor), output)
+    return Kept(place, digest(b, tensor), output, dtype)
 
 
 def digest(b: Builder, tensor: TensorView) -> str:
@@ -234,29 +250,62 @@ def at(b: Builder, run: Run, kept: Kept) -> TensorView:
     raise TraceError(message)
 
 
-def _sizes(
-    b: Builder, fusion: Fusion, kept: Collection[TensorView], *, is_recorded: bool
-) -> Callable[[TensorView], int | None]:
-    """Return what counts the bytes of a tensor; None of those that are not kept.
+class _Sizes:
+    """Counts the bytes of what a call may keep.
 
-    Of a recorded call that is what can be computed again, as torch needs the arguments,
-    but for what is ``kept`` anyway: results, and what the user asks for.
-
-    A 16-bit float that is not rounded in between has more digits when it is computed
-    again than when it is kept.
+    A 16-bit float that is computed has the digits of f32 until it is rounded, as a
+    result is: it is kept in f32. Of a recorded call torch needs the arguments anyway:
+    besides what is in memory, or what the user asks for, only what is little is kept.
     """
 
-    def size(tensor: TensorView) -> int | None:
-        expr = fusion.definition[tensor]
-        is_rounded = isinstance(expr, (*LIBRARY_CALLS, Loop)) or tensor in kept
-        if (tensor.dtype.is_half or is_recorded) and not is_rounded:
-            return None
-        known = [b.today(n) for n in tensor.shape]
-        if any(n is None for n in known) or not known:
-            return None
-        return prod(n or 0 for n in known) * tensor.dtype.itemsize
+    def __init__(
+        self,
+        b: Builder,
+        fusion: Fusion,
+        there: Collection[TensorView],
+        asked: Collection[TensorView],
+        *,
+        is_recorded: bool,
+    ) -> None:
+        self._b, self._definition = b, fusion.definition
+        self._there, self._asked = there, asked
+        given = [e.result for e in fusion.arguments if not e.by_value]
+        limit = sum(self._count(t) * t.dtype.itemsize for t in given) // _FEW
+        self._most = limit if is_recorded else None
 
-    return size
+    def bytes(self, tensor: TensorView) -> int | None:
+        """Return the bytes of ``tensor`` where it is kept, None if it may not be."""
+        known = [self._b.today(n) for n in tensor.shape]
+        if not known or any(n is None for n in known):
+            return None
+        size = self._count(tensor) * self.dtype(tensor).itemsize
+        is_there = self._is_rounded(tensor) or tensor in self._asked
+        return size if is_there or self._most is None or size <= self._most else None
+
+    def dtype(self, tensor: TensorView) -> DType:
+        """Return the dtype that ``tensor`` is kept in."""
+        is_wide = tensor.dtype.is_half and not self._is_rounded(tensor)
+        return DType.F32 if is_wide else tensor.dtype
+
+    def folds_much(self, expr: Expr) -> bool:
+        """Tell whether ``expr`` makes little of much, in a pass of its own.
+
+        Who goes back through a row that is not too long has it at hand, and folds it
+        again for nothing.
+        """
+        if not isinstance(expr, Reduce):
+            return False
+        last = range(expr.result.ndim, expr.source.ndim)
+        length = self._count(expr.source) // max(self._count(expr.result), 1)
+        return length >= (_LONG if expr.axes == tuple(last) else _FEW)
+
+    def _is_rounded(self, tensor: TensorView) -> bool:
+        expr = self._definition[tensor]
+        in_memory = (*LIBRARY_CALLS, Loop, Argument)
+        return tensor in self._there or isinstance(expr, in_memory)
+
+    def _count(self, tensor: TensorView) -> int:
+        return prod(self._b.today(n) or 0 for n in tensor.shape)
 
 
 @remembered
@@ -267,7 +316,8 @@ def saving(like: Callable[..., Any], planner: Planner, plan: Plan) -> Fused[...,
         run = planner.run(leaves)
         tracer = current_tracer()
         assert tracer is not None
-        kept = [tracer.wrap(at(tracer.builder, run, k)) for k in plan.added]
+        b = tracer.builder
+        kept = [tracer.wrap(b.cast(at(b, run, k), k.dtype)) for k in plan.added]
         for item in kept:
             item._is_array = True
         return run.value, run.aux, kept
@@ -279,9 +329,11 @@ def read_kept(run: Run, plan: Plan, kept: Sequence[Any]) -> list[TensorView]:
     """Let what was derived read ``kept``; return what the run has in its place."""
     tracer = current_tracer()
     assert tracer is not None
-    found = [at(tracer.builder, run, k) for k in plan.kept]
-    for tensor, item in zip(found, kept, strict=True):
-        tracer.builder.read_instead(tensor, run.fitting(item, tensor))
+    b = tracer.builder
+    found = [at(b, run, k) for k in plan.kept]
+    for tensor, k, item in zip(found, plan.kept, kept, strict=True):
+        read = run.fitting(item, tensor, k.dtype)
+        b.read_instead(tensor, b.unrounded(read, tensor.dtype))
     return found
 
 

@@ -10,7 +10,7 @@ from nfuser.ir.expr import ReduceOp
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
-from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
+from nfuser.schedule.reduction.expand import in_few_passes
 from nfuser.schedule.reduction.folding import is_single_pass, sums_in_f64
 from nfuser.schedule.reduction.row_shape import power_of_two
 
@@ -157,7 +157,7 @@ def most_across(fusion: Fusion, shape: RowShape, width: int) -> int:
 
     States pass through shared memory, through two places in turn if they are several.
     """
-    found = fold_exponentials(expand_moments(fusion, one_pass=True)).reductions
+    found = in_few_passes(fusion).reductions
     is_f64 = sums_in_f64(fusion)  # then a sum may keep what it lost beside it
     wide = (ReduceOp.SUM, DType.F64)  # in which all sums of floats are added up
     is_sum = {r: r.op is ReduceOp.SUM and r.source.dtype.is_float for r in found}

@@ -18,7 +18,7 @@ from nfuser.schedule.reduction.cuda_geometry import (
     is_narrow,
     under_way,
 )
-from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
+from nfuser.schedule.reduction.expand import in_few_passes
 from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
 def phases_cost(fusion: Fusion, shape: RowShape, width: int) -> int:
     """Return the packets that a multiprocessor loads in the time that phases take."""
     packets = shape.rows * shape.length // (width * shape.target.multiprocessors)
-    looped = fold_exponentials(expand_moments(fusion, one_pass=True))
+    looped = in_few_passes(fusion)
     return (passes(looped) + 1) * (packets + LAUNCH_PACKETS)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
@@ -11,20 +10,19 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     ExpandDims,
     Expr,
-    FromScalar,
     Pointwise,
     Reduce,
     ReduceOp,
-    Slice,
-    Squeeze,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
-from nfuser.ir.point_op import CAST, POINT_OPS
-from nfuser.ir.tensor import IterDomain, IterType, TensorView
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.schedule.reduction.maker import Maker
+from nfuser.schedule.reduction.sums_apart import take_sums_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from nfuser.ir.tensor import TensorView
 
 
 def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
@@ -43,6 +41,12 @@ def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
     return rebuild(fusion, change)
 
 
+def in_few_passes(fusion: Fusion) -> Fusion:
+    """Return ``fusion`` as rows are folded that are read anew in each pass."""
+    one_pass = expand_moments(fusion, one_pass=True)
+    return take_sums_apart(fold_exponentials(one_pass))
+
+
 def takes_one_pass(expr: Reduce) -> bool:
     """Tell whether f64 sums of distances are good enough for the data of ``expr``."""
     is_empty = any(expr.source.shape[k] is sc.const(0) for k in expr.axes)
@@ -59,7 +63,7 @@ def widen_sums(fusion: Fusion) -> Fusion:
             and expr.source.dtype is DType.F32
         ):
             return None
-        make = _Maker(expr)
+        make = Maker(expr)
         wide = make.cast(expr.source, DType.F64)
         total = make.reduce(expr.op, wide, expr.axes)
         return make.replacement(make.cast(total, DType.F32))
@@ -83,7 +87,7 @@ def fold_exponentials(fusion: Fusion) -> Fusion:
         source, largest = distance.operands
         if source.dtype is not DType.F32 or not _is_largest(of, source, largest, expr):
             return None
-        make = _Maker(expr)
+        make = Maker(expr)
         op = _EXPONENTIALS[power.op.name]
         return make.replacement(make.reduce(op, source, expr.axes))
 
@@ -112,82 +116,8 @@ def _is_largest(
     )
 
 
-class _Maker:
-    """Appends expressions whose axes are already concrete, of the line of ``of``."""
-
-    def __init__(self, of: Reduce) -> None:
-        self.exprs: list[Expr] = []
-        self.line = of.results[0].source
-
-    def replacement(self, *tensors: TensorView) -> Replacement:
-        return Replacement(tuple(self.exprs), tensors)
-
-    def point(self, name: str, *operands: TensorView) -> TensorView:
-        widest = max(operands, key=_spread)
-        made = replace(widest, source=self.line)
-        self.exprs.append(Pointwise(POINT_OPS[name], operands, made))
-        return made
-
-    def cast(self, source: TensorView, dtype: DType) -> TensorView:
-        made = replace(source, dtype=dtype, source=self.line)
-        self.exprs.append(Pointwise(CAST, (source,), made))
-        return made
-
-    def reduce(
-        self, op: ReduceOp, source: TensorView, axes: tuple[int, ...]
-    ) -> TensorView:
-        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
-        made = replace(source, axes=kept, source=self.line)
-        self.exprs.append(Reduce(op, source, (made,), axes))
-        return made
-
-    def count(
-        self, source: TensorView, axes: tuple[int, ...], dtype: DType
-    ) -> TensorView:
-        """Return the number of elements along ``axes``."""
-        number = replace(source, axes=(), dtype=dtype, source=self.line)
-        total = sc.product(source.shape[k] for k in axes)
-        self.exprs.append(FromScalar(total, number))
-        return number
-
-    def keepdims(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
-        rest = iter(source.axes)
-        one = sc.const(1)
-        shape = tuple(
-            IterDomain(one, IterType.BROADCAST) if k in axes else next(rest)
-            for k in range(source.ndim + len(axes))
-        )
-        made = replace(source, axes=shape, source=self.line)
-        self.exprs.append(ExpandDims(source, made, axes))
-        return made
-
-    def squeeze(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
-        """Return ``source`` without ``axes``, which have extent 1."""
-        kept = tuple(a for k, a in enumerate(source.axes) if k not in axes)
-        made = replace(source, axes=kept, source=self.line)
-        self.exprs.append(Squeeze(source, made, axes))
-        return made
-
-    def first(self, source: TensorView, axes: tuple[int, ...]) -> TensorView:
-        """Read ``source`` at index 0 along ``axes``, which stay with extent 1."""
-        one = sc.const(1)
-        shape = tuple(
-            IterDomain(one, IterType.BROADCAST) if k in axes else axis
-            for k, axis in enumerate(source.axes)
-        )
-        made = replace(source, axes=shape, source=self.line)
-        zeros = (sc.const(0),) * source.ndim
-        self.exprs.append(Slice(source, made, zeros, (1,) * source.ndim))
-        return made
-
-
-def _spread(tensor: TensorView) -> tuple[int, int]:
-    """Rank tensors by how much of the result's shape they already have."""
-    return tensor.ndim, -sum(axis.is_broadcast for axis in tensor.axes)
-
-
 def _two_passes(expr: Reduce) -> Replacement:
-    make = _Maker(expr)
+    make = Maker(expr)
     source, axes = expr.source, expr.axes
     count = make.count(source, axes, source.dtype)
     mean = make.point("divide", make.reduce(ReduceOp.SUM, source, axes), count)
@@ -197,7 +127,7 @@ def _two_passes(expr: Reduce) -> Replacement:
 
 
 def _one_pass(expr: Reduce) -> Replacement:
-    make = _Maker(expr)
+    make = Maker(expr)
     source, axes = expr.source, expr.axes
     wide = make.cast(source, DType.F64)
     pilot = make.first(wide, axes)
