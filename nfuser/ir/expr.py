@@ -377,7 +377,8 @@ class Called:
 
     ``given`` and ``made`` are the dtypes of its operands and results. Where such a one
     is complex and kernels see no complex numbers any more, it is two tensors, its real
-    and its imaginary part. ``options`` are the other arguments of the function.
+    and its imaginary part. ``options`` are the other arguments of the function. There
+    may be values that it refuses, if it ``may_fail``.
     """
 
     name: str
@@ -386,6 +387,7 @@ class Called:
     given: tuple[DType, ...]
     made: tuple[DType, ...]
     options: tuple[tuple[str, object], ...]
+    may_fail: bool = False
 
     noun: ClassVar = "call"
 

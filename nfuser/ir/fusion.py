@@ -140,6 +140,19 @@ class Fusion:
         return {tensor: tuple(users) for tensor, users in found.items()}
 
     @cached_property
+    def failing(self) -> tuple[Expr, ...]:
+        """What may be refused while it runs; it runs, though nobody reads it."""
+        return tuple(e for e in self.exprs if may_fail(e))
+
+    @cached_property
+    def roots(self) -> tuple[TensorView, ...]:
+        """The outputs, and what else is to be computed."""
+        if not self.failing:
+            return self.outputs
+        failing = (results(e)[0] for e in self.failing)
+        return tuple(dict.fromkeys((*self.outputs, *failing)))
+
+    @cached_property
     def reductions(self) -> tuple[Reduce, ...]:
         """The reductions, in program order."""
         return tuple(e for e in self.exprs if isinstance(e, Reduce))
@@ -202,6 +215,19 @@ def remembered(about: Callable[[Fusion], R]) -> Callable[[Fusion], R]:
         return held[name]
 
     return once
+
+
+def may_fail(expr: Expr) -> bool:
+    """Tell whether there are values of which ``expr`` gives an error as it runs."""
+    match expr:
+        case Scatter():
+            return True
+        case Called():
+            return expr.may_fail
+        case Loop():
+            return bool(expr.body.failing)
+        case _:
+            return False
 
 
 def live_exprs(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
@@ -30,7 +31,7 @@ from nfuser.ops.mismatch import no_common_shape, shape_text
 from nfuser.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from nfuser.dtypes.promotion import Weak
     from nfuser.ir.tensor import SourceLine
@@ -51,6 +52,15 @@ class ScalarFits:
     scalar: Scalar
     dtype: DType
     message: str
+
+
+@value
+class Place:
+    """A number by which an array is read along an axis, in each turn of a loop."""
+
+    index: TensorView
+    extent: Scalar
+    axis: int
 
 
 @dataclass(slots=True)
@@ -81,7 +91,8 @@ class Builder:
 
     ``meant`` says what a result is to derivatives, where it is written otherwise: an
     elementwise function, or a way to write the same; ``stopped`` are constants to them,
-    and ``customs`` the results whose way back is given.
+    and ``customs`` the results whose way back is given. ``places`` lists what is read
+    by numbers of the loop whose body is written, or is None where it may not be read.
     """
 
     rounds_integers = True
@@ -99,6 +110,7 @@ class Builder:
         self._twins: dict[TensorView, TensorView] = {}
         self._instead: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
+        self.places: list[Place] | None = []
         self.questions = Questions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
@@ -108,6 +120,15 @@ class Builder:
     def emit(self, expr: Expr) -> None:
         """Append ``expr``."""
         self.exprs.append(expr)
+
+    @contextmanager
+    def perhaps(self) -> Generator[None]:
+        """Let what is written meanwhile be what may not run."""
+        before, self.places = self.places, None
+        try:
+            yield
+        finally:
+            self.places = before
 
     def new(self, shape: Sequence[Scalar | int], dtype: DType) -> TensorView:
         """Return a tensor at the current line, still without definition."""

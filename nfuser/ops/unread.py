@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that nobody reads: sizes of a later call may still not fit them."""
+"""Results that nobody reads: sizes or values of a later call may not fit them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nfuser.ir.expr import (
     Take,
     results,
 )
-from nfuser.ir.fusion import live_exprs
+from nfuser.ir.fusion import live_exprs, may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,12 +35,18 @@ def live_or_checked(
     exprs: Iterable[Expr],
     definition: Mapping[TensorView, Expr],
 ) -> list[Expr]:
-    """Return what ``outputs`` need, and those of ``exprs`` that sizes may not fit.
+    """Return what ``outputs`` need, and those of ``exprs`` that raise in some calls.
 
-    With all that these read, definitions first.
+    That is where sizes may not fit, or values. With all that these read, definitions
+    first.
     """
-    checked = (results(e)[0] for e in exprs if may_misfit(e))
+    checked = (results(e)[0] for e in exprs if may_raise(e))
     return live_exprs([*outputs, *checked], definition)
+
+
+def may_raise(expr: Expr) -> bool:
+    """Tell whether there may be sizes or values that ``expr`` refuses."""
+    return may_misfit(expr) or may_fail(expr)
 
 
 def may_misfit(expr: Expr) -> bool:

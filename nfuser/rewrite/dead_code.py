@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop what no output needs."""
+"""Drop what no output needs, and what cannot fail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def drop_dead_code(fusion: Fusion) -> Fusion:
     """Keep the arguments and what the outputs are computed from, in program order.
 
+    What may fail as it runs is kept, too, with what it is computed from.
     What turns of a loop add to a result that nobody reads is not kept either.
     """
-    live = set(live_exprs(fusion.outputs, fusion.definition))
+    live = set(live_exprs(fusion.roots, fusion.definition))
     kept = [e for e in fusion.exprs if e in live or isinstance(e, Argument)]
     if fusion.loops:
         read = {t for e in kept for t in sources(e)}.union(fusion.outputs)

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nfuser.ir.expr import Expr, Loop
+from nfuser.ir.expr import Expr, Loop, results
 from nfuser.ir.fusion import Fusion, Replacement, live_exprs, rebuild
 from nfuser.rewrite.dead_code import drop_dead_code
 
 
 def drop_unread_of_loops(fusion: Fusion) -> Fusion:
-    """Leave out of each loop the values that serve nothing but themselves."""
+    """Leave out of each loop the values that serve nothing but themselves.
+
+    A loop that may fail is left with one of them at least.
+    """
     fusion = drop_dead_code(fusion)
     outputs = set(fusion.outputs)
 
@@ -31,7 +34,8 @@ def _without_the_rest(loop: Loop, read: set[int]) -> Replacement | None:
     kept = _needed(loop, read)
     body, count = loop.body, len(loop.operands)
     outputs = [body.outputs[k] for k in kept]
-    live = set(live_exprs(outputs, body.definition))
+    failing = [results(e)[0] for e in body.failing]
+    live = set(live_exprs([*outputs, *failing], body.definition))
     carried = [k for k in kept if k < loop.carried]
     slots = [
         a.slot
@@ -63,8 +67,12 @@ def _needed(loop: Loop, read: set[int]) -> list[int]:
     """Return the results that are read, or that those in an iteration need."""
     found = set(read) | (set[int]() if loop.flag is None else {loop.flag})
     body = loop.body
+    failing = [results(e)[0] for e in body.failing]
+    if failing:
+        found = found or {0}
     while True:
-        live = live_exprs([body.outputs[k] for k in sorted(found)], body.definition)
+        outputs = [body.outputs[k] for k in sorted(found)]
+        live = live_exprs([*outputs, *failing], body.definition)
         more = found | {a.slot for a in body.arguments if a in live}
         more &= set(range(loop.carried)) | found
         if more == found:

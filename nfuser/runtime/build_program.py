@@ -216,7 +216,8 @@ class _Program:
         """Return the statements of what the array library computes."""
         body = self._allocated(piece)
         (call,) = piece.fusion.library_calls
-        if all(0 in self._shape(t) for t in piece.fusion.outputs):
+        is_empty = all(0 in self._shape(t) for t in piece.fusion.outputs)
+        if is_empty and not isinstance(call, ex.Scatter):  # whose index is looked at
             return body
         read: dict[TensorView, Operand] = {}
         for expr in piece.fusion.exprs:

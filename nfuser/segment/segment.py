@@ -60,7 +60,7 @@ def segment(
     ``should_merge`` may forbid two groups of expressions to share a kernel.
     ``shardings`` says how tensors lie over ranks: pieces are cut where that changes.
     """
-    if not fusion.outputs:
+    if not fusion.roots:
         return Segmented(fusion, (), ())
     find = asked_once(find)
     if shardings is not None:
@@ -110,7 +110,7 @@ class _Cutter:
         self.order = {e: k for k, e in enumerate(fusion.exprs)}
         self.should_merge = should_merge
         self.why_apart = why_apart  # where that says no
-        self.outputs = frozenset(fusion.outputs)
+        self.outputs = frozenset(fusion.roots)
         # Both parts of a complex array are one to those who read them.
         self._whole = {imag: real for real, imag in fusion.complex_arguments}
         self.group_of: dict[Expr, _Group] = {}
@@ -330,7 +330,7 @@ class _Cutter:
     def _finished(self) -> Segmented:
         groups = [g for g in dict.fromkeys(self.group_of.values()) if g.exprs]
         groups = self._in_order(groups)
-        wanted = set(self.fusion.outputs)
+        wanted = set(self.fusion.roots)
         segments: list[Segment] = []
         # Backwards: whether a group must store something depends on later ones.
         for group in reversed(groups):

@@ -11,7 +11,9 @@ from nfuser.ir.expr import Constant, FromScalar, Pointwise
 from nfuser.ir.point_op import CAST, POINT_OPS, is_copy
 
 if TYPE_CHECKING:
-    from nfuser.ir.expr import Loop
+    from collections.abc import Mapping
+
+    from nfuser.ir.expr import Expr
     from nfuser.ir.point_op import PointOp
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -20,11 +22,16 @@ Counted: TypeAlias = "tuple[Scalar, int]"  # in the first turn, and how much it 
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
 
 
-def last_turn(loop: Loop, place: Counted) -> Scalar:
+def ends_of(trips: Scalar, place: Counted) -> tuple[Scalar, Scalar]:
+    """Return the least and the greatest of what is counted so, if there is a turn."""
+    first, step = place
+    last = last_turn(trips, place)
+    return (first, last) if step > 0 else (last, first)
+
+
+def last_turn(trips: Scalar, place: Counted) -> Scalar:
     """Return what is counted so in the last turn, if there is any."""
     first, step = place
-    trips = loop.trips
-    assert trips is not None
     if isinstance(trips, sc.Binary) and trips.op is sc.Op.MAX:
         sides = (trips.lhs, trips.rhs)
         if sc.const(0) in sides:
@@ -35,9 +42,11 @@ def last_turn(loop: Loop, place: Counted) -> Scalar:
 class Counts:
     """Integers of a body that grow by the same number in each turn."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._turn = loop.turn
-        self._definition = loop.body.definition
+    def __init__(
+        self, turn: TensorView | None, definition: Mapping[TensorView, Expr]
+    ) -> None:
+        self._turn = turn
+        self._definition = definition
 
     def of(self, tensor: TensorView) -> Counted | None:
         """Return what ``tensor`` is in the first turn, and by how much it grows."""

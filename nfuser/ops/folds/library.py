@@ -34,10 +34,14 @@ _COMPLEX = {DType.F32: DType.C64, DType.F64: DType.C128}
 
 @value
 class _Row:
-    """``results`` gives shapes and dtypes; ``meets`` the dtype of the operands."""
+    """``results`` gives shapes and dtypes; ``meets`` the dtype of the operands.
+
+    Some values, as those of a singular matrix, are refused if it ``may_fail``.
+    """
 
     results: Rule
     meets: Callable[[str, DType], DType]
+    may_fail: bool = False
 
 
 def called(
@@ -52,7 +56,7 @@ def called(
     types = tuple(dtype for _, dtype in found)
     given = tuple(t.dtype for t in held)
     passed = tuple((k, v) for k, v in options.items() if k != "size")
-    b.emit(Called(name, held, made, given, types, passed))
+    b.emit(Called(name, held, made, given, types, passed, row.may_fail))
     return made
 
 
@@ -210,18 +214,18 @@ def _real_wave(b: Builder, kind: DType, given: Any, options: Any) -> Results:
 
 
 FUNCTIONS: dict[str, _Row] = {
-    "linalg.cholesky": _Row(_like, _matrices),
-    "linalg.inv": _Row(_like, _matrices),
+    "linalg.cholesky": _Row(_like, _matrices, may_fail=True),
+    "linalg.inv": _Row(_like, _matrices, may_fail=True),
     "linalg.det": _Row(_each("own"), _matrices),
     "linalg.slogdet": _Row(_each("own", "real"), _matrices),
-    "linalg.eigh": _Row(_eigh, _matrices),
-    "linalg.eigvalsh": _Row(_eigvalsh, _matrices),
-    "linalg.svd": _Row(_svd, _matrices),
+    "linalg.eigh": _Row(_eigh, _matrices, may_fail=True),
+    "linalg.eigvalsh": _Row(_eigvalsh, _matrices, may_fail=True),
+    "linalg.svd": _Row(_svd, _matrices, may_fail=True),
     "linalg.qr": _Row(_qr, _matrices),
-    "linalg.pinv": _Row(_pinv, _matrices),
-    "linalg.matrix_rank": _Row(_rank, _matrices),
-    "linalg.solve": _Row(_solve, _matrices),
-    "linalg.lstsq": _Row(_lstsq, _matrices),
+    "linalg.pinv": _Row(_pinv, _matrices, may_fail=True),
+    "linalg.matrix_rank": _Row(_rank, _matrices, may_fail=True),
+    "linalg.solve": _Row(_solve, _matrices, may_fail=True),
+    "linalg.lstsq": _Row(_lstsq, _matrices, may_fail=True),
     "fft.fft": _Row(_wave, _waves),
     "fft.ifft": _Row(_wave, _waves),
     "fft.fftn": _Row(_wave, _waves),

@@ -22,6 +22,8 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import POINT_OPS
+from nfuser.ops.folds.counts import Counts
+from nfuser.ops.folds.places import require_places
 from nfuser.ops.folds.stacked import emit_loop
 from nfuser.ops.unread import live_or_checked
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.ops.builder import Builder
+    from nfuser.ops.builder import Builder, Place
+    from nfuser.ops.folds.counts import Counted
 
 
 class Body:
@@ -51,6 +54,7 @@ class Body:
         self.parameters = parameters
         self.turn = turn
         self.exprs: list[Expr] = []
+        self.places: list[Place] | None = None
 
     def tensors(self) -> list[TensorView]:
         """Return what is not to be read outside of the body."""
@@ -62,10 +66,13 @@ class Body:
 
 
 @contextmanager
-def recorded(b: Builder, carried: Sequence[TensorView]) -> Generator[Body]:
+def recorded(
+    b: Builder, carried: Sequence[TensorView], *, always: bool = False
+) -> Generator[Body]:
     """Let what is written meanwhile be the body of a loop with such carried values.
 
-    Inputs that are met meanwhile are those of the whole fusion.
+    Inputs that are met meanwhile are those of the whole fusion. All of the body runs
+    ``always``, if it is known before how often, where the loop itself does.
     """
     outer = {t: e for e in b.exprs for t in results(e)}
     begin = len(b.exprs)
@@ -73,9 +80,12 @@ def recorded(b: Builder, carried: Sequence[TensorView]) -> Generator[Body]:
     parameters = [_parameter(b, replace(t)) for t in carried]
     turn = _parameter(b, b.new((), DType.I64), by_value=True)
     body = Body(b, outer, parameters, turn)
+    around = b.places
+    b.places = body.places = None if around is None or not always else []
     try:
         yield body
     finally:
+        b.places = around
         own = b.exprs[begin:]
         inputs = [e for e in own if _is_input(e)]
         b.exprs[begin:] = inputs
@@ -98,10 +108,11 @@ def _parameter(b: Builder, held: TensorView, *, by_value: bool = False) -> Tenso
 
 @node
 class Closed:
-    """A body, what it reads beside the carried values, and whether it counts."""
+    """A body, what it reads beside the carried values, and by which numbers."""
 
     fusion: Fusion
     reads: tuple[TensorView, ...]
+    places: tuple[tuple[Place, Counted | None], ...] = ()
 
 
 class _Closing:
@@ -130,7 +141,9 @@ class _Closing:
             arguments.append(Argument(count, body.turn, by_value=True))
         name = f"{self._b.name}_body"
         fusion = Fusion(name, [*arguments, *self._own], found)
-        return Closed(fusion, tuple(self._reads))
+        counts = Counts(body.turn, definition)
+        places = tuple((p, counts.of(p.index)) for p in body.places or ())
+        return Closed(fusion, tuple(self._reads), places)
 
     def _read(self, t: TensorView, definition: dict[TensorView, Expr]) -> TensorView:
         """Return what stands for ``t`` in the body; from outside, it is an operand."""
@@ -175,6 +188,8 @@ def loop(
     backwards: bool = False,
 ) -> tuple[TensorView, ...]:
     """Return the carried values after the last iteration, then what all added."""
+    if trips is not None and flag is None:
+        require_places(b, closed.places, trips)
     outputs = closed.fusion.outputs
     made = [replace(t, source=b.source) for t in carried]
     for added in outputs[len(carried) :]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
-from nfuser.ops.folds.counts import Counts, last_turn
+from nfuser.ops.folds.counts import Counts, ends_of
 from nfuser.ops.folds.row_access import history_of, reads_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Finding:
         self._b, self._loop, self._array = b, loop, array
         self._history, self._reads = history, reads
         self._last = history.writes[-1]
-        self._counted = Counts(loop)
+        self._counted = Counts(loop.turn, loop.body.definition)
         self._wanted: list[Scalar] = []  # conditions of what is read
 
     def rows(self) -> Rows | None:
@@ -146,8 +146,8 @@ class _Finding:
 
     def _inside(self, place: Counted) -> list[Scalar]:
         """Return when all turns write rows that are there, counted from the front."""
-        ends = place[0], last_turn(self._loop, place)
-        low, high = ends if place[1] > 0 else ends[::-1]
+        assert self._loop.trips is not None
+        low, high = ends_of(self._loop.trips, place)
         extent = self._array.shape[self._last.axis]
         return [sc.less(-1, low), sc.less(high, extent)]
 
@@ -173,9 +173,8 @@ class _Finding:
             return None
         if ahead > 0 or (ahead == 0 and number == 0):
             # Counted from the end, it would be a row that was written long ago.
-            self._wanted.append(
-                sc.less(-1, at[0] if at[1] > 0 else last_turn(self._loop, at))
-            )
+            assert self._loop.trips is not None
+            self._wanted.append(sc.less(-1, ends_of(self._loop.trips, at)[0]))
             return 0
         if not read.part.is_as(self._last.part, self._last.axis):
             return None

@@ -27,7 +27,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY
-from nfuser.ops.folds.counts import Counts, last_turn
+from nfuser.ops.folds.counts import Counts, ends_of
 from nfuser.ops.folds.rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced
 from nfuser.ops.unread import live_or_checked
@@ -92,15 +92,15 @@ def _reading_inside(b: Builder, loop: Loop) -> Loop:
     """Let kernels look for no index from the end where turns count inside an axis."""
     if loop.trips is None:
         return loop
-    counts, exprs = Counts(loop), list(loop.body.exprs)
+    counts = Counts(loop.turn, loop.body.definition)
+    exprs = list(loop.body.exprs)
     for number, expr in enumerate(exprs):
         if not isinstance(expr, Take) or expr.inside or expr.along:
             continue
         place = counts.of(expr.index)
         if place is None:
             continue
-        ends = place[0], last_turn(loop, place)
-        low, high = ends if place[1] > 0 else ends[::-1]
+        low, high = ends_of(loop.trips, place)
         wanted = sc.less(-1, low), sc.less(high, expr.source.shape[expr.axis])
         if all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted):
             exprs[number] = replace(expr, inside=True)

@@ -231,7 +231,8 @@ class _Side:
 
     def inline(self) -> list[Any]:
         """Write the function down where the trace is."""
-        return tree.flatten(self._call())[0]
+        with self._t.builder.perhaps():
+            return tree.flatten(self._call())[0]
 
 
 def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:

@@ -89,6 +89,12 @@ class Lasting:
         return self._refused
 
     @contextmanager
+    def perhaps(self) -> Generator[None]:
+        """Let what runs meanwhile have no lasting effect, and be what may not run."""
+        with self.once(), self._t.builder.perhaps():
+            yield
+
+    @contextmanager
     def once(self) -> Generator[None]:
         """Let what runs meanwhile have no lasting effect."""
         self._depth += 1

@@ -186,7 +186,7 @@ class Plain(Lasting):
     def _of_two(
         self, x: Any, later: Callable[[], Any], combine: Any, *, wanted: bool
     ) -> Any:
-        with self.once():
+        with self.perhaps():
             y = later()
         if not isinstance(y, Standin):
             return self.truth(x) if bool(y) is wanted else bool(y)
@@ -225,7 +225,7 @@ class Plain(Lasting):
         ends: list[tuple[Any, dict[str, Any], dict[int, tuple[Any, Any]]]] = []
         for side in sides:
             try:
-                with self.once():
+                with self.perhaps():
                     value = side()
                 held = {id(x): (x, x._held) for x in before.written()}
                 ends.append((value, {n: variables[n] for n in names}, held))
@@ -251,7 +251,7 @@ class Plain(Lasting):
     def _is_dear(self, side: Callable[[], Any], before: State) -> bool:
         b = self._t.builder
         try:
-            with self.once(), verb.recorded(b, ()) as body:
+            with self.perhaps(), verb.recorded(b, ()) as body:
                 side()
         finally:
             before.restore()
@@ -366,7 +366,7 @@ class Plain(Lasting):
         """Tell whether it is not known after a first turn if there is a second."""
         before = State(self._t, variables)
         try:
-            with self.once(), verb.recorded(self._t.builder, ()) as opened:
+            with self.perhaps(), verb.recorded(self._t.builder, ()) as opened:
                 self._t.builder.weak[opened.turn] = int
                 body(self._t.wrap(opened.turn))
                 return self.is_unknown(variables[stop])

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import nfuser.ops.folds.loops as verb
@@ -69,7 +70,8 @@ def run_loop(
     for _ in range(_MOST_FORMS):
         forms = [one.form for one in first]
         begun = real_parts(t, first)
-        recording = _traced(t, begun, forms, body)
+        always = trips is not None and flag is None
+        recording = _traced(t, begun, forms, body, always=always)
         pairs = zip(forms, recording.carried, names, strict=True)
         kept = [settled(*pair) for pair in pairs]
         if kept == forms:
@@ -79,6 +81,10 @@ def run_loop(
         message = "start with arrays: the numbers that the loop carries change again"
         raise TraceError(message)
     outputs = recording.outputs
+    if not outputs:  # but it may raise
+        again = partial(_with_nothing, body)
+        run_loop(t, [False], ["nothing"], again, trips, backwards=backwards)
+        return [], []
     place = None if flag is None else len(real_parts_before(forms, flag))
     made = verb.loop(
         b, begun, recording.body.close(outputs), trips, flag=place, backwards=backwards
@@ -87,6 +93,14 @@ def run_loop(
     after = standins(t, forms, made[:count])
     rows = [one.form for one in recording.added]
     return after, standins(t, [_row(form) for form in rows], made[count:])
+
+
+def _with_nothing(
+    body: Callable[[list[Any], Any], Step], given: list[Any], turn: Any
+) -> Step:
+    """Run a body that gives nothing, and give what was there before."""
+    body([], turn)
+    return Step(given)
 
 
 def real_parts_before(forms: Sequence[Form], number: int) -> list[int]:
@@ -130,9 +144,11 @@ def _traced(
     begun: Sequence[Any],
     forms: Sequence[Form],
     body: Callable[[list[Any], Any], Step],
+    *,
+    always: bool,
 ) -> _Recording:
     b, effects = t.builder, Effects(t)
-    with without_draws(t), verb.recorded(b, begun) as recorded:
+    with without_draws(t), verb.recorded(b, begun, always=always) as recorded:
         b.weak[recorded.turn] = int
         given = standins(t, forms, recorded.parameters)
         step = body(given, t.wrap(recorded.turn))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers by which all turns of a loop read an array: elements that must be there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.errors import AxisError
+from nfuser.ir import scalar as sc
+from nfuser.ops.folds.counts import ends_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nfuser.ir.scalar import Scalar
+    from nfuser.ops.builder import Builder, Place
+    from nfuser.ops.folds.counts import Counted
+
+
+def require_places(
+    b: Builder, places: Iterable[tuple[Place, Counted | None]], trips: Scalar
+) -> None:
+    """Refuse numbers of a loop of ``trips`` turns that name elements beyond an axis.
+
+    Those that are not counted by its turns are left to the loop around it.
+    """
+    listed = list(places)
+    if not listed or not b.ask(sc.less(0, trips), usual=1):
+        return
+    for place, counted in listed:
+        if counted is not None:
+            _require(b, place, *ends_of(trips, counted))
+        elif b.places is not None:
+            b.places.append(place)
+
+
+def _require(b: Builder, place: Place, low: Scalar, high: Scalar) -> None:
+    """Refuse numbers from ``low`` to ``high`` of which one names no element."""
+    extent = place.extent
+    wrong = (
+        (high, not b.ask(sc.less(high, extent), usual=1)),
+        (low, b.ask(sc.less(low + extent, 0))),
+    )
+    for number, is_wrong in wrong:
+        if is_wrong:
+            message = (
+                f"index {b.today(number)} is out of bounds for axis {place.axis} with "
+                f"size {b.today(extent)}: the turns of a loop read up to there"
+            )
+            raise AxisError(message)
