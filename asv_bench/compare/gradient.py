@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients as rows of the table: forward and backward at once, or the way back alone.
 
-nfuser's way back computes forward values again; torch's and JAX's have them.
+The way back alone is what torch runs of a call that it has recorded: nfuser and torch
+have kept what they chose to keep. JAX computes it of the inputs.
 """
 
 from __future__ import annotations
@@ -119,6 +120,52 @@ def bind_ours(
     return Bound(lambda given: partial(fused, *given)), fused
 
 
+class _Recorded:
+    """Calls that torch records, of which the way back is measured."""
+
+    def __init__(self, item: Gradient) -> None:
+        self._item = item
+        self._fused: Any = nfuser.fuse(item.function, dialect="numpy")
+
+    def on(self, given: Sequence[Any]) -> Callable[[], Any]:
+        """Return the way back through a call with ``given``, a cotangent first."""
+        cotangent, *inputs = given
+        return _way_back(self._fused, cotangent, inputs, self._item.constants)
+
+    def kernels(self, *given: Any) -> list[str]:
+        """Return the launches of the way back."""
+        back = self.on(given)
+        back()
+        with nfuser.timeline() as seen:
+            back()
+        return [e["name"] for e in seen.events if e["cat"] == "launch"]
+
+    def cache_info(self) -> Any:
+        """Return the counters of the way there."""
+        return self._fused.cache_info()
+
+
+def bind_recorded(item: Gradient, _: Workload, arguments: Any) -> tuple[Bound, Any]:
+    """Return the way back through nfuser's call, and what knows its kernels."""
+    del arguments
+    recorded = _Recorded(item)
+    return Bound(recorded.on), recorded
+
+
+def _way_back(
+    function: Callable[..., Any], cotangent: Any, inputs: Sequence[Any], constants: int
+) -> Callable[[], Any]:
+    """Return torch's way back through a call of ``function`` that was just made."""
+    import torch
+
+    count = len(inputs) - constants
+    leaves = [x.detach().requires_grad_() for x in inputs[:count]]
+    with torch.enable_grad():
+        value = function(*leaves, *inputs[count:])
+    cotangent = cotangent.reshape(value.shape)
+    return partial(torch.autograd.grad, value, leaves, cotangent, retain_graph=True)
+
+
 def _bind_torch(item: Gradient, with_value: bool, compiles: bool) -> Any:
     def bind(_: Workload, arguments: Sequence[Any]) -> Bound:
         import torch
@@ -131,20 +178,13 @@ def _bind_torch(item: Gradient, with_value: bool, compiles: bool) -> Any:
 
         def on(given: Sequence[Any]) -> Callable[[], Any]:
             cotangent, *inputs = map(torch.as_tensor, given)
+            if not with_value:
+                return _way_back(chosen, cotangent, inputs, item.constants)
             leaves = [x.detach().requires_grad_() for x in inputs[:count]]
 
-            def valued() -> Any:
-                with torch.enable_grad():
-                    return chosen(*leaves, *inputs[count:])
-
-            if not with_value:
-                kept = valued()
-                return partial(
-                    torch.autograd.grad, kept, leaves, cotangent, retain_graph=True
-                )
-
             def both() -> Any:
-                value = valued()
+                with torch.enable_grad():
+                    value = chosen(*leaves, *inputs[count:])
                 found = torch.autograd.grad(value, leaves, cotangent)
                 return (value.detach(), *found)
 
@@ -198,7 +238,9 @@ def gradient_rows(
             "JAX": _bind_jax(item, with_value),
         }
         chosen = {name: bind for name, bind in known.items() if name in peers}
-        ours = {OURS: partial(bind_ours, item, backend, with_value)}
+        is_recorded = device.name == "cuda" and backend is None
+        in_one = partial(bind_ours, item, backend, with_value)
+        ours = {OURS: partial(bind_recorded, item) if is_recorded else in_one}
         for workload in item.rows(device.name, is_tiny=is_tiny):
             sizes = workload.cuda or workload.cpu or ()
             if workload.row_name(sizes).startswith(tuple(only) or ""):
