@@ -48,12 +48,9 @@ class Generator(Distributions, Stream):
     def state(self) -> dict[str, int]:
         """The stream's number, the key, and the numbers of draw calls and children."""
         with self._lock:
-            return {
-                "stream": STREAM,
-                "key": self._key,
-                "call": self._call,
-                "spawned": self._spawned,
-            }
+            key, call = self.words
+            spawned = self._spawned
+        return {"stream": STREAM, "key": key, "call": call, "spawned": spawned}
 
     @state.setter
     def state(self, state: dict[str, int]) -> None:
@@ -65,7 +62,8 @@ class Generator(Distributions, Stream):
             message = "write a state of integers from 0 to 2**64 - 1"
             raise ArgumentError(message)
         with self._lock:
-            self._key, self._call, self._spawned = key, call, spawned
+            self.place(key, call)
+            self._spawned = spawned
 
     def spawn(self, count: int) -> list[Generator]:
         """Return new generators, whose numbers are independent of this one's."""
@@ -73,7 +71,7 @@ class Generator(Distributions, Stream):
             message = f"write a number of children that is not negative: found {count}"
             raise ArgumentError(message)
         with self._lock:
-            first, key = self._spawned, self._key
+            first, key = self._spawned, self.words[0]
             self._spawned += count
         word = philox(64)
         place = SPAWN << SLOT_AT

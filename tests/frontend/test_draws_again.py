@@ -179,6 +179,19 @@ def test_a_function_that_draws_something_else_by_then_is_refused() -> None:
         torch.autograd.grad(made.sum(), x)
 
 
+def test_calls_that_native_code_served_before_have_gradients() -> None:
+    fused = nfuser.fuse(lambda x, rng: dropout(x, 0.5, rng=rng) * 3)
+    rng, x = default_rng(8), _leaf(300)
+    for call in range(5):
+        with torch.no_grad():
+            for _ in range(4):
+                fused(x, rng)
+        made = fused(x, rng)
+        (grad,) = torch.autograd.grad(made.sum(), x)
+        torch.testing.assert_close(grad * x, made)
+        assert rng.state["call"] == 5 * (call + 1)
+
+
 def test_vjp_draws_again_from_generators_that_the_function_finds() -> None:
     rng = default_rng(5)
     x = np.linspace(1, 2, 400)

@@ -199,11 +199,13 @@ Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
     NEW_OPEN,
     RUN_OPEN,
     REPEAT,
-) = range(12)
+    DRAW,
+) = range(13)
 A_OBJECT, A_SLOT, A_FIRST, A_SECOND, A_THIRD, A_FOURTH = range(16, 64, 8)
 C_SLOT, C_BYTES, C_FUNCTION, C_FOOTPRINT = range(16, 48, 8)
 V_FUNCTION, V_COUNT, V_OPERANDS = range(16, 40, 8)
 MOST_OPERANDS = 4
+D_WORDS, D_COUNT, D_PLACE = range(16, 40, 8)  # a stream, how often, where they are put
 K_COUNT, K_FUNCTION, K_KERNEL, K_TOTAL, K_RELEASE = range(16, 56, 8)
 K_TOGETHER = K_RELEASE  # of a launch
 K_CHUNKS, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
@@ -234,6 +236,7 @@ PARAMETER_BYTES = 24
     N_GIVEN,
     N_SIZE,
     N_STRIDE,
+    N_WORD,
     N_CONSTANT,
     N_ADD,
     N_MULTIPLY,
@@ -253,7 +256,7 @@ PARAMETER_BYTES = 24
     N_TO_FLOAT,
     N_NONZERO,
     N_FINITE,
-) = range(23)
+) = range(24)
 N_FIRST, N_SECOND, N_THIRD, N_FOURTH, N_STEP_BYTES = range(8, 48, 8)
 
 # Results.

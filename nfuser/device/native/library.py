@@ -34,6 +34,7 @@ _ENTRIES = (
     "perform",
     "share",
     "help_others",
+    "advance",
 )
 _TYPES = {
     "pointer": "ptr",
@@ -68,6 +69,13 @@ class Library:
 def library() -> Library:
     """Return the native source as machine code, one for the process."""
     return undisturbed(_only)
+
+
+@cache
+def advancing() -> Callable[[int, int], int]:
+    """Return what adds to a word, by its address, in one step with all threads."""
+    kind = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+    return kind(library().address("advance"))
 
 
 @cache

@@ -41,6 +41,7 @@ from nfuser.device.native.layout import (
     N_SUBTRACT_FLOATS,
     N_THIRD,
     N_TO_FLOAT,
+    N_WORD,
 )
 from nfuser.device.native.words import (
     add_floats,
@@ -78,10 +79,12 @@ def compute(at: int, frame: int, numbers: int) -> int:
 
 
 def _read_number(at: int, frame: int) -> int:
-    """Return a number of the call itself."""
+    """Return a number of the call itself, or one that stands outside of it."""
     code = word(at)
     if code == N_CONSTANT:
         return word(at + N_THIRD)
+    if code == N_WORD:
+        return word(word(at + N_THIRD))
     row = frame + word(at + N_FIRST) * FRAME_BYTES
     if code == N_SIZE:
         return word(word(row + F_DIMS) + word(at + N_THIRD))

@@ -42,9 +42,13 @@ from nfuser.device.native.layout import (
     CLEAR,
     COMPUTED,
     CONSTANT,
+    D_COUNT,
+    D_PLACE,
+    D_WORDS,
     DL_CUDA,
     DL_DATA,
     DLPACK_STREAM,
+    DRAW,
     END,
     F_DATA,
     F_OBJECT,
@@ -130,6 +134,7 @@ from nfuser.device.native.repeat import (
     turn_rows,
 )
 from nfuser.device.native.words import (
+    add_atomically,
     double,
     single,
     space,
@@ -207,9 +212,20 @@ def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> in
         return _call(at, frame, objects, slots)
     if code == REPEAT:
         return _repeat(at, frame, objects, slots, stream)
+    if code == DRAW:
+        return _draw(at, frame)
     item = objects + 8 * word(at + A_OBJECT)  # FREE
     Py_DecRef(word(item))
     store(item, 0)
+    return 0
+
+
+def _draw(at: int, frame: int) -> int:
+    """Put a key and the number of its first draw call among what is worked out."""
+    words = word(at + D_WORDS)
+    to = frame + NUMBERS + word(at + D_PLACE)
+    store(to, word(words))
+    store(to + 8, add_atomically(words + 8, word(at + D_COUNT)))
     return 0
 
 
@@ -483,6 +499,7 @@ FUNCTIONS = (
     perform,
     _raise,
     _statement,
+    _draw,
     _repeat,
     _goes_on,
     _read_stream,

@@ -115,6 +115,11 @@ def _await_job(pool: int) -> int:
     return 0
 
 
+def advance(at: int, count: int) -> int:
+    """Add to a word that other threads add to as well; return what was there."""
+    return add_atomically(at, count)
+
+
 def _first_open(pool: int) -> int:
     """Return a job that still wants help, or 0."""
     job = word(pool + H_JOBS)
@@ -165,6 +170,7 @@ def _fail(pool: int, job: int, number: int, status: int) -> int:
 FUNCTIONS = (
     share,
     help_others,
+    advance,
     _wake,
     _await_job,
     _first_open,

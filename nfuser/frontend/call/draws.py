@@ -33,7 +33,8 @@ _again = ContextVar("nfuser_draws_again", default=None)
 def take_draws(drawn: Sequence[DrawnStream], streams: Sequence[Any]) -> dict[int, Any]:
     """Return what a call is given in the slots of its streams, which move on.
 
-    Streams that draw again stay where they are.
+    Streams that draw again stay where they are. Calls that note draws, or repeat them,
+    have to come here: native code does neither.
     """
     again = _again.get()
     if again is None:

@@ -87,10 +87,10 @@ class _Call:
         """Return what the function gives, and what it is to keep besides."""
         plan = self.plan
         if plan is None or not plan.added:
-            return self._fused(*args, **kwargs), []
+            return self._fused._called(*args, **kwargs), []
         _, owner = _unbound(self._fused)
         leaves, _ = trees.flatten(((*owner, *args), dict(kwargs)))
-        found, _, added = saving(self._fused, self._planner, plan)(*leaves)
+        found, _, added = saving(self._fused, self._planner, plan)._called(*leaves)
         return found, list(added)
 
     def tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -144,7 +144,7 @@ class _Call:
         back = pulled(self._fused, self._shape, wanted, tuple(cotangents), self.plan)
         given = tuple(leaves), tuple(cotangents.values()), tuple(kept)
         with drawing_again(self.draws):
-            of_arguments, of_captured = back(*given)
+            of_arguments, of_captured = back._called(*given)
         found = dict(zip(wanted, of_arguments, strict=True))
         known = self._of_captured(back, given, of_captured) if of_captured else {}
         return [

@@ -83,14 +83,15 @@ def _kept(
     """Return what ``function`` gives, and its way back, which holds what it reads."""
     if plan is None:
         pulled = _pulled(function, has_aux)
-        return _valued(function)(*primals), lambda t: pulled(primals, t)
+        found = _valued(function)._called(*primals)
+        return found, lambda t: pulled._called(primals, t)
     leaves, shape = trees.flatten(primals)
     added: Sequence[Any] = ()
     if plan.added:
-        value, aux, added = saving(function, planner, plan)(*leaves)
+        value, aux, added = saving(function, planner, plan)._called(*leaves)
         found = (value, aux) if has_aux else value
     else:
-        found = _valued(function)(*primals)
+        found = _valued(function)._called(*primals)
         value = found[0] if has_aux else found
     outputs, rest = trees.flatten(value)[0], iter(added)
     kept = [
@@ -98,7 +99,7 @@ def _kept(
     ]
     read = [x if k in plan.read else standin(x) for k, x in enumerate(leaves)]
     pulled = _pulled_kept(function, shape, planner, plan)
-    return found, lambda t: pulled(read, t, kept)
+    return found, lambda t: pulled._called(read, t, kept)
 
 
 @remembered

@@ -12,6 +12,7 @@ code itself read of the arguments, and a function that is asked where Python mus
 from __future__ import annotations
 
 import inspect
+import operator
 import struct
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.libraries import Library, library_of
 from nfuser.device.describe.numpy import numpy_pointer
 from nfuser.device.native import layout as at
+from nfuser.device.native.library import advancing
 from nfuser.device.native.shared import shared
 from nfuser.device.native.state import Record
 from nfuser.frontend.call.arguments import static_key
@@ -120,8 +122,14 @@ class RecordMaker:
         self._ready = ready
         captured = ready.variant.trace.captured
         arrays = captured.read(*shape.bound(args))
-        if arrays is None or captured.streams.places:
+        streams = captured.read_streams(*shape.bound(args))
+        if arrays is None or streams is None:
             raise NotNativeError
+        if captured.streams.places and ready.place.device.is_cuda:
+            raise NotNativeError  # Python looks whether a graph is recorded
+        if not captured.streams.are_of_nfuser:
+            raise NotNativeError
+        self._streams = streams
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
         rows, self._starts = _rows(args)
         self._args = (*rows, *outputs)
@@ -234,7 +242,17 @@ class RecordMaker:
             self._numbers,
             len(self._items),
             steps,
+            self._draws(),
         )
+
+    def _draws(self) -> dict[int, tuple[int, int]]:
+        """Return where the words of each stream lie, and how often it is drawn from."""
+        found: dict[int, tuple[int, int]] = {}
+        drawn = self._ready.variant.trace.captured.streams.drawn
+        for what, stream in zip(drawn, self._streams, strict=True):
+            self._keep.hold(stream)
+            found[what.slot] = stream.share(advancing()), what.draws
+        return found
 
     def _steps(self) -> NumberWriter:
         """Return what works out the numbers of a call."""
@@ -328,7 +346,8 @@ class RecordMaker:
     def _guard(self) -> int:
         """Return a function that tells whether all that was captured is unchanged."""
         captured = self._ready.variant.trace.captured
-        is_free = not captured.constants and not captured.aliases
+        streams, found = captured.streams, self._streams
+        is_free = not (captured.constants or captured.aliases or streams.places)
         are_apart = self._apartness()
         if is_free:
             return 0 if are_apart is None else self._keep.object(are_apart)
@@ -338,7 +357,10 @@ class RecordMaker:
         def is_unchanged(*args: Any) -> bool:
             if are_apart is not None and not are_apart(*args):
                 return False
-            return captured.read(*bound(args)) is not None
+            if captured.read(*bound(args)) is None:
+                return False
+            now = captured.read_streams(*bound(args))
+            return now is not None and all(map(operator.is_, now, found))
 
         return self._keep.object(is_unchanged)
 

@@ -47,6 +47,12 @@ def quick_guard(
         if found is None:
             return None
         words += found
+    for origin, read, *_ in captured.streams.places:
+        stream = keep.object(read(*shape.bound(args)))
+        found = _path(origin, stream, shape, keep)
+        if found is None:
+            return None
+        words += found
     return words
 
 

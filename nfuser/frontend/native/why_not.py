@@ -43,8 +43,10 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         return "numbers on the CPU beside CUDA arrays are copied first"
     if trace.writes and place.library is not Library.NUMPY:
         return "Python looks whether the arrays that it assigns to may be written"
-    if trace.captured.streams.places:
-        return "Python counts the draw calls of its generators"
+    if trace.captured.streams.places and place.device.is_cuda:
+        return "Python looks whether a CUDA graph is recorded, which cannot draw"
+    if not trace.captured.streams.are_of_nfuser:
+        return "Python draws from the generators of NumPy and of torch"
     for captured in trace.captured.arrays:
         steps = captured.origin.steps
         if not all(s.is_attribute and type(s.key) is str for s in steps):

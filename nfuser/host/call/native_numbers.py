@@ -126,6 +126,16 @@ class NumberWriter:
         self._steps += [(at.N_MAXIMUM, 8 * p, 8 * p, 0, 0) for p in places]
         return first
 
+    def outside(self, address: int) -> int:
+        """Return the place of a word that lies outside of the call."""
+        return self.step(at.N_WORD, third=address)
+
+    def room(self, count: int) -> int:
+        """Return the first of so many places that a statement writes."""
+        first = len(self._steps)
+        self._steps += [(at.N_CONSTANT, 0, 0, 0, 0)] * count
+        return first
+
     def require(self, place: int, low: int, high: int) -> None:
         """Serve only calls where the integer at ``place`` is one of these."""
         self.step(at.N_BETWEEN, place, 0, max(low, LEAST), min(high, GREATEST))

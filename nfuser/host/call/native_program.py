@@ -36,7 +36,7 @@ from nfuser.device.reuse import LEAST_BYTES
 from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
 from nfuser.host.call.library_calls import library_call
-from nfuser.host.call.native_numbers import NotNativeError, NumberWriter
+from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
     Allocate,
     ByValue,
@@ -82,6 +82,9 @@ _RANGES = {
 class NativeProgram:
     """The words of a program, and what they need.
 
+    ``draws`` say of streams of random numbers, by the slot of the key, where their
+    words lie and how often they are drawn from.
+
     ``ranges`` are the integers, by position, that the kernels can take; ``objects``
     says which of the things allocated each slot is; ``steps`` work numbers out.
     """
@@ -95,6 +98,7 @@ class NativeProgram:
         numbers: Mapping[int, tuple[int, type]],
         count: int,
         steps: NumberWriter | None = None,
+        draws: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         self.keep = Keeper()
         self.objects: dict[Slot, int] = {}
@@ -108,6 +112,9 @@ class NativeProgram:
         self._first = count
         self._moves: list[list[Part]] = []  # of the loops around
         self._place_of: dict[Part, int] = {}
+        self._drawn: dict[int, int] = {}  # places of keys and draw calls, by slot
+        for slot, (words, count) in (draws or {}).items():
+            self._draw(slot, words, count)
         for stmt in program.body:
             self._add(stmt)
         self.words.append(at.END)
@@ -137,6 +144,13 @@ class NativeProgram:
 
     def _put(self, code: int, *words: int) -> None:
         self.words += [code, 8 * (2 + len(words)), *words]
+
+    def _draw(self, slot: int, words: int, count: int) -> None:
+        # A stream that comes near its end is Python's, which says so at the end.
+        self.steps.require(self.steps.outside(words + 8), 0, GREATEST)
+        place = self.steps.room(2)
+        self._drawn |= {slot: place, slot + 1: place + 1}
+        self._put(at.DRAW, words, count, 8 * place)
 
     def _allocate(self, slot: Slot) -> None:
         number = len(self.objects)
@@ -305,6 +319,10 @@ class NativeProgram:
 
     def _given(self, slot: int, dtype: DType, kind: str) -> tuple[int, int, int]:
         """Pass a number of the call that the kernel can take."""
+        if slot in self._drawn:
+            if kind != "u64":
+                raise NotNativeError
+            return at.COMPUTED, self._drawn[slot], 0
         position, cls = self._numbers.get(slot, (0, object))
         if cls is float and kind in ("f32", "f64"):
             code = at.GIVEN if kind == "f64" else at.GIVEN_SINGLE

@@ -50,15 +50,20 @@ class Streams:
     is two, the function has to be traced again.
     """
 
-    places: tuple[tuple[Read, int, type[object]], ...] = ()
+    places: tuple[tuple[Origin, Read, int, type[object]], ...] = ()
     drawn: tuple[DrawnStream, ...] = ()
+
+    @property
+    def are_of_nfuser(self) -> bool:
+        """Whether all count in their own words: none is NumPy's or torch's."""
+        return all(issubclass(kind, Stream) for *_, kind in self.places)
 
     def read(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:
         """Return the streams to draw from in this call; None to trace it again."""
         found: dict[int, Any] = {}
-        for read, number, kind in self.places:
+        for _, read, number, kind in self.places:
             stream = read(args, kwargs)
             if type(stream) is not kind:
                 return None
@@ -99,7 +104,7 @@ class StreamDraws:
         """Return what was drawn, and where all streams were found."""
         seen = [(o, s) for o, s in values.items() if is_drawn_from(s)]
         numbers = _numbers(stream for _, stream in seen)
-        places = tuple((o.reader(), numbers[id(s)], _class_of(s)) for o, s in seen)
+        places = tuple((o, o.reader(), numbers[id(s)], _class_of(s)) for o, s in seen)
         drawn = tuple(
             DrawnStream(slot, origin, numbers[id(stream)], draws)
             for stream, origin, slot, draws in self._drawn.values()
