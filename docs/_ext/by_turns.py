@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pages of the gallery measure and draw with: medians of calls by turns."""
 
+# Matplotlib has partial types.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import statistics
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
-from time import perf_counter
+from operator import attrgetter
+from time import perf_counter, sleep
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -14,12 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 ROUNDS = 7
+REST = 0.01  # seconds; threads of OpenMP spin for a few milliseconds
 LONG = 0.2  # seconds: of what takes longer, three rounds are enough
-COLOURS = ("#2f9e44", "#868e96", "#e8590c", "#4c6ef5", "#9c36b5")
+COLOURS = {
+    "nfuser": "#2f9e44",
+    "NumPy": "#868e96",
+    "Numba": "#1098ad",
+    "JAX": "#4c6ef5",
+    "torch": "#e64980",
+}
 
 
 def by_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the median of the milliseconds that each takes, after two calls."""
+    """Return the median of the milliseconds that each takes, after two calls.
+
+    Each rests before its turn, until the threads of the one before no longer spin.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for run in calls.values():
         for _ in range(2):
@@ -28,21 +45,48 @@ def by_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
         for name, run in calls.items():
             if k >= 3 and times[name][0] > LONG:
                 continue
+            sleep(REST)
             begin = perf_counter()
             run()
             times[name].append(perf_counter() - begin)
     return {name: 1e3 * statistics.median(found) for name, found in times.items()}
 
 
-def in_jax(function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-    """Return a call of a function of ``jax.numpy``, where JAX is installed."""
+def in_jax(
+    function: Callable[..., Any], *arguments: Any, **named: str
+) -> dict[str, Any]:
+    """Return a call of a function in NumPy's words, by JAX, where that is installed.
+
+    ``named`` arguments are said by where they stand in ``jax``.
+    """
     if find_spec("jax") is None:
         return {}
-    import jax
-
+    jax: Any = import_module("jax")
+    import_module("jax.scipy")
     jax.config.update("jax_enable_x64", True)
-    jitted, given = jax.jit(function), [jax.numpy.asarray(a) for a in arguments]
+    words = function.__globals__ | dict.fromkeys(("np", "xp"), jax.numpy)
+    others = {name: attrgetter(where)(jax) for name, where in named.items()}
+    moved = partial(FunctionType(function.__code__, words), **others)
+    whole = [k for k, a in enumerate(arguments) if isinstance(a, int)]
+    jitted = jax.jit(moved, static_argnums=whole)
+    given = [a if k in whole else jax.numpy.asarray(a) for k, a in enumerate(arguments)]
     return {"JAX": lambda: jax.block_until_ready(jitted(*given))}
+
+
+def in_torch(
+    make: Callable[[Any], Callable[..., Any]], *arguments: Any
+) -> dict[str, Any]:
+    """Return a call of what ``make`` writes in torch's words, where it is installed."""
+    if find_spec("torch") is None:
+        return {}
+    torch: Any = import_module("torch")
+    function, given = make(torch), [torch.from_numpy(a) for a in arguments]
+    return {"torch": lambda: function(*given)}
+
+
+def _colour(name: str) -> str:
+    """Return the colour of a library, whatever else its name says."""
+    return next(c for library, c in COLOURS.items() if name.startswith(library))
 
 
 def bars(found: Mapping[str, float], title: str) -> None:
@@ -50,7 +94,7 @@ def bars(found: Mapping[str, float], title: str) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 0.55 * len(found) + 0.9))
     names = list(found)[::-1]
     drawn = axes.barh(
-        names, [found[n] for n in names], color=COLOURS[: len(names)][::-1]
+        names, [found[n] for n in names], color=[_colour(name) for name in names]
     )
     axes.bar_label(drawn, fmt="%.3g ms", padding=4)
     axes.set_xlim(0, 1.18 * max(found.values()))
@@ -64,8 +108,9 @@ def lines(
 ) -> None:
     """Draw one line for each over sizes, both axes in powers."""
     figure, axes = plt.subplots(figsize=(6.4, 3.4))
-    for name, colour in zip(found[0], COLOURS, strict=False):
-        axes.loglog(sizes, [row[name] for row in found], "o-", label=name, color=colour)
+    for name in found[0]:
+        milliseconds = [row[name] for row in found]
+        axes.loglog(sizes, milliseconds, "o-", label=name, color=_colour(name))
     axes.set_xlabel(what)
     axes.set_ylabel("milliseconds")
     axes.set_title(title)

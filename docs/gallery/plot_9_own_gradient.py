@@ -10,6 +10,7 @@ the whole step of training stays one fused function.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from by_turns import bars, by_turns, in_torch
 
 import nfuser
 
@@ -48,3 +49,31 @@ figure.tight_layout()
 
 # %%
 print(np.round(w * 4) / 4, step.cache_info().traces)
+
+# %%
+# The same by hand in NumPy, and by torch's graph. A step this small is all overhead.
+
+
+def by_hand(w, x, y):
+    away = x @ (np.round(w * 4) / 4) - y
+    return (away**2).mean(), w - 0.05 * 2 / len(y) * (away @ x)
+
+
+def in_words_of(torch):
+    def training(w, x, y):
+        w = w.requires_grad_()
+        rounded = w + (torch.round(w * 4) / 4 - w).detach()
+        value = ((x @ rounded - y) ** 2).mean()
+        return value, w.detach() - 0.05 * torch.autograd.grad(value, w)[0]
+
+    return training
+
+
+guess = rng.standard_normal(6)
+print(np.allclose(step(guess, x, y)[1], by_hand(guess, x, y)[1]))
+calls = {
+    "nfuser": lambda: step(guess, x, y),
+    "NumPy, by hand": lambda: by_hand(guess, x, y),
+    **in_torch(in_words_of, guess, x, y),
+}
+bars(by_turns(calls), "a step over 400 rows of 6 numbers, float64")

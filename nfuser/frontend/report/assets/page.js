@@ -262,7 +262,8 @@
   const bare = text => text.replace(/\bT\d+\b/g, "T"); // names are given anew after each pass
   const cache = () => {
     const counts = Object.entries(shown.cache.counts).map(([name, n]) => `${name} ${count(n)}`);
-    into("cache").append(make("p", {}, shown.cache.why), make("p", { class: "hint" }, counts.join(", ")), plain(shown.cache.table));
+    into("cache").append(make("p", {}, shown.cache.why), make("p", { class: "hint" }, counts.join(", ")));
+    if (shown.cache.table.includes("\n")) into("cache").append(plain(shown.cache.table)); // calls have left rows
   };
 
   head(); code(); draw(); kernels(); host(); memory(); stages(); cache();
