@@ -134,11 +134,10 @@ class _Recorded:
 
     def kernels(self, *given: Any) -> list[str]:
         """Return the launches of the way back."""
-        back = self.on(given)
-        back()
         with nfuser.timeline() as seen:
-            back()
-        return [e["name"] for e in seen.events if e["cat"] == "launch"]
+            self.on(given)()
+        names = [e["name"] for e in seen.events if e["cat"] == "launch"]
+        return [*dict.fromkeys(n for n in names if n.startswith("backward"))]
 
     def cache_info(self) -> Any:
         """Return the counters of the way there."""
@@ -160,10 +159,39 @@ def _way_back(
 
     count = len(inputs) - constants
     leaves = [x.detach().requires_grad_() for x in inputs[:count]]
-    with torch.enable_grad():
-        value = function(*leaves, *inputs[count:])
-    cotangent = cotangent.reshape(value.shape)
-    return partial(torch.autograd.grad, value, leaves, cotangent, retain_graph=True)
+
+    def on_this_stream() -> Callable[[], Any]:
+        with torch.enable_grad():
+            value = function(*leaves, *inputs[count:])
+        given = cotangent.reshape(value.shape)
+        return partial(torch.autograd.grad, value, leaves, given, retain_graph=True)
+
+    return _captured(on_this_stream) if cotangent.is_cuda else on_this_stream()
+
+
+def _captured(make: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
+    """Return the replay of a CUDA graph of a call: no host is waited for.
+
+    torch runs the way back on the stream of the way there, which is one that can be
+    captured therefore.
+    """
+    import torch
+
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call = make()
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+        found = call()
+
+    def replay() -> Any:
+        graph.replay()
+        return found
+
+    return replay
 
 
 def _bind_torch(item: Gradient, with_value: bool, compiles: bool) -> Any:
