@@ -38,6 +38,28 @@ def test_pages_with_faults_are_found(
     assert any("pixels wide" in line for line in lines)
 
 
+def test_links_that_lead_nowhere_are_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(site, "NAMES", ("no-such-browser",))
+    links = {
+        "a.html": ("b.html#there", "#here", "file%20one.json", "https://x.invalid/y"),
+        "b.html": ("a.html#gone", "nowhere.html", "#there"),
+    }
+    for name, found in links.items():
+        text = "".join(f"<a href='{link}'>x</a>" for link in found)
+        (tmp_path / name).write_text(f"{GOOD}<h2 id=there><a name=here>{text}")
+    (tmp_path / "file one.json").write_text("{}")
+    assert site.main(tmp_path) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "nowhere" in line] == [
+        "b.html: the link a.html#gone leads nowhere",
+        "b.html: the link nowhere.html leads nowhere",
+    ]
+
+
 def test_without_a_browser_that_is_said(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -45,7 +67,7 @@ def test_without_a_browser_that_is_said(
 ) -> None:
     monkeypatch.setattr(site, "NAMES", ("no-such-browser",))
     assert site.main(tmp_path) == 0
-    assert capsys.readouterr().out.startswith("skipped: no Chromium")
+    assert capsys.readouterr().out.startswith("not looked at: no Chromium")
 
 
 def test_the_picture_of_the_landing_page_is_drawn_from_what_was_measured() -> None:
