@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nfuser.locks import ForkSafeLock
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Mapping
     from collections.abc import Set as AbstractSet
@@ -230,6 +232,7 @@ _current = _first = from_environment(os.environ)
 _numbers: dict[Hashable, int] = {_current.of_calls: 0}
 _number = array("q", (0,))
 _ASIDE = 1 << 32  # beside it where native code serves no call
+_lock = ForkSafeLock()  # who changes the number reads it first
 
 
 def current() -> Config:
@@ -254,7 +257,8 @@ def words() -> array[int]:
 
 def leave_to_python(*, is_wanted: bool) -> None:
     """Let native code serve no call, as long as this is wanted."""
-    _number[0] = number() + is_wanted * _ASIDE
+    with _lock:
+        _number[0] = number() + is_wanted * _ASIDE
 
 
 def is_left_to_python() -> bool:
@@ -264,20 +268,24 @@ def is_left_to_python() -> bool:
 
 def _enter(chosen: Config) -> None:
     global _current
-    _current = chosen
-    chosen_number = _numbers.setdefault(chosen.of_calls, len(_numbers))
-    _number[0] += chosen_number - number()
+    with _lock:
+        _current = chosen
+        chosen_number = _numbers.setdefault(chosen.of_calls, len(_numbers))
+        _number[0] += chosen_number - number()
 
 
 @contextmanager
 def override(**changes: Any) -> Generator[Config]:
     """Change settings inside a ``with`` statement, for the whole process."""
     global _current
-    before, own = _current, number()
+    with _lock:
+        before, own = _current, number()
     try:
         _enter(replace(before, **changes))
         yield _current
     finally:
-        # No call of a function: an exception of another thread might end it.
-        _current = before
-        _number[0] += own - _number[0] % _ASIDE
+        # No call of a function: an exception of another thread might end it. To enter a
+        # lock is none.
+        with _lock:
+            _current = before
+            _number[0] += own - _number[0] % _ASIDE

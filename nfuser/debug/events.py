@@ -7,7 +7,7 @@ calls that nobody watches pay nothing for it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import nfuser.config as config
@@ -68,9 +68,7 @@ def span(name: str, kind: str) -> AbstractContextManager[dict[str, object]]:
 @contextmanager
 def _told(name: str, kind: str) -> Generator[dict[str, object]]:
     told: dict[str, object] = {}
-    begun = [(watcher, watcher.begin(name, kind)) for watcher in _watchers]
-    try:
+    with ExitStack() as ends:  # of each that began, also where one of them raises
+        for watcher in _watchers:
+            ends.callback(watcher.end, watcher.begin(name, kind), told)
         yield told
-    finally:
-        for watcher, token in reversed(begun):
-            watcher.end(token, told)

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,61 @@ def test_settings_change_within_and_around_a_timeline() -> None:
     with nfuser.timeline(), config.override(num_threads=1):
         assert config.number() == inner
     assert (config.words()[0], config.number()) == (before, before)
+
+
+class _Watcher:
+    """Notes what it is told; raises where it is asked to."""
+
+    def __init__(self, raises: bool = False) -> None:
+        self.raises, self.told = raises, list[str]()
+
+    def begin(self, name: str, kind: str) -> str:
+        if self.raises:
+            raise RuntimeError(kind)
+        self.told.append(f"begin {name}")
+        return name
+
+    def end(self, begun: str, told: dict[str, object]) -> None:
+        self.told.append(f"end {begun}")
+
+
+def test_settings_stay_right_where_threads_change_and_watch_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, number = config.words()[0], config.number
+    watcher = _Watcher()
+
+    def slow() -> int:
+        found = number()
+        time.sleep(2e-4)  # others run between what is read and what is written
+        return found
+
+    def watch() -> None:
+        for _ in range(50):
+            events.watch(watcher)
+            events.leave(watcher)
+
+    monkeypatch.setattr(config, "number", slow)
+    thread = threading.Thread(target=watch)
+    thread.start()
+    while thread.is_alive():
+        with config.override(num_threads=1):
+            assert config.current().num_threads == 1
+        assert number() == before
+    assert config.words()[0] == before
+
+
+def test_a_span_ends_for_all_whom_its_beginning_was_told() -> None:
+    first, second = _Watcher(), _Watcher(raises=True)
+    events.watch(first)
+    events.watch(second)
+    try:
+        with pytest.raises(RuntimeError, match="launch"), events.span("f", "launch"):
+            pass
+    finally:
+        events.leave(first)
+        events.leave(second)
+    assert first.told == ["begin f", "end f"]
 
 
 def test_a_definition_and_a_host_program_are_seen() -> None:

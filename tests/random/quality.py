@@ -3,9 +3,12 @@
 
 Uniform numbers: moments, chi-square and Kolmogorov-Smirnov's distance over 4096 bins,
 serial correlation at lags 1 to 8, lengths of gaps between small ones. Normal numbers,
-fused: moments, and chi-square over bins. A p-value below 1e-5 fails. With ``--words``
-raw words go to standard output without end, for a battery that reads them, such as
-``dieharder -a -g 200``.
+fused: moments, and chi-square over bins. With ``--halves`` the words of 16 bits that
+dropout takes, in the order of its elements: chi-square over all their values and over
+pairs of neighbours, moments, serial correlation, and for each of three probabilities
+how many are dropped and the gaps between them. A p-value below 1e-5 fails. ``--words``
+writes raw words to standard output without end, for a battery that reads them, such
+as ``dieharder -a -g 200``.
 """
 
 # Numba and SciPy carry no types.
@@ -34,6 +37,7 @@ SMALL = 28  # a word whose bits from here on are 0 ends a gap: one in 16
 EDGES = np.linspace(-6, 6, 481)
 KEY = 0x0123456789ABCDEF
 FAILS_BELOW = 1e-5
+RATES = 0.1, 0.25, 0.5
 
 Array = Any
 
@@ -150,6 +154,78 @@ def judge(total: int) -> dict[str, float]:
     return answers
 
 
+@numba.njit(cache=False)
+def count_drops(halves: Array, bound: int, gaps: Array, gap: int) -> int:
+    """Count gaps between words below a bound by length; return the open one."""
+    for half in halves:
+        if half >= bound:
+            gap += 1
+        else:
+            gaps[min(gap, gaps.size - 1)] += 1
+            gap = 0
+    return gap
+
+
+@numba.njit(cache=False)
+def count_halves(halves: Array, bins: Array, pairs: Array, lagged: Array) -> None:
+    """Count values and pairs of leading bytes; add exact products of neighbours."""
+    for k in range(halves.size):
+        bins[halves[k]] += 1
+    for k in range(halves.size - LAGS):
+        pairs[k & 1, halves[k] >> 8, halves[k + 1] >> 8] += 1
+        here = 2 * np.int64(halves[k]) - 65535
+        for lag in range(LAGS):
+            lagged[lag] += here * (2 * np.int64(halves[k + lag + 1]) - 65535)
+
+
+def judge_halves(total: int) -> dict[str, float]:
+    """Return a p-value for each question asked of ``total`` words of 16 bits."""
+    chunks = max(1, total // (2 * CHUNK))
+    n = 2 * CHUNK * chunks
+    bins, pairs = np.zeros(65536, np.int64), np.zeros((2, 256, 256), np.int64)
+    lagged, found = np.zeros(LAGS, np.int64), np.empty(CHUNK, np.uint32)
+    gaps = {p: np.zeros(round(20 / p), np.int64) for p in RATES}
+    open_gaps = dict.fromkeys(RATES, 0)
+    for number in range(chunks):
+        make(found, KEY, 3, number * CHUNK // 4)
+        halves = found.view(np.uint16)  # the low half comes first
+        count_halves(halves, bins, pairs, lagged)
+        for p in RATES:
+            bound = round(p * 65536)
+            open_gaps[p] = count_drops(halves, bound, gaps[p], open_gaps[p])
+    answers = {
+        "halves: chi-square": float(stats.chisquare(bins).pvalue),
+        "halves: pairs of one word": float(stats.chisquare(pairs[0].ravel()).pvalue),
+        "halves: pairs of two words": float(stats.chisquare(pairs[1].ravel()).pvalue),
+    }
+    values = (2.0 * np.arange(65536) - 65535) / 65536
+    for k in range(1, 5):
+        mean, square = np.mean(values**k), np.mean(values ** (2 * k))
+        answers[f"halves: moment {k}"] = p_of_mean(
+            float(np.dot(bins, values**k)) / n, mean, np.sqrt(square - mean**2), n
+        )
+    counted = n - LAGS * chunks
+    for k in range(LAGS):
+        answers[f"halves: correlation at lag {k + 1}"] = p_of_mean(
+            lagged[k] / 65536**2 / counted, 0.0, np.mean(values**2), counted
+        )
+    for p in RATES:
+        often, seen = round(p * 65536) / 65536, gaps[p]
+        answers[f"halves: dropped with {p}"] = p_of_mean(
+            seen.sum() / n, often, np.sqrt(often * (1 - often)), n
+        )
+        lengths = stats.geom.pmf(np.arange(1, seen.size), often)
+        expected = np.append(lengths, 1 - lengths.sum()) * seen.sum()
+        kept = expected > 20
+        answers[f"halves: gaps with {p}"] = float(
+            stats.chisquare(
+                np.append(seen[kept], seen[~kept].sum()),
+                np.append(expected[kept], expected[~kept].sum()),
+            ).pvalue
+        )
+    return answers
+
+
 def _central(power: int) -> float:
     """Return a central moment of the uniform distribution."""
     return 0.0 if power % 2 else 0.5**power / (power + 1)
@@ -168,9 +244,12 @@ def main(arguments: list[str]) -> int:
     sample = np.empty(4096, np.uint32)
     make(sample, KEY, 1, 0)
     assert (sample == words(KEY, 1, 0, (4096,), 32)).all()
+    assert (sample.view(np.uint16) == words(KEY, 1, 0, (8192,), 16)).all()
     if "--words" in arguments:
         stream()
-    answers = judge(int(float(arguments[0])) if arguments else 10**9)
+    numbers = [int(float(x)) for x in arguments if not x.startswith("-")]
+    judged = judge_halves if "--halves" in arguments else judge
+    answers = judged(numbers[0] if numbers else 10**9)
     for question, p in answers.items():
         verdict = "fails" if p < FAILS_BELOW else "passes"
         sys.stdout.write(f"{question:36} p = {p:8.6f} {verdict}\n")

@@ -248,7 +248,7 @@ def _read(path: Path) -> bytes:
             raise DamagedEntryError("it is no file")
         if found.st_size > _LARGEST:
             raise DamagedEntryError(f"it has {found.st_size} bytes")
-        return file.read(_LARGEST)
+        return file.read(found.st_size)
 
 
 def _key(path: Path) -> str:
