@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import tracemalloc
 from functools import partial
 from statistics import median
 from time import perf_counter
@@ -163,7 +164,12 @@ def _monte_carlo(name: str) -> None:
 
         compiled, key = jax.jit(drawn), jax.random.key(1)
         calls["JAX"] = lambda: compiled(*_OPTION, key).block_until_ready()
-    sys.stdout.write(f"a call costs {ours:.4f}, in {kernels} kernel\n")
+    tracemalloc.start()
+    fused(*_OPTION, PATHS, rng)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    told = f"a call costs {ours:.4f}, in {kernels} kernel and {most} bytes of memory"
+    sys.stdout.write(f"{told}, by {PATHS:.0e} paths\n")
     _shown(name, _milliseconds(calls, 3))
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import time
+import tracemalloc
 import warnings
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,15 @@ def test_what_was_put_is_found_again(store: DiskStore) -> None:
     assert DiskStore(store.folder).get(KEY) == ENTRY
     assert store.get(OTHER) is None
     assert store.keys() == [KEY]
+
+
+def test_an_entry_that_is_read_takes_the_memory_that_it_needs(store: DiskStore) -> None:
+    tracemalloc.start()
+    try:
+        assert store.get(KEY) == ENTRY
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_nobody_else_can_write_what_was_put(store: DiskStore) -> None:
