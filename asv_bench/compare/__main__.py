@@ -107,7 +107,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     where = "cuda" if is_cuda else "cpu"
     peers = installed(where, options.peers)
     is_timed = not options.tiny
-    found: dict[str, Any] = provenance(versions(where))
+    found: dict[str, Any] = provenance(versions(where), where)
     found["copy"] = device.copy_bandwidth() if is_timed else 0.0
     rows: list[dict[str, Any]] = []
 

@@ -3,7 +3,8 @@
 
 One addition, and five operations, of arrays of the CPU; each library on its own arrays,
 with its own settings, by turns. What is left of a call when there is nothing to compute
-is its own cost.
+is its own cost. With ``--backend cuda`` tensors lie on a GPU, whose queue is not waited
+for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 LOOP = 200  # calls that are timed together
 TURNS = 60
-SIZES = (100, 1_000, 10_000, 100_000)
+SIZES = {"cpu": (100, 1_000, 10_000, 100_000), "cuda": (1_000,)}
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -82,16 +83,41 @@ def calls(name: str, size: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def row(name: str, size: int) -> dict[str, Any]:
+def calls_of_tensors(name: str, size: int, device: str) -> dict[str, Callable[[], Any]]:
+    """Return calls of torch's tensors on a device, those too that are bound to them."""
+    import nfuser
+
+    torch: Any = import_module("torch")
+    plain = FUNCTIONS[name]
+    fused = nfuser.fuse(plain)
+    x, y = torch.rand((2, size), device=device)
+    found: dict[str, Callable[[], Any]] = {
+        "nfuser": partial(fused, x, y),
+        "torch": partial(_in_words_of(torch, plain), x, y),
+        "nfuser, bound": fused.bind(x, y),
+        "nfuser, bound with out=": fused.bind(x, y, out=torch.empty_like(x)),
+    }
+    if device == "cuda" and find_spec("cupy"):
+        cupy: Any = import_module("cupy")
+        a, b = cupy.asarray(x), cupy.asarray(y)
+        found["nfuser, CuPy arrays"] = partial(fused, a, b)
+        found["cupy.fuse"] = partial(cupy.fuse()(_in_words_of(cupy, plain)), a, b)
+    return found
+
+
+def row(name: str, size: int, backend: str) -> dict[str, Any]:
     """Return what one function takes with each library."""
-    timers = {library: Timer(call) for library, call in calls(name, size).items()}
+    on_gpu = backend == "cuda"
+    made = calls_of_tensors(name, size, "cuda") if on_gpu else calls(name, size)
+    wait = import_module("torch").cuda.synchronize if on_gpu else rest
+    timers = {library: Timer(call) for library, call in made.items()}
     found: dict[str, list[float]] = {library: [] for library in timers}
     order, shuffle = list(timers.items()), Random(0).shuffle
     for _ in range(TURNS):
         shuffle(order)
         for library, timer in order:
             timer.timeit(5)
-            rest()
+            wait()
             found[library].append(timer.timeit(LOOP) / LOOP)
     values = {library: median(seconds) for library, seconds in found.items()}
     return {"name": f"{name}, {size:,} elements", "values": values}
@@ -100,13 +126,14 @@ def row(name: str, size: int) -> dict[str, Any]:
 def main() -> None:
     """Measure, tell as it goes, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=SIZES, default="cpu")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    found = provenance(versions("cpu")) | {"unit": "s"}
+    found = provenance(versions(given.backend), given.backend) | {"unit": "s"}
     rows: list[dict[str, Any]] = []
     for name in FUNCTIONS:
-        for size in SIZES:
-            rows.append(row(name, size))
+        for size in SIZES[given.backend]:
+            rows.append(row(name, size, given.backend))
             sys.stdout.write(f"{rows[-1]}\n")
             sys.stdout.flush()
     if given.json:

@@ -33,21 +33,33 @@ def _both(measure: Callable[[str], float]) -> tuple[float, float]:
         return measure(folder), measure(folder)
 
 
-def short_rows(repeat: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each short function and state of the caches."""
-    compilers = {"nfuser": "numpy"}
+def compilers(backend: str) -> dict[str, tuple[str, str]]:
+    """Return by name who compiles, and for the arrays of which library."""
+    if backend == "cuda":
+        return {
+            "nfuser, NumPy arrays": ("nfuser", "numpy"),
+            "nfuser, CUDA tensors": ("nfuser", "cuda"),
+            "torch.compile, CUDA tensors": ("torch.compile", "cuda"),
+        }
+    found = {"nfuser": ("nfuser", "numpy")}
     if find_spec("torch"):
-        compilers["torch.compile"] = "torch"
+        found["torch.compile"] = "torch.compile", "torch"
+    return found
+
+
+def short_rows(repeat: int, backend: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each short function and state of the caches."""
+    chosen = compilers(backend)
     for function, name in SHORT.items():
-        found: dict[str, list[tuple[float, float]]] = {c: [] for c in compilers}
+        found: dict[str, list[tuple[float, float]]] = {c: [] for c in chosen}
         for turn in range(repeat + 1):
-            for compiler, library in compilers.items():
-                asked = compiler, function, library
+            for compiler, (who, library) in chosen.items():
+                asked = who, function, library
                 both = _both(lambda f, a=asked: _seconds(fresh_process.measure(*a, f)))
                 if turn:  # the first one leaves compiled modules behind
                     found[compiler].append(both)
         for k, state in enumerate(("empty cache", "filled cache")):
-            values = {c: median(both[k] for both in found[c]) for c in compilers}
+            values = {c: median(both[k] for both in found[c]) for c in chosen}
             yield {"name": f"{name}, {state}", "values": values}
 
 
@@ -70,14 +82,15 @@ def main() -> None:
     """Measure, tell as it goes, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     # Modules come compiled, as they do once they are installed.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    header = provenance(versions("cpu")) | {"unit": "s"}
+    header = provenance(versions(given.backend), given.backend) | {"unit": "s"}
     rows: list[dict[str, Any]] = []
-    for row in long_rows() if given.long else short_rows(given.repeat):
+    for row in long_rows() if given.long else short_rows(given.repeat, given.backend):
         rows.append(row)
         sys.stdout.write(f"{row}\n")
         sys.stdout.flush()

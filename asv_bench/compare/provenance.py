@@ -12,24 +12,29 @@ import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
 
-def provenance(versions: str) -> dict[str, str]:
+def provenance(versions: str, backend: str = "cpu") -> dict[str, str]:
     """Return what a file of results says about the run of this process."""
     return {
         "command": _command(),
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _commit(),
-        "machine": machine(),
+        "machine": machine(backend),
         "versions": versions,
     }
 
 
-def machine() -> str:
-    """Return the processor, and how many cores of it this process may use."""
+def machine(backend: str) -> str:
+    """Return the GPU, or the processor and how many cores of it may be used here."""
+    if backend == "cuda":
+        torch: Any = import_module("torch")
+        return torch.cuda.get_device_name()
     cores = len(os.sched_getaffinity(0))
     return f"{cores} cores of {_processor()}"
 

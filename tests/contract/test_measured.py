@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from asv_bench.benchmarks import fresh_process
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
 from asv_bench.charts.tables import summary, table
-from asv_bench.compare import calls, lengths
+from asv_bench.compare import calls, first_calls, lengths
 from asv_bench.compare.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
@@ -241,6 +244,30 @@ def test_what_measures_calls_and_lengths_measures_the_same_function() -> None:
     for library in ("nfuser", "NumPy"):
         call, array = softmaxes[library]
         np.testing.assert_allclose(call(array(x)).sum(axis=-1), 1, rtol=1e-6)
+
+
+def test_tensors_are_called_as_they_are_and_bound() -> None:
+    torch: Any = pytest.importorskip("torch")
+    for name in calls.FUNCTIONS:
+        found = calls.calls_of_tensors(name, 10, "cpu")
+        assert {"nfuser", "torch", "nfuser, bound", "nfuser, bound with out="} <= {
+            *found
+        }
+        for call in found.values():
+            torch.testing.assert_close(call(), found["torch"]())
+
+
+def test_first_calls_are_made_of_what_is_asked_for() -> None:
+    assert first_calls.compilers("cpu")["nfuser"] == ("nfuser", "numpy")
+    asked = {*first_calls.compilers("cuda").values()}
+    assert {who for who, _ in asked} == {"nfuser", "torch.compile"}
+    assert {library for _, library in asked} <= {*fresh_process.LIBRARIES}
+
+
+def test_a_run_on_a_gpu_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = SimpleNamespace(get_device_name=lambda: "a GPU")
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert provenance("versions", "cuda")["machine"] == "a GPU"
 
 
 def test_a_run_says_where_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
