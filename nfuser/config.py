@@ -35,6 +35,7 @@ REWRITES = (
 LOWERINGS = (
     "unwrap_modulo",
     "split_ranges",
+    "fetch_ahead",
     "interleave_loops",
     "bound_angles",
     "prune",

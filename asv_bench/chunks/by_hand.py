@@ -19,8 +19,11 @@ import dask.array as da
 import numpy as np
 from numba import njit
 
+compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+"""Sums may be taken in any order, as nfuser takes them; NaN and infinities stay."""
 
-@njit(nogil=True, cache=True)
+
+@compiled
 def _chain(x: Any) -> Any:
     out = np.empty_like(x)
     number = x.dtype.type  # bare numbers would make all of it 64 bits wide
@@ -34,15 +37,16 @@ def _chain(x: Any) -> Any:
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _moments(x: Any) -> Any:
     """Give count, mean and squared distances of each column."""
     rows, columns = x.shape
     out = np.zeros((3, columns))
     for i in range(rows):
+        share = 1.0 / (i + 1)
         for j in range(columns):
             gap = x[i, j] - out[1, j]
-            out[1, j] += gap / (i + 1)
+            out[1, j] += gap * share
             out[2, j] += gap * (x[i, j] - out[1, j])
     out[0] = rows
     return out
@@ -59,7 +63,7 @@ def _joined(parts: Any) -> Any:
     return found
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _standardised(x: Any, mean: Any, scale: Any) -> Any:
     out = np.empty_like(x)
     for i in range(x.shape[0]):
@@ -68,11 +72,12 @@ def _standardised(x: Any, mean: Any, scale: Any) -> Any:
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _softmax(x: Any) -> Any:
     out = np.empty_like(x)
+    lowest = x.dtype.type(-inf)  # a bare one would make all of it 64 bits wide
     for i in range(x.shape[0]):
-        high = -inf
+        high = lowest
         for j in range(x.shape[1]):
             high = max(high, x[i, j])
         total = 0.0
@@ -80,17 +85,19 @@ def _softmax(x: Any) -> Any:
             power = exp(x[i, j] - high)
             out[i, j] = power
             total += power
+        scale = x.dtype.type(1 / total)
         for j in range(x.shape[1]):
-            out[i, j] /= total
+            out[i, j] *= scale
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _exponentials(x: Any) -> Any:
     """Give the maximum of each row, and its sum of exponentials."""
     out = np.empty((x.shape[0], 2))
+    lowest = x.dtype.type(-inf)  # a bare one would make all of it 64 bits wide
     for i in range(x.shape[0]):
-        high = -inf
+        high = lowest
         for j in range(x.shape[1]):
             high = max(high, x[i, j])
         total = 0.0
@@ -100,16 +107,18 @@ def _exponentials(x: Any) -> Any:
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _powers(x: Any, state: Any) -> Any:
     out = np.empty_like(x)
+    number = x.dtype.type
     for i in range(x.shape[0]):
+        high, scale = number(state[i, 0]), number(1 / state[i, 1])
         for j in range(x.shape[1]):
-            out[i, j] = exp(x[i, j] - state[i, 0]) / state[i, 1]
+            out[i, j] = exp(x[i, j] - high) * scale
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _laplace(u: Any) -> Any:
     out = np.zeros_like(u)
     for i in range(1, u.shape[0] - 1):
@@ -119,7 +128,7 @@ def _laplace(u: Any) -> Any:
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _counted(x: Any, edges: Any) -> Any:
     """Count as NumPy does: edges decide, and the last one belongs to its bin."""
     bins = edges.size - 1
@@ -139,20 +148,20 @@ def _counted(x: Any, edges: Any) -> Any:
     return out.reshape(1, bins)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _rms_norm(x: Any, weight: Any) -> Any:
     out = np.empty_like(x)
     for i in range(x.shape[0]):
         total = 0.0
         for j in range(x.shape[1]):
             total += x[i, j] * x[i, j]
-        scale = 1 / sqrt(total / x.shape[1] + 1e-5)
+        scale = x.dtype.type(1 / sqrt(total / x.shape[1] + 1e-5))
         for j in range(x.shape[1]):
             out[i, j] = x[i, j] * scale * weight[j]
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _all_moments(x: Any) -> Any:
     """Give count, sum and sum of squares about the first element."""
     out = np.zeros((1, 3))
@@ -170,7 +179,7 @@ def _all_moments(x: Any) -> Any:
     return out
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _cosine(x: Any, y: Any) -> Any:
     out = np.empty(x.shape[0], x.dtype)
     for i in range(x.shape[0]):

@@ -19,6 +19,7 @@ import numpy as np
 import nfuser.config as config
 from nfuser.chunks.folds import Fold, carries, combined, ended
 from nfuser.chunks.threads import fit_threads
+from nfuser.device.cpu.affinity import as_one_of_many
 from nfuser.errors import BackendError, UnsupportedError
 from nfuser.ir.base import value
 from nfuser.ir.expr import ReduceOp
@@ -101,7 +102,8 @@ class Block:
         for (label, which), slot in self.edges.items():
             edge = where[label]
             inputs[slot] = edge.stop - edge.start if which else edge.start
-        found = self.cache.run([inputs[k] for k in range(len(inputs))])
+        with as_one_of_many():
+            found = self.cache.run([inputs[k] for k in range(len(inputs))])
         results: list[Any] = []
         for output in self.outputs:
             taken, found = found[: output.count], found[output.count :]

@@ -12,6 +12,7 @@ rounded once, at the end; parts combine in one order, whoever computes them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -155,16 +156,12 @@ def start_of(op: ReduceOp, dtype: Any) -> Any:
 
 def combined(fold: Fold, parts: Sequence[Part]) -> Part:
     """Return one part for several, which are in the order of their chunks."""
-    found = parts[0]
-    join = _joiner(fold)
-    for part in parts[1:]:
-        found = join(found, part)
-    return found
+    if fold.has_shift:
+        return _joined_exponentials(parts)
+    return reduce(_joiner(fold), parts)
 
 
 def _joiner(fold: Fold) -> Callable[[Part, Part], Part]:
-    if fold.has_shift:
-        return _join_exponentials
     if fold.op is ReduceOp.MOMENTS:
         return _join_moments
     if fold.op in (ReduceOp.ARGMAX, ReduceOp.ARGMIN):
@@ -178,20 +175,23 @@ def _joiner(fold: Fold) -> Callable[[Part, Part], Part]:
     return join
 
 
-def _join_exponentials(a: Part, b: Part) -> Part:
+def _joined_exponentials(parts: Sequence[Part]) -> Part:
     """Join maxima, and sums of exponentials relative to them."""
+    top: Any = np.maximum.reduce([high for high, _ in parts])
     with np.errstate(all="ignore"):
-        top = np.maximum(a[0], b[0])
-        total: Any = 0
-        for high, part in (a, b):
-            power = np.exp(np.asarray(high, part.dtype) - np.asarray(top, part.dtype))
-            # Nothing was there but -inf, which counts for nothing beside others.
-            none = np.isneginf(np.asarray(high, part.dtype)) & ~np.isneginf(
-                np.asarray(top, part.dtype)
-            )
-            same = np.asarray(high == top)
-            total = total + np.where(none, 0, np.where(same, part, part * power))
-        return top, total
+        terms = [_moved_sum(high, total, top) for high, total in parts]
+        return top, np.add.reduce(terms)
+
+
+def _moved_sum(high: Any, total: Any, top: Any) -> Any:
+    """Return a sum of exponentials relative to ``high`` as one relative to ``top``.
+
+    Infinite maxima differ from themselves by nothing. Beside others, what was -inf
+    everywhere counts for nothing, though its sum is no number.
+    """
+    gap = np.subtract(high, top, dtype=np.asarray(total).dtype)
+    scale = np.exp(np.where(high == top, 0, gap))
+    return np.where(scale == 0, 0, total * scale)
 
 
 def _join_moments(a: Part, b: Part) -> Part:

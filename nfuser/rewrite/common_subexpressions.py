@@ -12,6 +12,7 @@ from nfuser.ir.expr import (
     Expr,
     Loop,
     Pointwise,
+    Reduce,
     results,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 
+_COPIED = (*LIBRARY_CALLS, Reduce)
 _EXACT = {near: POINT_OPS[name] for name, near in NEAR.items()}
 
 
@@ -34,13 +36,14 @@ def merge_common_subexpressions(fusion: Fusion) -> Fusion:
     outputs = set(fusion.outputs)
 
     def change(expr: Expr) -> TensorView | None:
-        # Outputs stay apart: each is a buffer of its own. But what the library gives is
-        # copied there rather than computed twice. Reductions with two results have no
-        # single tensor to forward to.
+        # Outputs stay apart: each is a buffer of its own. But what the library gives,
+        # and what a reduction leaves of all that it reads, is copied there rather than
+        # computed twice. Reductions with two results have no single tensor to forward
+        # to.
         if isinstance(expr, (Argument, Loop)) or len(results(expr)) > 1:
             return None
         found = first.setdefault(_key(expr), expr)
-        is_apart = results(expr)[0] in outputs and not isinstance(expr, LIBRARY_CALLS)
+        is_apart = results(expr)[0] in outputs and not isinstance(expr, _COPIED)
         if found is expr or is_apart:
             return None
         if isinstance(expr, Pointwise) and expr.op not in _EXACT:

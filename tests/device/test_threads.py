@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from nfuser import config
 from nfuser.device.cpu import threads
+from nfuser.device.cpu.affinity import as_one_of_many, share_of_threads
 from nfuser.device.cpu.threads import chunk_size, run_range
 from nfuser.errors import BackendError
 from tests.device.native import interrupting_kernel, python_kernel, scale_kernel
@@ -104,6 +105,26 @@ def test_much_work_reaches_other_threads() -> None:
         found = threads_that_run(64)
     assert 1 < len(found) <= 3
     assert threading.get_ident() in found
+
+
+def test_tasks_that_keep_all_threads_busy_ask_for_no_help() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def task() -> None:
+        with as_one_of_many():
+            inside.set()
+            done.wait(10)
+
+    other = threading.Thread(target=task)
+    other.start()
+    assert inside.wait(10)
+    with config.override(num_threads=2), as_one_of_many():
+        beside = threads_that_run(64)
+        done.set()
+        other.join()
+        alone = share_of_threads()
+    assert beside == {threading.get_ident()}
+    assert alone == 2
 
 
 def scaled(x: np.ndarray[Any, np.dtype[np.float64]], workers: int) -> Any:

@@ -80,3 +80,12 @@ def test_outputs_keep_their_buffers() -> None:
 def test_the_same_object_comes_back_where_nothing_repeats() -> None:
     fusion = hand_softmax()
     assert merge_common_subexpressions(fusion) is fusion
+
+
+def test_outputs_that_are_one_reduction_are_found_once() -> None:
+    hand = Hand()
+    x = hand.argument(2)
+    sums = [hand.reduce(ReduceOp.SUM, x, 1) for _ in range(2)]
+    made = merge_common_subexpressions(hand.fusion(*sums))
+    assert made.outputs[0] is made.outputs[1]
+    assert len(made.exprs) == 2

@@ -15,6 +15,7 @@ from nfuser.lower.draws import block_of
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,
+    Fetch,
     FindLine,
     For,
     Kernel,
@@ -160,6 +161,9 @@ class _CpuPrinter(Printer):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 line = f"{self.array(array)}, {array.size}"
                 return [f"{self.primitive('store_line')}({place}, {line})"]
+            case Fetch(buffer, index):
+                place = f"{self.buffer(buffer)}, {self.plain(index)}"
+                return [f"{self.primitive('fetch')}({place})"]
             case TakeTicket(var, buffer, index):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 return [f"{self.var(var)} = {self.primitive('take_ticket')}({place})"]

@@ -28,6 +28,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     CopyPacket,
     DrawPacket,
+    Fetch,
     FindLine,
     For,
     Kernel,
@@ -219,7 +220,7 @@ class _CudaPrinter(Printer):
                 verb = self.primitive("ticket")
                 where = f"{self.buffer(buffer)}, {self.scalar(index)}"
                 return [f"{self.var(var)} = {verb}({where})"]
-            case FindLine() | StoreLine():
+            case FindLine() | StoreLine() | Fetch():
                 message = f"a GPU has no {type(stmt).__name__}"
                 raise VerifyError(message)
             case _:

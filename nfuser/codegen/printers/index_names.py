@@ -11,6 +11,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar, Select
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.kernel_ir import (
+    Fetch,
     FindLine,
     For,
     If,
@@ -69,6 +70,7 @@ def indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
             | LoadPacket(_, _, _, index)
             | StorePacket(_, index)
             | StoreLine(_, index)
+            | Fetch(_, index)
         ):
             return [index]
         case FindLine(_, _, index, most):

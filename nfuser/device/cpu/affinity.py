@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads this process may keep busy: affinity, container quota, setting."""
+"""How many threads this process may keep busy: affinity, container quota, setting.
+
+Where somebody else runs many tasks at once, as the threads of a scheduler do, each task
+takes its share of them: all if it is alone, its own if tasks keep all cores busy. So
+helping threads do not push aside those that they would help.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nfuser.config as config
+from nfuser.locks import at_fork
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -16,6 +28,32 @@ def num_threads() -> int:
     """Return the threads that one call may use: the setting, or all there are."""
     setting = config.current().num_threads
     return setting or available_threads()
+
+
+@contextmanager
+def as_one_of_many() -> Generator[None]:
+    """Run calls of this thread as a task, beside those of other threads.
+
+    >>> with as_one_of_many():
+    ...     share_of_threads() == num_threads()  # no other task runs
+    True
+    """
+    me = threading.get_ident()
+    _tasks.add(me)
+    try:
+        yield
+    finally:
+        _tasks.discard(me)
+
+
+def share_of_threads() -> int:
+    """Return the threads that a call may use now, its own among them."""
+    return max(num_threads() // max(len(_tasks), 1), 1)
+
+
+_tasks: set[int] = set()
+"""The threads of Python's that run tasks."""
+at_fork(after_in_child=_tasks.clear)
 
 
 @cache

@@ -10,6 +10,9 @@ The calling thread takes chunks too and never waits for a thread to wake: a help
 comes late finds nothing to do. Calls from several threads share the helpers, which run
 native code alone (``native/pool.py``): a thread of Python's would need the GIL, and two
 dozen cold functions, before its first chunk.
+
+Where somebody else runs many tasks at once, each of them a call, a task asks no more
+helpers than its share: none where tasks keep all cores busy.
 """
 
 from __future__ import annotations
@@ -21,7 +24,11 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nfuser.system as system
-from nfuser.device.cpu.affinity import available_threads, num_threads
+from nfuser.device.cpu.affinity import (
+    available_threads,
+    num_threads,
+    share_of_threads,
+)
 from nfuser.device.cpu.kernel import EXCEPTION, KINDS, RESULT, CpuKernel, kernel_failure
 from nfuser.device.native import layout
 from nfuser.device.native.library import kernel_caller, library
@@ -63,13 +70,13 @@ def run_range(
     """
     work = total if cost is None else cost
     is_short = work <= SERIAL_COST or total <= grain
-    if is_short or num_threads() == 1 or not system.has("native_calls"):
+    if is_short or share_of_threads() == 1 or not system.has("native_calls"):
         status = kernel.entry(RESULT, EXCEPTION, 0, total, *arguments)
         if status:
             raise kernel_failure(status)
         return
     chunks = cuts(total, chunk_size(total, grain, work), available_threads())
-    helpers = helpers_for(chunks)
+    helpers = min(helpers_for(chunks), share_of_threads() - 1)
     words, values = cut_words(chunks), _packed(kernel.kinds, arguments)
     job = (ctypes.c_int64 * layout.JOB_WORDS)()
     for place, number in (

@@ -238,6 +238,14 @@ class StoreLine:
 
 
 @node
+class Fetch:
+    """Ask for the memory around ``buffer[index]``, which need not be an element."""
+
+    buffer: Buffer
+    index: Scalar
+
+
+@node
 class Folded:
     """A variable that a loop folds into: what it begins with, and how two become one.
 
@@ -322,6 +330,7 @@ OwnStmt: TypeAlias = (
     | DrawPacket
     | FindLine
     | StoreLine
+    | Fetch
     | Barrier
     | Publish
     | Post

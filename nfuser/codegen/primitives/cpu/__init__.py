@@ -67,6 +67,7 @@ from nfuser.codegen.primitives.cpu.math import trigonometry as trigonometry
 from nfuser.codegen.primitives.cpu.math import value as values
 from nfuser.codegen.primitives.cpu.math.value import Value, call
 from nfuser.codegen.primitives.cpu.memory import (
+    fetch,
     load,
     load_bf16,
     load_bool,
@@ -270,6 +271,7 @@ __all__ = [
     "expm1",
     "f32",
     "f64",
+    "fetch",
     "floor",
     "floor_divide",
     "fmax",

@@ -34,6 +34,7 @@ from nfuser.codegen.primitives.cpu.math.value import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_BYTES = ir.IntType(8).as_pointer()
 STACK_ALIGNMENT = 64
 """Bytes: the widest vector that a CPU stores."""
 
@@ -242,6 +243,24 @@ def _up_to_line_rule(_typing: Any, pointer: Any, index: Any, most: Any) -> Any:
     return signature(types.int64, pointer, position, types.int64), emit
 
 
+def _fetch_rule(_typing: Any, pointer: Any, index: Any) -> Any:
+    """Bring what lies there near, to be read; nothing happens where nothing does."""
+    position = _index_type(index)
+    if position is None or not isinstance(pointer, types.CPointer):
+        return None
+
+    def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
+        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), _BYTES)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, I32, I32, I32])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+        to_read, all_caches, data = (ir.Constant(I32, k) for k in (0, 3, 1))
+        builder.call(ask, [place, to_read, all_caches, data])
+        return context.get_dummy_value()
+
+    return signature(types.void, pointer, position), emit
+
+
+fetch = register("fetch", _fetch_rule)
 up_to_line = register("up_to_line", _up_to_line_rule)
 settle = register("settle", _settle_rule)
 store_line = register("store_line", _store_line_rule, prefer_literal=True)
