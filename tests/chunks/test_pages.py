@@ -31,3 +31,13 @@ def test_arrays_of_xarray_keep_their_labels() -> None:
     assert lazy.dims == ("time",)
     wanted = names["weighted"].__wrapped__(t)
     np.testing.assert_allclose(lazy.compute(), wanted)
+
+
+def test_arrays_of_dask_are_stored_and_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("dask.array")
+    names = run_python(DOCS / "dask.md")
+    assert "standardised" in capsys.readouterr().out
+    np.testing.assert_allclose(names["out"], np.sqrt(np.arange(1e6) ** 2 + 1))
+    np.testing.assert_allclose(names["y"].mean(axis=0).compute(), 0, atol=1e-9)

@@ -67,12 +67,12 @@ def rerun(page: Path) -> str:
     return _BLOCK.sub(run_block, page.read_text())
 
 
-def run_python(page: Path) -> dict[str, Any]:
+def run_python(page: Path, **given: Any) -> dict[str, Any]:
     """Run the blocks of a page that are no sessions, in order; return their names.
 
-    They need libraries that not every environment has.
+    They need libraries that not every environment has, and may need what is ``given``.
     """
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names: dict[str, Any] = {"__name__": "__main__", **given}
     blocks = re.findall(
         r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
     )

@@ -7,10 +7,11 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nfuser.runtime.registry import forget_all
-from tests.contract.pages import examples_of, rerun
+from tests.contract.pages import examples_of, rerun, run_python
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -79,3 +80,12 @@ def test_every_name_of_nfuser_in_a_page_exists(page: Path) -> None:
             if not hasattr(found, part):
                 importlib.import_module(path)
             found = getattr(found, part)
+
+
+def test_the_first_page_says_what_its_function_is() -> None:
+    found = run_python(ROOT / "docs" / "index.md")["rms_norm"]
+    plain = found.__wrapped__
+    x = np.random.default_rng(0).random((4, 8))
+    for ours, theirs in zip(found(x, x, x[0]), plain(x, x, x[0]), strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    assert found.explain(x, x, x[0]).kernels == 1
