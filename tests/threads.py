@@ -26,7 +26,7 @@ import numpy as np
 
 import nfuser
 from nfuser.runtime.compile import executable
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.differentiate.rules.casts as casts
 import nfuser.differentiate.rules.folds as folds
 import nfuser.differentiate.rules.gathers as gathers
-import nfuser.differentiate.rules.kinds as kinds
 import nfuser.differentiate.rules.products as products
 import nfuser.differentiate.rules.scatters as scatters
 import nfuser.differentiate.rules.views as views
@@ -47,8 +47,8 @@ def pull_point(b: Builder, expr: Pointwise, flow: Flow, place: int) -> Flow | No
     """Return the cotangent of one operand, before it is summed to its shape."""
     name, given = expr.op.name, expr.operands
     t, taken = flow.held, flow.taken
-    if name in kinds.KINDS:
-        return Flow(kinds.pulled(b, name, t, given[place].dtype, place), taken)
+    if name in casts.KINDS:
+        return Flow(casts.pulled(b, name, t, given[place].dtype, place), taken)
     n = Numbers(b, t.dtype)
     if name in CHOICES:
         t, chosen = CHOICES[name](n, t, given, place)
@@ -78,8 +78,8 @@ def push_point(
     for place, t in enumerate(tangents):
         if t is None:
             continue
-        if name in kinds.KINDS:
-            found.append(kinds.pushed(b, name, t, result.dtype, place))
+        if name in casts.KINDS:
+            found.append(casts.pushed(b, name, t, result.dtype, place))
         elif name in CHOICES:
             part, chosen = CHOICES[name](n, t, given, place)
             found.append(n.select(chosen, part, n(0.0)))

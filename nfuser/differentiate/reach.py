@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.differentiate.rules.casts import KINDS
 from nfuser.differentiate.rules.choices import CHOICES
-from nfuser.differentiate.rules.kinds import KINDS
 from nfuser.differentiate.rules.slopes import FLAT, STEADY
 from nfuser.ir.expr import (
     Expr,

@@ -38,9 +38,9 @@ from nfuser.lower.kernel.kernel_ir import (
     kernel_name,
 )
 from nfuser.lower.launch import launch_of
+from nfuser.lower.launch_phases import in_phase, next_phase
 from nfuser.lower.outputs import Outputs
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
-from nfuser.lower.phases import in_phase, next_phase
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
     Chunk,

@@ -20,7 +20,7 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
     only_stores,
 )
-from nfuser.lower.phases import in_phase
+from nfuser.lower.launch_phases import in_phase
 from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import nfuser.numpy as xp
+from nfuser.differentiate.rules.casts import KINDS
 from nfuser.differentiate.rules.choices import CHOICES
-from nfuser.differentiate.rules.kinds import KINDS
 from nfuser.differentiate.rules.slopes import FLAT, SLOPES, slopes_of
 from nfuser.ir.point_op import POINT_OPS
 from tests.differentiate.numeric import agree, gradients, numbers

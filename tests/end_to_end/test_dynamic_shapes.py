@@ -18,7 +18,7 @@ from nfuser.errors import ArgumentError, ShapeError
 from nfuser.host.call.evaluate import REPORTS
 from nfuser.ir import scalar_walk
 from nfuser.runtime import executor_cache
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

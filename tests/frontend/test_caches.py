@@ -17,7 +17,7 @@ import pytest
 import nfuser
 import nfuser.config as config
 from nfuser.frontend.fuse import variants as limits
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 
 
 @pytest.fixture(autouse=True)

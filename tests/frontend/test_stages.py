@@ -19,7 +19,7 @@ import nfuser
 from nfuser import Spec, config
 from nfuser.errors import ArgumentError
 from nfuser.runtime.compile import ahead as compile_ahead
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -27,7 +27,7 @@ from nfuser.runtime.disk import plans
 from nfuser.runtime.disk.entry import unpack
 from nfuser.runtime.disk.plans import PlanStore, current_plans
 from nfuser.runtime.kernel_runtime import heuristics_for
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 from nfuser.sources import Sources
 
 if TYPE_CHECKING:

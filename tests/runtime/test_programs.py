@@ -17,7 +17,7 @@ from nfuser.host.call.program import Allocate, Free, Launch, Part, text
 from nfuser.runtime.compile.executable import KernelCache
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
-from nfuser.runtime.registry import forget_all
+from nfuser.runtime.shared_cache import forget_all
 from nfuser.runtime.tables.counters import Counters
 from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced

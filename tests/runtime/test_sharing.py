@@ -20,7 +20,7 @@ from nfuser.frontend.definition.definition import DEFINITIONS
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.place import Place
-from nfuser.runtime.registry import forget_all, shared_cache
+from nfuser.runtime.shared_cache import forget_all, shared_cache
 from nfuser.runtime.tables.counters import Counters
 from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.describe.cuda import (
+from nfuser.device.describe.cupy_and_numba import (
     describe_cupy,
     describe_numba,
     numba_device,

@@ -66,8 +66,8 @@ def _shared_cache() -> Callable[..., FusionExecutorCache]:
     Forks wait for the lock, as a module must not be half imported. Traces do not: it is
     held while anything is compiled.
     """
-    imported("nfuser.runtime.registry")
-    from nfuser.runtime.registry import shared_cache  # noqa: PLC0415
+    imported("nfuser.runtime.shared_cache")
+    from nfuser.runtime.shared_cache import shared_cache  # noqa: PLC0415
 
     return shared_cache
 

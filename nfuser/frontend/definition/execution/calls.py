@@ -28,7 +28,7 @@ from nfuser.frontend.fuse.dynamo import graph_break
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.locks import ForkSafeLock
-from nfuser.runtime import registry
+from nfuser.runtime import shared_cache
 from nfuser.runtime.tables.counters import Counters
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from nfuser.segment import ShouldMerge
 
 DEFINITIONS: Trie[Runner] = Trie()
-registry.register_clear(DEFINITIONS.clear)
+shared_cache.register_clear(DEFINITIONS.clear)
 
 
 class Calls:

@@ -35,7 +35,7 @@ from nfuser.runtime.call import (
     symbols_of,
 )
 from nfuser.runtime.place import BACKENDS, common_place, find_place
-from nfuser.runtime.registry import shared_cache
+from nfuser.runtime.shared_cache import shared_cache
 from nfuser.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
