@@ -56,11 +56,11 @@ print(np.abs(ours - theirs).max() < 1e-12, len(fused.kernels(ours, 50)))
 # into no array.
 
 
-@numba.njit(parallel=True)
+@numba.njit
 def in_loops(u, steps):
     new = u.copy()
     for _ in range(steps):
-        for i in numba.prange(1, u.shape[0] - 1):
+        for i in range(1, u.shape[0] - 1):
             for j in range(1, u.shape[1] - 1):
                 around = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
                 new[i, j] = u[i, j] + 0.2 * (around - 4 * u[i, j])
