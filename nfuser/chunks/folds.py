@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,11 +23,20 @@ from nfuser.chunks.patterns import JOINED_BY
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan, Scatter
+from nfuser.ir.expr import (
+    ExpandDims,
+    Reduce,
+    ReduceOp,
+    Scan,
+    Scatter,
+    Slice,
+    Squeeze,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.chunks.chunkings import Chunks
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
@@ -42,6 +52,7 @@ _FOLDS: dict[ReduceOp, np.ufunc] = {
     ReduceOp.ANY: np.logical_or,
     ReduceOp.ALL: np.logical_and,
 }
+_MOST_FROM_FIRST = 1 << 24
 _POINTS = {
     ReduceOp.SUM: "add",
     ReduceOp.PROD: "multiply",
@@ -70,9 +81,17 @@ def wide(dtype: DType) -> DType:
 
 
 def emit_part(
-    b: Builder, expr: Reduce | Scan, x: TensorView, *, has_shift: bool = False
+    b: Builder,
+    expr: Reduce | Scan,
+    x: TensorView,
+    *,
+    has_shift: bool = False,
+    sizes: Sequence[Chunks] = (),
 ) -> list[TensorView]:
-    """Emit what a task gives of its chunk ``x``."""
+    """Emit what a task gives of its chunk ``x``.
+
+    ``sizes`` are the chunks of the axes that are folded.
+    """
     axes = expr.axes if isinstance(expr, Reduce) else (expr.axis,)
     op = expr.op
     kept = [n for k, n in enumerate(x.shape) if k not in axes]
@@ -98,6 +117,11 @@ def emit_part(
             return fold(op, b.cast(x, wide(x.dtype)))
         case ReduceOp.MOMENTS:
             count = b.from_scalar(sc.product(x.shape[k] for k in axes), DType.F64)
+            if x.dtype.is_float and x.dtype.bits < 64 and _are_fit(sizes):
+                start, gap = _from_first(b, x, axes)
+                (total,) = fold(ReduceOp.SUM, gap)
+                (squares,) = fold(ReduceOp.SUM, b.point("multiply", gap, gap))
+                return [count, *_moments(b, count, start, total, squares)]
             return [count, *fold(op, b.cast(x, DType.F64), 2)]
         case ReduceOp.ARGMAX | ReduceOp.ARGMIN:
             best = ReduceOp.MAX if op is ReduceOp.ARGMAX else ReduceOp.MIN
@@ -106,6 +130,46 @@ def emit_part(
             return [*fold(best, x), *fold(op, x)]
         case _:
             return fold(op, x)
+
+
+def _are_fit(sizes: Sequence[Chunks]) -> bool:
+    """Tell whether each chunk has a first element, and few enough beside it.
+
+    The square of its distance from the mean is at most the sum of all such squares. So
+    of ``n`` elements a sum of squares about it is at most ``n + 1`` times the one about
+    the mean, and loses as many of the bits that 64 have beyond those of the result.
+    """
+    return all(min(c) > 0 for c in sizes) and prod(map(max, sizes)) <= _MOST_FROM_FIRST
+
+
+def _from_first(
+    b: Builder, x: TensorView, axes: Sequence[int]
+) -> tuple[TensorView, TensorView]:
+    """Emit the first element of ``x`` along ``axes``, or zero, and what it is off."""
+    shape = [sc.const(1) if k in axes else n for k, n in enumerate(x.shape)]
+    first = b.new(shape, x.dtype)
+    starts = tuple(sc.const(0) for _ in shape)
+    b.emit(Slice(x, first, starts, (1,) * len(shape)))
+    start = b.cast(first, DType.F64)
+    zero = b.constant(0.0, DType.F64)
+    start = b.point("select", b.point("isfinite", start), start, zero)
+    gap = b.point("subtract", b.cast(x, DType.F64), start)
+    kept = b.new([n for k, n in enumerate(shape) if k not in axes], DType.F64)
+    b.emit(Squeeze(start, kept, tuple(axes)))
+    return kept, gap
+
+
+def _moments(
+    b: Builder,
+    count: TensorView,
+    start: TensorView,
+    total: TensorView,
+    squares: TensorView,
+) -> tuple[TensorView, TensorView]:
+    """Emit mean and squared deviations, of sums of what is off ``start``."""
+    gap = b.point("divide", total, count)
+    mean = b.point("add", start, gap)
+    return mean, b.point("subtract", squares, b.point("multiply", total, gap))
 
 
 def emit_carried(

@@ -112,8 +112,15 @@ def _emitted(
     read = [stage.local(t, place) for t, place in roots]
     match target:
         case FoldJob(reduce):
-            made = emit_part(b, reduce, read[0], has_shift=target.shift is not None)
             (tensor, place), shapes = roots[0], layout.shapes
+            chunks = layout.axis_chunks(tensor)
+            made = emit_part(
+                b,
+                reduce,
+                read[0],
+                has_shift=target.shift is not None,
+                sizes=[chunks[k] for k in reduce.axes],
+            )
             axes = tuple((shapes[tensor][k], label_of(place[k])) for k in reduce.axes)
             return made, Output(len(made), fold_of(target), axes)
         case ScanJob(scan):

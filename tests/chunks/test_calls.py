@@ -114,6 +114,33 @@ def test_rows_of_minus_infinity_are_as_in_one_piece() -> None:
     np.testing.assert_allclose(found, softmax(x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("first", [0.0, 7.0, -1e6, np.inf])
+def test_moments_are_taken_about_whatever_comes_first(
+    axis: int | None, first: float
+) -> None:
+    da = dask_array()
+    x = (data((60, 50)) + 7).astype("f4")
+    x[0, 0] = x[20, 0] = first
+    fused = nfuser.fuse(lambda x: (x.mean(axis), x.var(axis)))
+    with np.errstate(all="ignore"):
+        found = import_module("dask").compute(*fused(da.from_array(x, (20, 25))))
+        wide = x.astype("f8")
+        wanted = wide.mean(axis), wide.var(axis)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=3e-6)
+
+
+def test_halves_are_not_rounded_between_stages() -> None:
+    da = dask_array()
+    x = (data((400, 300)) * 3 + 7).astype("f2")
+    fused = nfuser.fuse(lambda x: (x.mean(), x.std(), x.mean(0)))
+    found = import_module("dask").compute(*fused(da.from_array(x, (70, 90))))
+    for a, b in zip(found, fused(x), strict=True):
+        assert a.dtype == np.float16
+        np.testing.assert_allclose(a, b, rtol=2e-3)
+
+
 def test_statistics_that_are_read_again_and_several_results_of_one_pass() -> None:
     da = dask_array()
     x = data((1000, 7), "f4") + 1000

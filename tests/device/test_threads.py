@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from nfuser import config
 from nfuser.device.cpu import threads
-from nfuser.device.cpu.affinity import as_one_of_many, share_of_threads
+from nfuser.device.cpu.affinity import BETWEEN, as_one_of_many, share_of_threads
 from nfuser.device.cpu.threads import chunk_size, run_range
 from nfuser.errors import BackendError
 from tests.device.native import interrupting_kernel, python_kernel, scale_kernel
@@ -122,6 +122,7 @@ def test_tasks_that_keep_all_threads_busy_ask_for_no_help() -> None:
         beside = threads_that_run(64)
         done.set()
         other.join()
+        time.sleep(2 * BETWEEN)
         alone = share_of_threads()
     assert beside == {threading.get_ident()}
     assert alone == 2

@@ -12,7 +12,9 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import cache
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import nfuser.config as config
@@ -39,20 +41,27 @@ def as_one_of_many() -> Generator[None]:
     True
     """
     me = threading.get_ident()
-    _tasks.add(me)
+    _tasks[me] = inf
     try:
         yield
     finally:
-        _tasks.discard(me)
+        _tasks[me] = monotonic()
 
 
 def share_of_threads() -> int:
     """Return the threads that a call may use now, its own among them."""
+    before = monotonic() - BETWEEN
+    for thread, end in list(_tasks.items()):
+        if end < before:
+            _tasks.pop(thread, None)
     return max(num_threads() // max(len(_tasks), 1), 1)
 
 
-_tasks: set[int] = set()
-"""The threads of Python's that run tasks."""
+BETWEEN = 0.01
+"""Seconds for which a thread that has run a task is taken to run the next one soon."""
+
+_tasks: dict[int, float] = {}
+"""When each thread of Python's that runs tasks was done with the last one."""
 at_fork(after_in_child=_tasks.clear)
 
 

@@ -28,6 +28,7 @@ from nfuser.ir.expr import (
     Permute,
     Pointwise,
 )
+from nfuser.rewrite.compute_types import widen_halves
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.stream import Stream
@@ -123,7 +124,8 @@ def _planned(
         numbers[what.slot], numbers[what.slot + 1] = drawn
     shapes = {slot: array.shape for slot, array in arrays.items()}
     values = symbols_of(shapes, {s: n for s, n in numbers.items() if _is_integer(n)})
-    program = Program(trace.fusion, values, numbers, rechunk or "refuse")
+    # What lies between stages is no more rounded than what lies between operations.
+    program = Program(widen_halves(trace.fusion), values, numbers, rechunk or "refuse")
     outputs = program.run(_without_empty(trace, arrays))
     return _Planned(name, trace, program, [unknown.unsized(array) for array in outputs])
 
