@@ -86,3 +86,35 @@ def test_what_a_graph_would_repeat_is_not_drawn_in_it() -> None:
         with pytest.raises(BackendError, match=r"^draw outside of the CUDA graph"):
             fused(x, rng)
     assert rng.state["call"] == 1
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_gradients_on_a_device_draw_what_the_call_drew(name: str) -> None:
+    x = torch.rand(300, 257, device="cuda").add(0.5).to(getattr(torch, name))
+    x.requires_grad_()
+    rng = default_rng(KEY)
+    fused = nfuser.fuse(
+        lambda x: dropout(torch.nn.functional.dropout(x, 0.25), 0.5, rng=rng)
+    )
+    for call in range(3):
+        made = fused(x)
+        before = torch.cuda.get_rng_state()
+        torch.rand(5, device="cuda")
+        (grad,) = torch.autograd.grad(made.sum(), x, retain_graph=True)
+        assert torch.equal(grad == 0, made == 0)
+        torch.testing.assert_close(grad * x, made)
+        assert rng.state["call"] == call + 1
+        torch.cuda.set_rng_state(before)
+        made.sum().backward()
+        assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_gradients_of_gradients_on_a_device_see_one_mask() -> None:
+    x = torch.rand(40, 65, device="cuda", dtype=torch.float64).add_(0.5)
+    x.requires_grad_()
+    made = nfuser.fuse(lambda x: torch.nn.functional.dropout(x**3, 0.5))(x)
+    (first,) = torch.autograd.grad(made.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    mask = (made != 0) * 2.0
+    torch.testing.assert_close(first, 3 * x**2 * mask)
+    torch.testing.assert_close(second, 6 * x.detach() * mask)
