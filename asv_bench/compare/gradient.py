@@ -46,6 +46,7 @@ class Gradient:
     is_norm: bool = False
     is_headline: bool = True
     dtype: str = "bfloat16"  # on a GPU
+    loses: float = 0.0
 
     def rows(self, backend: str, *, is_tiny: bool) -> list[Workload]:
         """Return the rows for a backend as workloads, which take a cotangent first."""
@@ -70,6 +71,7 @@ class Gradient:
             lambda *_: (Array(self._shape(specs), dtype), *specs),
             form,
             headline=(backend,) if self.is_headline else (),
+            loses=self.loses,
             **{backend: sizes},
         )
 

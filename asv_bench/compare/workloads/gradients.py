@@ -283,6 +283,7 @@ GRADIENTS = (
         *("Black-Scholes", black_scholes, torch_black_scholes, _positive(5)),
         *(((1 << 24,),), (1 << 20,)),
         dtype="float32",
+        loses=3e-5,  # eager torch and torch.compile have 2.1e-5 and 2.5e-5
     ),
     Gradient(
         *("three-axes differences", differences, torch_differences),
