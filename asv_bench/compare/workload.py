@@ -78,8 +78,9 @@ class Workload:
     ``inputs`` takes the sizes of a backend, whose last one is the extent of the last
     axis. ``torch``, ``liger`` and ``jax`` take their namespace first; without a ``jax``
     form, JAX runs ``function`` with ``jax.numpy`` as its ``np``, and so does CuPy what
-    is elementwise. ``loses`` is the error that f32 leaves of the function whoever
-    computes it, if that is more than the usual limit. ``numexpr`` calls its arguments a, b, c and d. The geometric means
+    is elementwise. ``numexpr`` calls its arguments a, b, c and d. ``loses`` is the
+    error that f32 leaves of the function whoever computes it, if that is more than the
+    usual limit. The geometric means
     are over the rows that are ``headline`` for a backend.
     """
 
