@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cluster of one and of two workers takes, beside what a model foretells.
 
-``python -m asv_bench.chunks.scale`` measures the time that a task costs the scheduler
-and a worker, and that of a kernel for a byte; then column statistics and a stencil.
+``python -m asv_bench.chunks.scale`` measures what the same graph takes over chunks of
+next to no bytes, which is what its tasks cost, and its kernels in one thread; then
+column statistics and a stencil.
 """
 
 from __future__ import annotations
 
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import dask.array as da
@@ -21,6 +22,8 @@ from asv_bench.chunks.workloads import laplace
 ROWS, COLUMNS, CHUNK = 1 << 17, 256, 1 << 12
 SIDE, SIDE_OF_CHUNK = 6_000, 1_000
 SMALL = 1_000
+SHRUNK = 32
+"""How many times as small the sides of chunks are of which a graph is timed alone."""
 
 
 @nfuser.fuse
@@ -36,9 +39,20 @@ def seconds_of(client: Any, made: Any) -> float:
     times: list[float] = []
     for _ in range(4):
         begin = perf_counter()
-        distributed.wait(client.compute(made))
+        # Results stay where they are: one array of all would be put together by one.
+        kept = client.persist(made)
+        distributed.wait(kept)
         times.append(perf_counter() - begin)
+        keys = [future.key for future in distributed.futures_of(kept)]
+        del kept
+        while client.run_on_scheduler(_knows, keys=keys):
+            sleep(0.01)
     return median(times[1:])
+
+
+def _knows(dask_scheduler: Any, keys: list[Any]) -> bool:
+    """Tell whether results of a call are there yet: the next would find them."""
+    return any(key in dask_scheduler.tasks for key in keys)
 
 
 def tasks_of(made: Any) -> int:
@@ -56,6 +70,12 @@ def measure(client: Any, workers: int) -> dict[str, float]:
     """Return what was measured, and print it beside what the model says."""
     many = held(client, (SMALL * 10,), 10)
     cost = seconds_of(client, halved(many)) / SMALL  # whatever is longer of s and c / W
+    few = COLUMNS // SHRUNK, SIDE_OF_CHUNK // SHRUNK
+    shape = ROWS // SHRUNK, few[0]
+    empty = {
+        "statistics": held(client, shape, (CHUNK // SHRUNK, few[0])),
+        "stencil": held(client, (SIDE // SHRUNK,) * 2, (few[1],) * 2),
+    }
     rows = held(client, (ROWS, COLUMNS), (CHUNK, COLUMNS))
     plane = held(client, (SIDE, SIDE), (SIDE_OF_CHUNK, SIDE_OF_CHUNK))
     found: dict[str, float] = {}
@@ -65,9 +85,12 @@ def measure(client: Any, workers: int) -> dict[str, float]:
     ):
         kernel = _kernel_seconds(name)
         tasks = tasks_of(made) - array.npartitions
-        model = max(tasks * cost, tasks * cost / 2 + kernel / workers)
+        run = statistics if name == "statistics" else stencil
+        graph = seconds_of(client, run(empty[name]))
+        least, most = max(graph, kernel / workers), graph + kernel / workers
         found[name] = seconds_of(client, made)
-        told = f"model {model * 1e3:.0f} ms, measured {found[name] * 1e3:.0f} ms"
+        told = f"model {least * 1e3:.0f} to {most * 1e3:.0f} ms"
+        told = f"graph {graph * 1e3:.0f} ms, {told}, measured {found[name] * 1e3:.0f}"
         print(f"{workers} workers, {name}: {tasks} tasks, {told}", flush=True)
     print(f"{workers} workers: {cost * 1e3:.2f} ms a task", flush=True)
     return found
