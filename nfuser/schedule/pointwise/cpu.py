@@ -31,11 +31,13 @@ def cpu_choice(fusion: Fusion, shape: FlatShape) -> CpuPointwise:
     # Too short for pieces, though rows that pass the cache are stored in lines.
     # Rows of what is small share a kernel with all others.
     is_short = length < WRITING * PIECE and shape.count(shape.groups) >= LEAST_SHORT
+    # Neighbours are loaded more often than memory brings them: it is not waited for.
+    is_again = len({a.tensor for a in shape.found}) < len(shape.found)
     return CpuPointwise(
         shape.groups,
         shape.patterns,
         short=is_short and len(shape.groups) > 1,
-        streams=1 if is_short else streams(fusion),
+        streams=1 if is_short or is_again else streams(fusion),
         bypass=bypasses(fusion, length, shape.facts),
     )
 

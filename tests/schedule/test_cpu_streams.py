@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A CPU kernel walks through several places of memory only where it waits for it."""
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+CASES: dict[str, tuple[Any, bool]] = {
+    "a copy": (lambda x, y: x * 1, True),
+    "two arrays": (lambda x, y: x + y, True),
+    "a part": (lambda x, y: x[1:-1] * y[2:], True),
+    "neighbours": (lambda x, y: x[:-2] + x[1:-1] + x[2:], False),
+    "a difference": (lambda x, y: y[1:] * (x[1:] - x[:-1]), False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_reads_neighbours_goes_along_one_place(name: str) -> None:
+    function, side_by_side = CASES[name]
+    x, y = np.random.default_rng(5).random((2, 20_011))
+    fused = nfuser.fuse(function)
+    np.testing.assert_array_equal(fused(x, y), function(x, y))
+    (kernel,) = fused.kernels(x, y)
+    assert ("streams=" in str(kernel.schedule)) is side_by_side
