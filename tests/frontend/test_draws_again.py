@@ -110,6 +110,21 @@ def test_what_torch_computes_again_drops_the_same(use_reentrant: bool) -> None:
     torch.testing.assert_close(x.grad, torch.cos(x) * 2 * (made != 0))
 
 
+def test_torchs_checkpoint_of_another_generators_draws_is_refused() -> None:
+    """Its second run draws other numbers: what it keeps is not that of the first."""
+    checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
+
+    def squared(x: Any, rng: Any) -> Any:
+        dropped = dropout(x, 0.5, rng=rng)
+        return dropped * (dropped * dropped).sum(0)
+
+    fused, rng, x = nfuser.fuse(squared), default_rng(1), _leaf(20, 1)
+    made = checkpoint(lambda x: fused(x, rng), x, use_reentrant=False)
+    with pytest.raises(TraceError, match=r"write nfuser\.checkpoint"):
+        made.sum().backward()
+    fused(x, rng).sum().backward()
+
+
 def test_what_nfuser_computes_again_drops_the_same() -> None:
     part = nfuser.checkpoint(lambda x: F.dropout(torch.sin(x), 0.5))
     x = _leaf(200)

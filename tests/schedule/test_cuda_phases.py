@@ -15,7 +15,6 @@ from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.reduction import cuda as reduction_cuda
 from tests.schedule.run_schedule import Call
-from tests.schedule.test_sums_apart import centred_gradient
 from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ SMALL = {
     _normalised: ((20_001,),),
     _softmax: ((32_768,),),
     _batch_norm: ((1500, 40), (40,), (40,), (1500, 40)),
-    centred_gradient: ((1500, 40), (1500, 40), (40,)),
 }
 
 

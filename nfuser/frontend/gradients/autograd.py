@@ -17,8 +17,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from nfuser.errors import TraceError
 from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.draws import DrawCalls, drawing_again, noting_draws
 from nfuser.frontend.gradients.again import plan_of
@@ -114,6 +116,7 @@ class _Call:
                 by_number[next(numbers) if k.output is None else k.output]
                 for k in plan.kept
             ),
+            *([_stamp(self.draws)] if plan.kept and self.draws else ()),
         ]
 
     def shapes(self, inputs: Sequence[Any]) -> list[Any]:
@@ -134,6 +137,9 @@ class _Call:
         count = len(self._places)
         leaves = list(self._rest)
         inputs, kept = saved[: len(needed)], saved[len(needed) :]
+        if self.plan is not None and self.plan.kept and self.draws:
+            *kept, stamp = kept
+            _check_stamp(stamp, self.draws)
         for k, tensor, like in zip(self._places, inputs, standins, strict=False):
             leaves[k] = like if tensor is None else tensor
         wanted = tuple(
@@ -162,6 +168,23 @@ class _Call:
         with torch.no_grad():
             captured = [x for x in _captured(back, given, {}) if _is_floating(x)]
         return {id(x): g for x, g in zip(captured, found, strict=True)}
+
+
+def _stamp(draws: Sequence[DrawCalls]) -> Any:
+    """Return a tensor that is saved beside what is kept: which numbers that is of."""
+    words = sha256(repr(draws).encode()).digest()
+    return sys.modules["torch"].tensor(int.from_bytes(words[:7], "big"))
+
+
+def _check_stamp(stamp: Any, draws: Sequence[DrawCalls]) -> None:
+    """Refuse what was kept by another run of the call, with other random numbers."""
+    if stamp != _stamp(draws):
+        message = (
+            "write nfuser.checkpoint, or draw from a generator of torch: "
+            "torch.utils.checkpoint runs the function again for what it keeps, and "
+            "sets back torch's generators alone"
+        )
+        raise TraceError(message)
 
 
 def _flat(fused: Fused[..., Any], shape: Tree) -> Callable[..., Any]:

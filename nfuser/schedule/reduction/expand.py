@@ -17,7 +17,6 @@ from nfuser.ir.expr import (
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.schedule.reduction.maker import Maker
-from nfuser.schedule.reduction.sums_apart import take_sums_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +42,7 @@ def expand_moments(fusion: Fusion, one_pass: bool) -> Fusion:
 
 def in_few_passes(fusion: Fusion) -> Fusion:
     """Return ``fusion`` as rows are folded that are read anew in each pass."""
-    one_pass = expand_moments(fusion, one_pass=True)
-    return take_sums_apart(fold_exponentials(one_pass))
+    return fold_exponentials(expand_moments(fusion, one_pass=True))
 
 
 def takes_one_pass(expr: Reduce) -> bool:

@@ -25,7 +25,6 @@ from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
 from nfuser.schedule.reduction.place_rows import place_rows
 from nfuser.schedule.reduction.row_folding import cpu_rows, cuda_rows
 from nfuser.schedule.reduction.row_shape import RowShape
-from nfuser.schedule.reduction.sums_apart import take_sums_apart
 from nfuser.schedule.scheduled import Scheduled, Walk
 from nfuser.segment import Rejection
 
@@ -90,8 +89,6 @@ class Reduction:
         fusion = expand_moments(find_moments(fusion), one_pass=not keeps)
         if is_cuda and not keeps:
             fusion = fold_exponentials(fusion)
-        if not keeps:
-            fusion = take_sums_apart(fusion)
         if not (is_cuda and keeps):
             fusion = widen_sums(fusion)
         fusion = merge_common_subexpressions(fusion)
