@@ -77,7 +77,8 @@ def memory() -> None:
     meta = np.empty(0)
     x = da.map_blocks(_made, chunks=((size,) * count,), dtype="f8", meta=meta)
     fused = nfuser.fuse(chain)
-    dask.compute(fused(da.zeros(4 * size, chunks=size)).max())
+    for scheduler in ("threads", "sync"):  # a task beside others, and one with helpers
+        dask.compute(fused(da.zeros(4 * size, chunks=size)).max(), scheduler=scheduler)
     POOL.clear()  # memory of the call above that waits for the next
     idle = _idle()
     begin = perf_counter()
