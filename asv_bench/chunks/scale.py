@@ -3,11 +3,14 @@
 
 ``python -m asv_bench.chunks.scale`` measures what the same graph takes over chunks of
 next to no bytes, which is what its tasks cost, and its kernels in one thread; then
-column statistics and a stencil.
+column statistics and a stencil. ``--json FILE`` keeps what it prints.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
 from typing import Any
@@ -18,6 +21,7 @@ import numpy as np
 
 import nfuser
 from asv_bench.chunks.workloads import laplace
+from asv_bench.compare.provenance import provenance
 
 ROWS, COLUMNS, CHUNK = 1 << 17, 256, 1 << 12
 SIDE, SIDE_OF_CHUNK = 6_000, 1_000
@@ -66,8 +70,8 @@ def held(client: Any, shape: Any, chunks: Any) -> Any:
     return x
 
 
-def measure(client: Any, workers: int) -> dict[str, float]:
-    """Return what was measured, and print it beside what the model says."""
+def measure(client: Any, workers: int) -> list[dict[str, Any]]:
+    """Return what was measured beside what the model says (seconds), and print it."""
     many = held(client, (SMALL * 10,), 10)
     cost = seconds_of(client, halved(many)) / SMALL  # whatever is longer of s and c / W
     few = COLUMNS // SHRUNK, SIDE_OF_CHUNK // SHRUNK
@@ -78,7 +82,7 @@ def measure(client: Any, workers: int) -> dict[str, float]:
     }
     rows = held(client, (ROWS, COLUMNS), (CHUNK, COLUMNS))
     plane = held(client, (SIDE, SIDE), (SIDE_OF_CHUNK, SIDE_OF_CHUNK))
-    found: dict[str, float] = {}
+    found: list[dict[str, Any]] = []
     for name, made, array in (
         ("statistics", statistics(rows), rows),
         ("stencil", stencil(plane), plane),
@@ -88,9 +92,12 @@ def measure(client: Any, workers: int) -> dict[str, float]:
         run = statistics if name == "statistics" else stencil
         graph = seconds_of(client, run(empty[name]))
         least, most = max(graph, kernel / workers), graph + kernel / workers
-        found[name] = seconds_of(client, made)
+        measured = seconds_of(client, made)
+        row = {"name": name, "workers": workers, "tasks": tasks, "task": cost}
+        row |= {"graph": graph, "least": least, "most": most, "measured": measured}
+        found.append(row)
         told = f"model {least * 1e3:.0f} to {most * 1e3:.0f} ms"
-        told = f"graph {graph * 1e3:.0f} ms, {told}, measured {found[name] * 1e3:.0f}"
+        told = f"graph {graph * 1e3:.0f} ms, {told}, measured {measured * 1e3:.0f}"
         print(f"{workers} workers, {name}: {tasks} tasks, {told}", flush=True)
     print(f"{workers} workers: {cost * 1e3:.2f} ms a task", flush=True)
     return found
@@ -111,13 +118,21 @@ def _kernel_seconds(name: str) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="asv_bench.chunks.scale", description=__doc__)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
     for workers in (1, 2):
         form = {"threads_per_worker": 1, "dashboard_address": ":0"}
         with (
             distributed.LocalCluster(n_workers=workers, **form) as cluster,
             distributed.Client(cluster) as client,
         ):
-            measure(client, workers)
+            rows += measure(client, workers)
+    if options.json is not None:
+        versions = f"dask {distributed.__version__}, numpy {np.__version__}"
+        found = provenance(versions) | {"rows": rows}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
