@@ -217,10 +217,14 @@ class NestBuilder:
                         bounds[source] = Bound(at, source.extent, is_clamped)
                     if tail is Tail.CLAMP:
                         at = sc.minimum(at, source.extent - 1)
-                    if tail is Tail.SHRINK:
-                        left = source.extent - index[outer] * factor
-                        stop[inner] = sc.minimum(factor, left)
                     index[source] = at
+        for transform in self._transforms:  # a shrunk axis may be split once more
+            match transform:
+                case Split(source, outer, inner, factor, Tail.SHRINK):
+                    left = stop.get(source, source.extent) - index[outer] * factor
+                    stop[inner] = sc.minimum(factor, left)
+                case _:
+                    pass
         self._index = index
         return self._assemble(index, loops, stop, bounds)
 

@@ -182,3 +182,33 @@ def test_columns_in_parts_are_read_in_whole_rows() -> None:
         assert "parts=32" in schedule
         assert (f(x) == rows).all()
     assert "parts" not in f.kernels(np.ones((1 << 10, 1 << 14), "f4"))[0].schedule
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [(1999, 300), (2049, 300), (2100, 300), (3000, 300), (100_003, 24)],
+)
+def test_parts_of_tall_columns_in_chunks_end_where_rows_do(
+    rows: int, columns: int
+) -> None:
+    """What lies behind the rows is of the same array, and would be added."""
+    base, sums = np.ones((rows + 64, columns)), np.full(columns, float(rows))
+    x = base[:rows]
+    np.testing.assert_array_equal(nfuser.fuse(_column_sums)(x), sums)
+    np.testing.assert_array_equal(nfuser.fuse(_row_sums)(x.T[:, ::-1]), sums)
+    planes = x.reshape(1, rows, columns)
+    np.testing.assert_array_equal(nfuser.fuse(_row_sums)(planes), sums[None])
+    means = nfuser.fuse(_column_means)(x.astype(np.int8))
+    np.testing.assert_array_equal(means, np.ones(columns))
+
+
+def _column_sums(x: Any) -> Any:
+    return x.sum(axis=0)
+
+
+def _row_sums(x: Any) -> Any:
+    return x.sum(axis=1)
+
+
+def _column_means(x: Any) -> Any:
+    return x.mean(axis=0)
