@@ -109,21 +109,28 @@ def test_a_merge_runs_through_all_in_order(extents: list[int]) -> None:
 
 @st.composite
 def nests(draw: st.DrawFn) -> tuple[list[int], Nest]:
-    """Extents and a nest made of random merges and splits of them."""
+    """Extents and a nest made of random merges and splits of them.
+
+    What ends early may be split once more, to end early again, and is not merged.
+    """
     extents = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
     loops = _loops(extents)
     builder = NestBuilder(loops, [])
     axes = [builder.axis(loop) for loop in loops]
-    sizes = list(extents)
+    sizes, early = list(extents), [False for _ in extents]
     for _ in range(draw(st.integers(0, 4))):
         k = draw(st.integers(0, len(axes) - 1))
-        if draw(st.booleans()) and k + 1 < len(axes):
+        if draw(st.booleans()) and k + 1 < len(axes) and not any(early[k : k + 2]):
             axes[k : k + 2] = [builder.merge(axes[k : k + 2])]
             sizes[k : k + 2] = [sizes[k] * sizes[k + 1]]
+            early[k : k + 2] = [False]
             continue
+        is_shrunk = early[k] or draw(st.booleans())
         factor, tail = draw(_splits(sizes[k]))
+        tail = Tail.SHRINK if is_shrunk else tail
         axes[k : k + 1] = builder.split(axes[k], factor, tail)
         sizes[k : k + 1] = [-(-sizes[k] // factor), factor]
+        early[k : k + 1] = [early[k], is_shrunk]
     _bind_all(builder, axes)
     return extents, builder.freeze()
 
