@@ -116,8 +116,13 @@ class _Call:
                 by_number[next(numbers) if k.output is None else k.output]
                 for k in plan.kept
             ),
-            *([_stamp(self.draws)] if plan.kept and self.draws else ()),
+            *([_stamp(self.draws)] if self._is_stamped else ()),
         ]
+
+    @property
+    def _is_stamped(self) -> bool:
+        """Whether something is kept that may be of what was drawn."""
+        return bool(self.plan and self.plan.kept and self.draws)
 
     def shapes(self, inputs: Sequence[Any]) -> list[Any]:
         """Return what stands for inputs that are not read, of no memory."""
@@ -137,7 +142,7 @@ class _Call:
         count = len(self._places)
         leaves = list(self._rest)
         inputs, kept = saved[: len(needed)], saved[len(needed) :]
-        if self.plan is not None and self.plan.kept and self.draws:
+        if self._is_stamped:
             *kept, stamp = kept
             _check_stamp(stamp, self.draws)
         for k, tensor, like in zip(self._places, inputs, standins, strict=False):

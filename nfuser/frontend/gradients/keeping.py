@@ -149,7 +149,7 @@ class Planner:
         fusion = b.fusion(run.gradients())
         is_recorded = self._varies is not None
         asked = {t for t, keeps in tracer.told.items() if keeps}
-        sizes = _Sizes(b, fusion, {*run.outputs}, asked, is_recorded=is_recorded)
+        sizes = _Sizes(b, fusion, set(run.outputs), asked, is_recorded=is_recorded)
         choices = cut(
             *(fusion, run.there, run.outputs, sizes.bytes, tracer.told),
             sizes.folds_much,
