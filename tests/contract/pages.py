@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BLOCK = re.compile(r"(?<=^```pycon\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPTS = (">>>", "...")
 
 
@@ -67,16 +68,18 @@ def rerun(page: Path) -> str:
     return _BLOCK.sub(run_block, page.read_text())
 
 
+def blocks_of(page: Path) -> list[str]:
+    """Return the blocks of Python of a page that are no sessions, in order."""
+    return _PYTHON.findall(page.read_text())
+
+
 def run_python(page: Path, **given: Any) -> dict[str, Any]:
     """Run the blocks of a page that are no sessions, in order; return their names.
 
     They need libraries that not every environment has, and may need what is ``given``.
     """
     names: dict[str, Any] = {"__name__": "__main__", **given}
-    blocks = re.findall(
-        r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
-    )
-    for number, source in enumerate(blocks):
+    for number, source in enumerate(blocks_of(page)):
         name = f"{page.stem}_block_{number}.py"
         lines = source.splitlines(keepends=True)
         linecache.cache[name] = (len(source), None, lines, name)

@@ -84,6 +84,14 @@ def test_the_page_for_those_from_torch_runs_backwards() -> None:
     assert len(names["rms_norm"].kernels(*given)) == 1
 
 
+def test_a_definition_takes_the_form_of_a_tensor() -> None:
+    with nfuser.FusionDefinition() as fd:
+        names = run_python(DOCS / "reference" / "definition.md", torch=torch, fd=fd)
+        fd.add_output(fd.ops.add(names["tensor"], names["tensor"]))
+    (found,) = fd.execute([torch.ones(2, 3)])
+    torch.testing.assert_close(found, torch.full((2, 3), 2.0))
+
+
 def test_ranges_of_the_profiler_are_as_the_page_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
