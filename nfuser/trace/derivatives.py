@@ -20,7 +20,7 @@ from nfuser.errors import (
     TraceError,
 )
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import results, sources
+from nfuser.ir.expr import SumTo, results, sources
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.standin import Standin
@@ -273,6 +273,15 @@ class Run:
             for v, t in zip(variables, found, strict=True)
         ]
         return made[: len(self.variables)], made[len(self.variables) :]
+
+    def unbroadcast(self, gradient: Any) -> TensorView:
+        """Return what ``gradient`` is, or what it sums over axes that were stretched.
+
+        Of arguments of one shape those that sum the same are equal.
+        """
+        tensor = self._tracer.tensor(gradient)
+        expr = self._tracer.builder.fusion([tensor]).definition[tensor]
+        return expr.source if isinstance(expr, SumTo) else tensor
 
     def pushed(self, tangents: Sequence[Any]) -> Any:
         """Return the tangent of the value, for one of each argument."""

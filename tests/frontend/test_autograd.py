@@ -277,3 +277,27 @@ def test_what_depends_on_no_tensor_asks_for_no_gradient() -> None:
     assert asked == [part.requires_grad for part in theirs]
     parts(x, y)[0].sum().backward()
     torch.testing.assert_close(x.grad, y)
+
+
+def test_terms_of_one_shape_have_one_gradient() -> None:
+    fused = nfuser.fuse(lambda x, y, z: torch.tanh(x + y) * z)
+    x, y, z = (torch.randn(3, 5, requires_grad=True) for _ in range(3))
+    of_x, of_y, of_z = torch.autograd.grad(fused(x, y, z).sum(), [x, y, z])
+    assert of_x is of_y
+    assert of_x is not of_z
+    row = torch.randn(1, 5, requires_grad=True)
+    found = torch.autograd.grad(fused(x, row, z).sum(), [x, row])
+    wanted = torch.autograd.grad((torch.tanh(x + row) * z).sum(), [x, row])
+    for t, w in zip(found, wanted, strict=True):
+        torch.testing.assert_close(t, w)
+
+
+def test_who_changes_one_gradient_leaves_its_like_alone() -> None:
+    fused = nfuser.fuse(lambda x, y: torch.tanh(x + y))
+    x, y = (torch.zeros(5, requires_grad=True) for _ in range(2))
+    fused(x, y).sum().backward()
+    assert x.grad is not None
+    x.grad.add_(1)
+    fused(x, y).sum().backward()
+    assert (x.grad == 3).all()
+    assert (y.grad == 2).all()

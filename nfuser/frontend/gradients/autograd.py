@@ -152,11 +152,13 @@ class _Call:
             for k, need in zip(self._places, needed, strict=False)
             if need and _is_floating(leaves[k])
         )
-        back = pulled(self._fused, self._shape, wanted, tuple(cotangents), self.plan)
+        alike = _alike([leaves[k] for k in wanted])
+        numbers = tuple(cotangents)
+        back = _back(self._fused, self._shape, wanted, numbers, self.plan, alike)
         given = tuple(leaves), tuple(cotangents.values()), tuple(kept)
         with drawing_again(self.draws):
             of_arguments, of_captured = back._called(*given)
-        found = dict(zip(wanted, of_arguments, strict=True))
+        found = {wanted[k]: t for ks, t in of_arguments.items() for k in ks}
         known = self._of_captured(back, given, of_captured) if of_captured else {}
         return [
             *(found.get(k) for k in self._places),
@@ -217,25 +219,59 @@ def pulled(
     shape: Tree,
     wanted: tuple[int, ...],
     numbers: tuple[int, ...],
-    plan: Plan | None = None,
 ) -> Fused[..., Any]:
     """Return the way back through ``fused``: from leaves and cotangents to gradients.
 
     ``shape`` is the nest of the arguments, ``wanted`` are the leaves in which gradients
-    are taken, ``numbers`` those of the results that have cotangents. A ``plan`` says
-    what is kept, and comes third.
+    are taken, ``numbers`` those of the results that have cotangents.
     """
     flat = _flat(fused, shape)
 
-    def derived(leaves: Any, cotangents: Any, kept: Any = ()) -> Any:
+    def derived(leaves: Any, cotangents: Any) -> Any:
         run = Run("vjp", flat, leaves, {}, wanted, varies=_is_tensor)
-        if plan is None:
-            return run.pulled_as_torch(numbers, cotangents)
-        read_kept(run, plan, kept)
         return run.pulled_as_torch(numbers, cotangents)
 
-    again = pulled, (fused, shape, wanted, numbers, plan)
+    again = pulled, (fused, shape, wanted, numbers)
     return fused_like("backward", fused, derived, again=again, takes_the_same=False)
+
+
+@remembered
+def _back(
+    fused: Fused[..., Any],
+    shape: Tree,
+    wanted: tuple[int, ...],
+    numbers: tuple[int, ...],
+    plan: Plan | None,
+    alike: tuple[int, ...],
+) -> Fused[..., Any]:
+    """Return the way back as ``pulled`` does, of which a ``plan`` says what is kept.
+
+    Each gradient comes once, under the numbers of the leaves that it is of: those of
+    the terms of a sum are one tensor, as torch has it, where the leaves are ``alike``.
+    """
+    flat = _flat(fused, shape)
+
+    def derived(leaves: Any, cotangents: Any, kept: Any) -> Any:
+        run = Run("vjp", flat, leaves, {}, wanted, varies=_is_tensor)
+        if plan is not None:
+            read_kept(run, plan, kept)
+        found, of_captured = run.pulled_as_torch(numbers, cotangents)
+        first: dict[tuple[int, Any], int] = {}
+        places: dict[int, list[int]] = {}
+        for k, t in enumerate(found):
+            same = first.setdefault((alike[k], run.unbroadcast(t)), k)
+            places.setdefault(same, []).append(k)
+        return {tuple(ks): found[k] for k, ks in places.items()}, of_captured
+
+    again = _back, (fused, shape, wanted, numbers, plan, alike)
+    return fused_like("backward", fused, derived, again=again, takes_the_same=False)
+
+
+def _alike(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Return for each leaf the number of the first one of its shape and dtype."""
+    first: dict[tuple[Any, ...], int] = {}
+    keys = ((x.shape, x.dtype) for x in leaves)
+    return tuple(first.setdefault(key, k) for k, key in enumerate(keys))
 
 
 def _unbound(fused: Fused[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
