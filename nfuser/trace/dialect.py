@@ -14,6 +14,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 import nfuser.trace.numpy.names.refusals as refusals
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_WEAK = frozenset({bool, int, float, complex})
 
 
 class Dialect:
@@ -41,6 +44,13 @@ class Dialect:
         """Return the operands of an operator, converted as the library does first."""
         del t, verb
         return operands
+
+    def number(self, item: Any) -> Any:
+        """Return a number as an operand: to NumPy, only Python's own types are weak."""
+        if type(item) in _WEAK or isinstance(item, np.generic):
+            return item
+        found = np.asarray(item)[()]  # of an IntEnum, or another class made of int
+        return item if found.dtype == object else found
 
     def check_operands(self, operands: tuple[Any, ...]) -> None:
         """Refuse what an operator of the library does not take beside an array."""

@@ -146,7 +146,7 @@ class Tracer:
             return found
         if isinstance(item, (bool, int, float, complex, np.generic)):
             self.meet_number(item)
-            return item
+            return self.dialect.number(item)
         captured = self.capture(item)
         if captured is not None:
             return captured

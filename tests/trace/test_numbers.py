@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 import numbers
@@ -41,6 +42,29 @@ def serves(trace: Trace, *arrays: Any) -> bool:
         for k, extent in enumerate(array.shape)
     }
     return all(evaluate(g.condition, known) == g.answer for g in trace.guards)
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Length(float):
+    pass
+
+
+@pytest.mark.parametrize("number", [Level.HIGH, Length(2.5)])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_what_is_made_of_pythons_numbers_is_not_weak(number: Any, dtype: str) -> None:
+    x = np.arange(1, 4).astype(dtype)
+    for function in (
+        lambda x, n: x * n,
+        lambda x, n: n - x,
+        lambda x, n: np.where(x > 2, x, n),
+        lambda x, _: np.maximum(x, number),
+    ):
+        found, wanted = nfuser.fuse(function)(x, number), function(x, number)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_arithmetic_on_sizes_leaves_no_guard() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nfuser
 from tests.trace.test_captured import X, trace
 
 
@@ -75,6 +76,47 @@ def test_a_method_that_its_class_replaces_traces_again(
     assert found.captured.read() == ()
     monkeypatch.setattr(Scale, "times", Scale.over)
     assert found.captured.read() is None
+
+
+class Twice:
+    def __call__(self, x: Any) -> Any:
+        return x * 2
+
+    def __mul__(self, x: Any) -> Any:
+        return x * 2
+
+    def times(self, x: Any) -> Any:
+        return x * 2
+
+
+def twice(x: Any) -> Any:
+    return x * 2
+
+
+_TWICE, _FUSED = Twice(), nfuser.fuse(twice)
+_RELOADED: dict[str, tuple[Any, Any]] = {
+    "a function": (twice, lambda x: twice(x) + 0),
+    "one in a list": (twice, lambda x, held=(twice,): held[0](x)),
+    "one that is fused": (twice, lambda x: _FUSED(x) + 0),
+    "a method": (Twice.times, lambda x: _TWICE.times(x) + 0),
+    "an object that is called": (Twice.__call__, lambda x: _TWICE(x) + 0),
+    "an operator": (Twice.__mul__, lambda x: _TWICE * x),
+}
+
+
+@pytest.mark.parametrize("name", _RELOADED)
+def test_a_function_that_is_given_other_code_traces_again(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As IPython's autoreload does, so that names for a function keep their meaning.
+    plain, function = _RELOADED[name]
+    fused = nfuser.fuse(function)
+    for _ in range(4):
+        np.testing.assert_array_equal(fused(X), X * 2)
+    given = (lambda x: x * 3) if plain is twice else (lambda self, x: x * 3)
+    monkeypatch.setattr(plain, "__code__", given.__code__)
+    for _ in range(4):
+        np.testing.assert_array_equal(fused(X), X * 3)
 
 
 class _Making:

@@ -332,17 +332,19 @@ class Finder:
             if isinstance(found, MethodType):
                 self._add_bound(origin, found, owner)
             return
+        if is_fused:
+            origin = origin.then(Step("__nfuser_wrapped__", True))
         known: dict[str, tuple[Origin, Any]] = {}
-        if isinstance(found, MethodType):
+        its_function = origin
+        if isinstance(function, MethodType):
             # A method is made anew at each read, and so may its function be.
             its_function = origin.then(Step("__func__", True))
-            self.values[its_function.then(Step("__code__", True))] = code
-            if code.co_argcount:
-                bound = _bound_to(origin, found, owner)
-                known[code.co_varnames[0]] = (bound, found.__self__)
+        if isinstance(found, MethodType) and code.co_argcount:
+            bound = _bound_to(origin, found, owner)
+            known[code.co_varnames[0]] = (bound, found.__self__)
+        # Whoever loads a module anew may keep its functions, and change these.
+        self.values[its_function.then(Step("__code__", True))] = code
         self.visit(plain, known)
-        if function is not found:
-            origin = origin.then(Step("__nfuser_wrapped__", True))
         self._add_defaults(origin, plain)
 
     def _is_shared(self, found: Any) -> bool:

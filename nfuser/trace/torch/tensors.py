@@ -69,6 +69,10 @@ class Torch(Dialect):
         check_autocast(t, verb.__name__, common)
         return [t.builder.cast(x, common) if _is_strong(t, x) else x for x in taken]
 
+    def number(self, item: Any) -> Any:
+        """Return a number as an operand: what is made of Python's types is as weak."""
+        return item
+
     def check_operands(self, operands: tuple[Any, ...]) -> None:
         """Refuse sequences, of which NumPy would make an array, and torch does not."""
         for x in operands:

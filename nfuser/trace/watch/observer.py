@@ -256,7 +256,12 @@ class Observer:
             found, steps = getattr(kind, name), (Step(name, True),)
             if isinstance(found, MethodType):
                 found, steps = found.__func__, (*steps, Step("__func__", True))
-            self._finder.values.setdefault(Origin(root, root.key, steps), found)
+            origin = Origin(root, root.key, steps)
+            self._finder.values.setdefault(origin, found)
+            if isinstance(found, FunctionType):
+                # Whoever loads a module anew may keep its functions, and change these.
+                origin = origin.then(Step("__code__", True))
+                self._finder.values.setdefault(origin, found.__code__)
 
 
 def _refuse_unread(frame: FrameType) -> None:
