@@ -45,10 +45,11 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pieces": (pieces, (X, W)),
     "long": (long, (X, X)),
 }
+READY = 2_000  # milliseconds, from the first byte to the answers to six clicks
 CLICKS = """(() => {
   const count = what => document.querySelectorAll(what).length;
   const click = it => it.dispatchEvent(new MouseEvent("click", {bubbles: true}));
-  const found = {};
+  const found = {}, begun = performance.now();
   const line = document.querySelector("#code .row.busy");
   click(line);
   found.kernels = [...document.querySelectorAll(".piece.marked")].map(
@@ -69,7 +70,8 @@ CLICKS = """(() => {
   found.run = [...document.querySelectorAll(".piece.marked")].map(
     it => it.dataset.piece);
   click(runs[0]);
-  found.ready = performance.now();
+  const [load] = performance.getEntriesByType("navigation");
+  found.ready = load.loadEventEnd + performance.now() - begun;
   const box = document.querySelector("svg g.box[data-piece='0']");
   click(box);
   click(document.querySelector("svg g.box[data-piece='0']"));
@@ -158,8 +160,10 @@ def test_a_loop_a_function_without_source_and_odd_texts_have_reports() -> None:
 
 
 def test_pages_are_small() -> None:
-    assert len(_report("softmax").html()) <= 300_000
-    assert len(_report("long").html()) <= 2_000_000
+    assert len(_report("softmax").html().encode()) <= 300_000
+    long_one = _report("long")
+    assert long_one.explanation.operations >= 300
+    assert len(long_one.html().encode()) <= 2_000_000
 
 
 def test_notebooks_show_the_page_and_a_session_one_line() -> None:
@@ -190,6 +194,12 @@ def test_the_command_line_writes_a_page_for_each_function(
     assert "return x * 2" in page.read_text()
 
 
+def _clicked(window: site.Browser) -> dict[str, Any]:
+    """Click on what a page shows, and return what was marked, and when."""
+    asked = {"expression": CLICKS, "returnByValue": True}
+    return window.ask("Runtime.evaluate", **asked)["result"]["value"]
+
+
 def test_reports_open_offline_and_lines_and_kernels_mark_each_other(
     tmp_path: Path,
 ) -> None:
@@ -209,8 +219,13 @@ def test_reports_open_offline_and_lines_and_kernels_mark_each_other(
             page = _report(name).save(tmp_path / f"{name}.html")
             window.resize(site.NARROW, 800)
             assert window.faults(page) == []
-            asked = {"expression": CLICKS, "returnByValue": True}
-            found = window.ask("Runtime.evaluate", **asked)["result"]["value"]
+            found = _clicked(window)
+            ready = found["ready"]
+            for _ in range(2):  # the machine may have been busy
+                if ready > READY:
+                    window.open(page)
+                    ready = _clicked(window)["ready"]
+            assert ready <= READY, name
             assert found["kernels"] == found["chips"], name
             assert found["none"] == 0
             assert found["lines"], name
@@ -218,7 +233,6 @@ def test_reports_open_offline_and_lines_and_kernels_mark_each_other(
             assert found["runs"] == len(report.codes)
             assert found["wide"]
             assert found["run"] == ["0"]
-            assert found["ready"] < 20_000  # a hang; what it takes is measured apart
             # Many operations are folded into their kernels.
             is_folded = name == "long"
             assert (found["nodes"] == 0) == is_folded
