@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partialmethod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import nfuser.config as config
 from nfuser.concretize import (
@@ -21,7 +21,6 @@ from nfuser.concretize import (
     concretize,
     policy_in_force,
     questions,
-    whats_new,
 )
 from nfuser.debug import dump, timing
 from nfuser.device.describe.descriptor import Descriptor, describe
@@ -53,10 +52,11 @@ from nfuser.runtime.plan import (
 from nfuser.runtime.segmentation import segment
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 from nfuser.runtime.tables.memo import Memo
+from nfuser.runtime.whats_new import why_concretized, why_scheduled
 from nfuser.segment.segmented import text as segmented_text
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from nfuser.codegen.printers.source import Source
     from nfuser.concretize import Answers, ResizePolicy
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from nfuser.segment import ShouldMerge
 
 
+T = TypeVar("T")
 Ready: TypeAlias = "Mapping[int, tuple[Any, Descriptor]]"
 NOTHING_READY: Ready = MappingProxyType({})
 
@@ -261,8 +262,9 @@ class FusionExecutorCache:
         found, is_new = self.concretizations.get(key, lambda: self._made(answers))
         if is_new:
             counters.add("concretizations")
-            if not is_new_here:  # the first one comes with its trace
-                counters.reason = self._why_concretized(answers)
+        if counters.meet(found) and not is_new_here:  # the first comes with its trace
+            known = _others(found, self.concretizations.values(), counters)
+            counters.reason = why_concretized(self.fusion, self.questions, found, known)
         return found, is_new
 
     def _made(self, answers: Answers) -> Concretization:
@@ -278,12 +280,6 @@ class FusionExecutorCache:
             dump.dump("segments", segmented_text(segmented), self.fusion.name)
         return Concretization(concrete, rewritten, segmented)
 
-    def _why_concretized(self, answers: Answers) -> str:
-        found = (c.concrete.answers for c in self.concretizations.values())
-        known = [a for a in found if a != answers]
-        new = whats_new(self.fusion, self.questions, answers, known)
-        return f"a new concretization: {new}" if new else "a new concretization"
-
     def _runtime(
         self,
         found: Concretization,
@@ -294,20 +290,20 @@ class FusionExecutorCache:
     ) -> FusionKernelRuntime:
         def build() -> FusionKernelRuntime:
             made = build_runtime(found.segmented, heuristics, place)
-            counters.meet(made)
             counters.add("runtimes")
             counters.add("compiled", made.compiled)
             counters.add("loaded", made.loaded)
             counters.add("reused", made.reused)
-            known = {r.segmented for r in self.runtimes.values()}
-            if found.segmented in known and not is_new_here:
-                counters.reason = _why_scheduled(heuristics)
             return made
 
         key = (found, heuristics, place.target, place.backend, place.device)
-        runtime, _ = self.runtimes.get(key, build)
+        runtime, is_new = self.runtimes.get(key, build)
         if counters.meet(runtime):
-            counters.add("reused", len(runtime.segments))
+            if not is_new:
+                counters.add("reused", len(runtime.segments))
+            known = _others(runtime, self.runtimes.values(), counters)
+            if not is_new_here and (why := why_scheduled(runtime, place, known)):
+                counters.reason = why
         return runtime
 
     # -- calls ---------------------------------------------------------------
@@ -408,6 +404,12 @@ class FusionExecutorCache:
         self._counters = Counters()
 
 
+def _others(new: T, found: Iterable[T], counters: Counters) -> list[T]:
+    """Return what the caller's calls used before ``new``, or all where that is none."""
+    others = [one for one in found if one is not new]
+    return [one for one in others if counters.has_met(one)] or others
+
+
 def _cache_of(
     fusion: Fusion,
     backend: str | None,
@@ -438,7 +440,3 @@ def _apart(call: Call, outputs: Sequence[Any]) -> Ready:
             ready[number] = array, replace(d, pointer=d.pointer & 15)
         taken.append(d)
     return ready
-
-
-def _why_scheduled(heuristics: tuple[Heuristic, ...]) -> str:
-    return f"a new heuristic: {', '.join(str(h) for h in heuristics)}"

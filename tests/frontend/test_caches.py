@@ -275,7 +275,7 @@ def test_the_reason_for_a_trace_is_told() -> None:
     fused(_ones(4))
     assert "first time" in fused.why()
     fused(_ones(4, dtype=np.float64))
-    assert "dtypes" in fused.why()
+    assert "dtype of x" in fused.why()
 
 
 def test_the_reason_says_that_the_last_call_had_nothing_new() -> None:

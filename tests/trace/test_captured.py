@@ -26,6 +26,7 @@ import nfuser
 from nfuser import numpy as nnp
 from nfuser.errors import TraceError
 from nfuser.trace import Trace, call_of, trace_function
+from nfuser.trace.captures.changes import changed_constants
 from tests.trace.meaning import rerun
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def test_a_changed_number_traces_again(fresh: pytest.MonkeyPatch) -> None:
     assert found.captured.read() is not None
     fresh.setitem(globals(), "SCALE", 3.0)
     assert found.captured.read() is None
-    assert found.captured.changed() == "SCALE"
+    assert [*changed_constants(found.captured, (), {})] == ["SCALE"]
 
 
 def test_containers_are_followed(fresh: pytest.MonkeyPatch) -> None:

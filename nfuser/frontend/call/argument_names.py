@@ -22,12 +22,17 @@ def leaf_names(function: Callable[..., Any], tree: Tree) -> list[str]:
     >>> leaf_names(lambda x, y, **named: x, tree)
     ['x', "y['k'][0]", "y['k'][1]", 'z']
     """
+    return [n for n, part in named_parts(function, tree) if part.container is None]
+
+
+def named_parts(function: Callable[..., Any], tree: Tree) -> list[tuple[str, Tree]]:
+    """Return each nest and each leaf of ``(args, kwargs)`` with its name, in order."""
     positional, named = tree.children
     names = _positional_names(function)
     pairs = zip(names, positional.children, strict=False)
     keywords = zip(named.keys, named.children, strict=True)
     return [
-        leaf for name, part in chain(pairs, keywords) for leaf in _leaves(part, name)
+        found for name, part in chain(pairs, keywords) for found in _parts(part, name)
     ]
 
 
@@ -62,10 +67,8 @@ def _positional_names(function: Callable[..., Any]) -> Iterator[str]:
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _leaves(tree: Tree, path: str) -> Iterator[str]:
-    if tree.container is None:
-        yield path
-        return
+def _parts(tree: Tree, path: str) -> Iterator[tuple[str, Tree]]:
+    yield path, tree
     if tree.labels is not None:
         steps = list(tree.labels.steps)
     elif tree.keys:
@@ -75,4 +78,4 @@ def _leaves(tree: Tree, path: str) -> Iterator[str]:
     else:
         steps = [f"[{k}]" for k in range(len(tree.children))]
     for step, child in zip(steps, tree.children, strict=True):
-        yield from _leaves(child, path + step)
+        yield from _parts(child, path + step)

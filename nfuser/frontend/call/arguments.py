@@ -360,3 +360,8 @@ def _kind_of(cls: type[object]) -> type[int] | type[float] | DType:
 def host_number(array: Any, descriptor: Descriptor) -> Any:
     """Return a 0-d CPU array as a NumPy scalar of its dtype."""
     return descriptor.dtype.numpy.type(array.item())
+
+
+def same_number(a: Any, b: Any) -> bool:
+    """Tell whether two numbers are alike: NaN equals itself, -0.0 is not 0.0."""
+    return type(a) is type(b) and repr(a) == repr(b)

@@ -14,11 +14,10 @@ from nfuser.device.describe.descriptor import (
     pointer_reader,
 )
 from nfuser.errors import BackendError
-from nfuser.frontend.call.arguments import host_number
+from nfuser.frontend.call.arguments import host_number, same_number
 from nfuser.frontend.call.draws import take_draws
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.writes import check_writes, told_of_writes
-from nfuser.frontend.fuse.variants import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.scalar import ScalarInput

@@ -9,17 +9,21 @@ import weakref
 from collections import Counter, OrderedDict
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+import nfuser.config as config
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.debug import timing
 from nfuser.device.move import moved
 from nfuser.errors import ArgumentError, TraceError
+from nfuser.frontend.call.arguments import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.runtime.call import symbols_of
 from nfuser.runtime.tables.eviction import Gone
 from nfuser.trace import Trace, trace_function
+from nfuser.trace.captures.changes import changed_constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 
 MOST_VARIANTS = 64  # of one structure of arguments
 MANY_TRACES = 8  # for one instance: from here on one warning says why
+MOST_COMPARED = 16  # structures, of which the nearest says what is new
+MOST_TOLD = 3  # things that are new
 MANY_OBJECTS = 64  # instances of a method that were traced, each at least once
 _log = logging.getLogger("nfuser")
 
@@ -92,6 +98,7 @@ class Variants:
         self._gone = Gone()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0
+        self._was_cleared = False
         self.warns = True  # once, of many traces
 
     def find(
@@ -127,6 +134,7 @@ class Variants:
         structure = _structure(arguments, described)
         drop_dead(self._found)
         drop_dead(self._traced)
+        reason = self._why_traced(structure, described, args, kwargs)
         with timing.timed("trace", self._name):
             trace = trace_function(
                 self._function, described.call(arguments, self._dialect)
@@ -134,12 +142,13 @@ class Variants:
             trace = _with_tables_there(trace, described)
         found = self._found.get(structure, [])
         counters.add("traces")
-        counters.reason = self._why_traced(found)
-        _log.info("traced %s: %s", self._name, counters.reason)
-        self._warn_of_many(structure, counters.reason)
+        counters.reason = reason
+        _log.info("traced %s: %s", self._name, reason)
+        self._warn_of_many(structure, reason)
         arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None:
-            what = trace.captured.changed(args, kwargs) or "a value"
+            changed = changed_constants(trace.captured, args, kwargs)
+            what = next(changed, "a value")
             message = (
                 f"{self._name} changes {what} outside itself that it also reads; a "
                 "fused function runs once while it is traced, and not again: pass the "
@@ -171,18 +180,37 @@ class Variants:
         self._found.clear()
         self._gone.clear()
         self._traced.clear()
+        self._was_cleared |= self._objects_traced > 0
         self._objects_traced = 0
 
-    def _why_traced(self, before: list[Variant]) -> str:
+    def _why_traced(
+        self,
+        structure: _Key,
+        described: Described,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> str:
+        """Say what is new about a call that no trace serves."""
+        if not self._objects_traced:
+            since = " since cache_clear()" if self._was_cleared else ""
+            return f"{self._name} was called for the first time{since}"
+        if self._gone.is_back(structure):
+            size = config.current().cache_size
+            return f"its trace had to go: NFUSER_CACHE_SIZE is {size}"
         if not self._found:
-            return f"{self._name} was called for the first time"
-        if not before:
-            return "arguments of new dtypes, ranks, structure or static values"
-        trace = before[0].trace
-        guards = [*trace.guards, *trace.value_guards, *trace.outcome_guards]
-        lines = [str(g.source) for g in guards if g.source]
-        where = f" (a guard at {lines[-1]})" if lines else ""
-        return f"a value that Python consumed, or a captured one, changed{where}"
+            return "the objects that it was traced for are gone"
+        # Whoever never traces twice does not need them.
+        from nfuser.frontend.fuse.broken_guards import broken_guards  # noqa: PLC0415
+        from nfuser.frontend.fuse.new_forms import new_forms  # noqa: PLC0415
+
+        if variants := self._found.get(structure, []):
+            call = (described, args, kwargs)
+            found = min((broken_guards(v.trace, *call) for v in variants), key=len)
+        else:
+            latest = islice(reversed(self._found), MOST_COMPARED)
+            found = new_forms(self._function, structure, latest)
+        more = [f"{len(found) - MOST_TOLD} more"] if len(found) > MOST_TOLD else []
+        return "; ".join([*found[:MOST_TOLD], *more])
 
     def _warn_of_many(self, structure: _Key, reason: str) -> None:
         """Warn once, where one instance, or any number of them, is traced again."""
@@ -197,7 +225,7 @@ class Variants:
         times = f"{traces} times"
         if traces < MANY_TRACES:
             times = f"for {self._objects_traced} objects, each by itself"
-        message = f"{self._name} was traced {times}; the last because of {reason}"
+        message = f"{self._name} was traced {times}; the last because {reason}"
         warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
@@ -257,8 +285,3 @@ def _objects(key: _Key) -> tuple[_Object, ...]:
     pairs = (cast("_Key", x) for x in key if isinstance(x, tuple))
     statics = (x[1] for x in pairs if len(x) == 2)
     return tuple(cast("_Object", x) for x in statics if isinstance(x, weakref.ref))
-
-
-def same_number(a: Any, b: Any) -> bool:
-    """Tell whether two numbers are alike: NaN equals itself, -0.0 is not 0.0."""
-    return type(a) is type(b) and repr(a) == repr(b)

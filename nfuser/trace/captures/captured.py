@@ -30,7 +30,7 @@ from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
 from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
 from nfuser.trace.captures.unchanged import same, same_defaults
-from nfuser.trace.captures.windows import sharing, window_of
+from nfuser.trace.captures.windows import memory_of, sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,
     Tables,
@@ -91,7 +91,9 @@ class Captured:
                 if not constant.holds(constant.read(args, kwargs)):
                     return None
             for one, other in self.aliases:
-                if _memory(one.read(args, kwargs)) != _memory(other.read(args, kwargs)):
+                if memory_of(one.read(args, kwargs)) != memory_of(
+                    other.read(args, kwargs)
+                ):
                     return None
             found = [array.read(args, kwargs) for array in self.arrays]
             for array, item in zip(self.arrays, found, strict=True):
@@ -114,19 +116,6 @@ class Captured:
             item = root.place[root.key] = place(root.place[root.key])
             arrays.append(replace(found, library=type(item), native=item.dtype))
         return replace(self, arrays=tuple(arrays))
-
-    def changed(
-        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> str | None:
-        """Return the name of the first constant that changed."""
-        for constant in self.constants:
-            try:
-                same = constant.holds(constant.read(args, kwargs or {}))
-            except (AttributeError, LookupError, ValueError):
-                same = False
-            if not same:
-                return str(constant.origin)
-        return None
 
 
 @node
@@ -159,7 +148,7 @@ class Snapshot:
         self._origins: dict[Any, list[Origin]] = {}
         self._indexed = 0
         self._index()
-        self.elements = Elements(_memory, self._finder.values.values())
+        self.elements = Elements(memory_of, self._finder.values.values())
         self._met: dict[Origin, int] = {}
         self._slots: dict[Origin, CapturedArray] = {}
         self._streams = StreamDraws()
@@ -173,7 +162,7 @@ class Snapshot:
         values = self._finder.values
         for origin, found in islice(values.items(), self._indexed, None):
             if is_array(found):
-                self._origins.setdefault(_memory(found), []).append(origin)
+                self._origins.setdefault(memory_of(found), []).append(origin)
         self._indexed = len(values)
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
@@ -234,7 +223,7 @@ class Snapshot:
         """Return the captured array whose memory ``item`` is, or is a part of."""
         self._index()
         values = self._finder.values
-        origin = next(iter(self._origins.get(_memory(item), ())), None)
+        origin = next(iter(self._origins.get(memory_of(item), ())), None)
         if origin is not None:
             return values[origin]
         firsts = [values[origins[0]] for origins in self._origins.values()]
@@ -243,14 +232,14 @@ class Snapshot:
     def assign(self, item: Any) -> CapturedArray | None:
         """Return the input that a captured array becomes which is assigned to."""
         self._index()
-        origins = self._origins.get(_memory(item), ())
+        origins = self._origins.get(memory_of(item), ())
         self._assigned.update(origins)
         return self.meet(item)
 
     def meet(self, item: Any) -> CapturedArray | None:
         """Return the input that a captured array, or a part of one, becomes."""
         self._index()
-        origin = next(iter(self._origins.get(_memory(item), ())), None)
+        origin = next(iter(self._origins.get(memory_of(item), ())), None)
         whole, step = (origin, None) if origin else self._whole_of(item)
         if whole is None:
             return None
@@ -418,15 +407,6 @@ def _may_hold(item: Any) -> bool:
     is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, slice))
     is_plain |= type(item) in NODES  # made for the trace, and known by its structure
     return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))
-
-
-def _memory(item: Any) -> Any:
-    """Return what two views of the same elements have in common."""
-    if is_ndarray(item):
-        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
-    if hasattr(type(item), "data_ptr"):
-        return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
-    return id(item)
 
 
 def _is_true(found: Any) -> bool:

@@ -76,3 +76,12 @@ def sharing(item: Any, known: Iterable[Any]) -> list[Any]:
         return []
     arrays = (x for x in known if is_ndarray(x))
     return [x for x in arrays if np.may_share_memory(x, item)]
+
+
+def memory_of(item: Any) -> Any:
+    """Return what two views of the same elements have in common."""
+    if is_ndarray(item):
+        return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
+    if hasattr(type(item), "data_ptr"):
+        return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
+    return id(item)

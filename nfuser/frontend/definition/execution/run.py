@@ -239,6 +239,8 @@ class Runner:
         asked = self._asked(call)
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
+            if counters.counts["calls"] > 1:  # an equal definition's plans served them
+                counters.meet(self._cache)
         known = counters.counts["concretizations"]
         with watching(self.fusion.name) as told:
             plan = self._cache.plan(*asked, counters, self.fusion)
