@@ -96,7 +96,8 @@ def of_scatter(rows: Stacks, expr: Scatter) -> TensorView:
     if expr.complaint:
         index = _beyond(rows, rows.all(expr.index), index, extent)
     source, value = rows.all(expr.source), rows.all(expr.value)
-    rows.b.emit(Scatter(expr.op, source, index, value, made, expr.complaint))
+    own = replace(expr, source=source, index=index, value=value, result=made)
+    rows.b.emit(own)
     return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 
-from nfuser.ir.base import node
+from nfuser.ir.base import node, value
 from nfuser.ir.scalar import Const
 
 if TYPE_CHECKING:
@@ -28,14 +28,27 @@ class Part(Enum):
     IMAG = ".imag"
 
 
+@value
+class Home:
+    """An argument of the whole program, or a part of it if that is complex."""
+
+    slot: int
+    part: Part = Part.WHOLE
+
+
 @node
 class Argument:
-    """What the caller passes in place ``slot``; a scalar is passed by value."""
+    """What the caller passes in place ``slot``; a scalar is passed by value.
+
+    In the body of a loop it may be what turns have made of an array of the caller's,
+    whose ``home`` is that array: there it belongs, also if a turn fails.
+    """
 
     slot: int
     result: TensorView
     by_value: bool = False
     part: Part = Part.WHOLE
+    home: Home | None = None
 
 
 @node
@@ -353,6 +366,7 @@ class Scatter:
     bits whoever computes them, and the last value that is set stays. No kernel runs
     it: it is a statement of its own, and a position that is not there an error. Where
     there is a ``complaint``, that is what the error says, and negative ones are wrong.
+    ``inside`` says that all positions are there.
     """
 
     op: ScatterOp
@@ -361,6 +375,7 @@ class Scatter:
     value: TensorView
     result: TensorView
     complaint: str = ""
+    inside: bool = False
 
     name: ClassVar[Literal["scatter"]] = "scatter"
     noun: ClassVar = "scatter"

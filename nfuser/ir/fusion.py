@@ -221,7 +221,7 @@ def may_fail(expr: Expr) -> bool:
     """Tell whether there are values of which ``expr`` gives an error as it runs."""
     match expr:
         case Scatter():
-            return True
+            return not expr.inside
         case Called():
             return expr.may_fail
         case Loop():

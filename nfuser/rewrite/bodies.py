@@ -17,6 +17,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import COPY
+from nfuser.rewrite.split_complex import split_complex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,7 @@ def with_bodies(fusion: Fusion, change: Callable[[Fusion], Fusion]) -> Fusion:
 
 def _rewritten(loop: Loop, change: Callable[[Fusion], Fusion]) -> Fusion:
     """Return the body changed; what it hands on as it was is computed by nobody."""
+    loop = replace(loop, body=split_complex(loop.body))
     loop = replace(loop, body=_assigned_in_place(loop))
     body, kept = loop.body, _handed_on(loop)
     computed = [k for k in range(len(body.outputs)) if k not in kept]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
+from nfuser.domains.seen_outside import fails_between
 from nfuser.ir.expr import (
     Assign,
     ExpandDims,
@@ -131,6 +132,8 @@ def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
     """
     if earlier.result in fusion.outputs or not _is_same_part(earlier, later):
         return False
+    if fails_between(fusion, earlier, later):
+        return False
     own = computed_in_place(fusion, later)
     readers = (e for e in fusion.users[earlier.result] if e is not later)
     return all(e in own and (later.is_whole or isinstance(e, Slice)) for e in readers)
@@ -230,13 +233,14 @@ def _with_copied_values(fusion: Fusion, assignments: set[Assign]) -> Fusion:
 
 
 def _with_values_last(fusion: Fusion) -> Fusion:
-    """Compute values after all that reads what they overwrite."""
+    """Compute values after what reads what they overwrite, or may fail before."""
     order = {e: k for k, e in enumerate(fusion.exprs)}
     late: dict[Expr, Assign] = {}
     for assign in fusion.assignments:
         made = fusion.definition[assign.value]
         readers = fusion.users[assign.source]
-        if any(order[made] < order[e] < order[assign] for e in readers):
+        is_read = any(order[made] < order[e] < order[assign] for e in readers)
+        if is_read or fails_between(fusion, made, assign):
             late[made] = assign
     if not late:
         return fusion

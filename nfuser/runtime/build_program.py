@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from nfuser.ir.expr import Loop
+    from nfuser.ir.expr import Home, Loop
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
@@ -104,6 +104,7 @@ class _Program:
         self.places = places
         self.temporaries = 0
         self.loops: list[Loop] = []  # those around what is built
+        self.homes: dict[Home, Part] = {}  # what they have made of arguments
         self.assigned: dict[TensorView, ex.Assign] = {}  # values, and where they go
         # What arguments of their bodies are outside, and at what depth they count.
         self._outside: dict[TensorView, TensorView | Turn] = {}
@@ -156,9 +157,12 @@ class _Program:
                 self.places[inner] = self.places[operand]
         if loop.turn is not None:
             self._outside[loop.turn] = Turn(depth)
+        homes = self._homes(loop, slots)
+        around, self.homes = self.homes, self.homes | homes
         self.loops.append(loop)
         inside = self.pieces(segmented, own)
         self.loops.pop()
+        self.homes = around
         runs = tuple(s for s in inside if not isinstance(s, Allocate))
         body += [s for s in inside if isinstance(s, Allocate)]
         trips = (
@@ -167,7 +171,24 @@ class _Program:
         flag = None if loop.flag is None else slots[loop.flag]
         swaps = _swaps(slots, fresh, sources)
         line = loop.result.source
-        return [*body, Repeat(runs, swaps, trips, flag, depth, line)]
+        saved = tuple((part.slot, self._home(home)) for home, part in homes.items())
+        return [*body, Repeat(runs, swaps, trips, flag, depth, line, saved)]
+
+    def _homes(self, loop: Loop, slots: Sequence[Slot]) -> dict[Home, Part]:
+        """Return where turns leave what belongs in arrays of the caller's."""
+        given = {a.slot: a.home for a in loop.body.arguments}
+        found = ((given.get(k), slot) for k, slot in enumerate(slots))
+        return {home: Part(slot) for home, slot in found if home is not None}
+
+    def _home(self, home: Home) -> Part:
+        """Return an array of the caller's, or what a loop around has made of it."""
+        if home in self.homes:
+            return self.homes[home]
+        arguments = self.fusion.arguments
+        found = (
+            a.result for a in arguments if (a.slot, a.part) == (home.slot, home.part)
+        )
+        return self.places[next(found)]
 
     def _row(self, loop: Loop, result: TensorView, depth: int) -> Part:
         """Return where the iterations of ``loop`` leave their part of a result."""

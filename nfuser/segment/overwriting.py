@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.in_step import read_in_step
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
+from nfuser.domains.seen_outside import in_turn
 from nfuser.ir.expr import VIEWS, Loop, Pointwise, sources
 from nfuser.ir.point_op import is_copy
 
@@ -23,7 +24,8 @@ class Overwriting:
 
     ``arrays`` are the tensors whose memory is written into. What stores a value runs
     ``after`` all that reads the array as it was, and after what left it there;
-    ``before`` is the same, seen from the value. A value that is ``copied`` was computed
+    ``before`` is the same, seen from the value. So does what may fail, among the values
+    that are stored where the caller sees them. A value that is ``copied`` was computed
     of other elements of that array: by another kernel. What is ``left_by_loops`` is to
     lie where it is assigned, first of all: others would be stored before that.
     """
@@ -48,9 +50,16 @@ class Overwriting:
             made = fusion.definition[assign.source]
             readers = (e for e in fusion.users[assign.source] if e is not assign)
             for expr in (made, *readers):
-                if expr is not writer and sources(expr):
-                    self.before.setdefault(writer, []).append(expr)
-                    self.after.setdefault(expr, []).append(writer)
+                if sources(expr):
+                    self._order(expr, writer)
+        for first, second in in_turn(fusion):
+            self._order(first, second)
+
+    def _order(self, first: Expr, second: Expr) -> None:
+        """Let ``first`` run before ``second``, if they are two."""
+        if first is not second:
+            self.before.setdefault(second, []).append(first)
+            self.after.setdefault(first, []).append(second)
 
     def comes_between(self, exprs: Sequence[Expr], user: Expr) -> bool:
         """Tell whether a write may have to run after ``exprs``, but before ``user``."""

@@ -30,7 +30,8 @@ from nfuser.errors import NfuserError
 from tests.fuzz.write_steps import SHAPES, generate
 
 
-def _given(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
+def random_arrays(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
+    """Return two arrays of small integers, which lie in different ways."""
     found: list[Any] = []
     for _ in range(2):
         count = int(np.prod(shape))
@@ -47,7 +48,7 @@ def _given(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
     return found
 
 
-def _copied(x: Any) -> Any:
+def copied(x: Any) -> Any:
     """Return a copy that lies as ``x`` does."""
     order = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
     if x.size and x.strides[-1] < 0:
@@ -55,7 +56,8 @@ def _copied(x: Any) -> Any:
     return x.copy(order)
 
 
-def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
+def outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
+    """Return how a call ended, and what it returned or raised."""
     try:
         with np.errstate(all="ignore"):
             return "returned", function(*given)
@@ -85,7 +87,7 @@ def compare(
     fused = nfuser.fuse(plain, backend=backend)
     rng = random.Random(seed)
     for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
-        given = _given(rng, shape)
+        given = random_arrays(rng, shape)
         numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
         for _ in range(2):
             _one_call(plain, fused, given, numbers, outside, tally, text)
@@ -101,18 +103,18 @@ def _one_call(
     tally: Tally,
     text: str,
 ) -> None:
-    mine, theirs = ([_copied(x) for x in given] for _ in range(2))
+    mine, theirs = ([copied(x) for x in given] for _ in range(2))
     before = outside.copy()
-    how, wanted = _outcome(plain, [*theirs, *numbers])
+    how, wanted = outcome(plain, [*theirs, *numbers])
     after = outside.copy()
     outside[...] = before
-    done, found = _outcome(fused, [*mine, *numbers])
+    done, found = outcome(fused, [*mine, *numbers])
     wide = _widened(plain, given, numbers, outside, before)
     what = f"for {[x.shape for x in given]} {numbers}\n{text}"
     if done == "raised" and isinstance(found, NfuserError) and how == "returned":
         tally.refused[str(found).partition("\n")[0][:110]] += 1
         for x, was in zip((*mine, outside), (*given, before), strict=True):
-            _same(was, x, f"written though refused ({found}) {what}")
+            require_same(was, x, f"written though refused ({found}) {what}")
         outside[...] = after
         return
     if how != done:
@@ -134,7 +136,7 @@ def _one_call(
     pairs = [*listed, *zip(theirs, mine, strict=True), (after, outside)]
     for k, (one, other) in enumerate(pairs):
         exact = wide[k - len(pairs)] if len(wide) >= len(pairs) - k else None
-        _same(one, other, f"value {k} {what}", exact)
+        require_same(one, other, f"value {k} {what}", exact)
     for one, other in listed:
         for x, y in zip(theirs, mine, strict=True):
             if other is y and one is not x:
@@ -153,8 +155,8 @@ def _widened(
         return []
     held = outside.copy()
     outside[...] = before
-    wide = [x.astype("d") if x.dtype.char == "f" else _copied(x) for x in given]
-    how, found = _outcome(plain, [*wide, *numbers])
+    wide = [x.astype("d") if x.dtype.char == "f" else copied(x) for x in given]
+    how, found = outcome(plain, [*wide, *numbers])
     values = [*(found if how == "returned" else ()), *wide, outside.copy()]
     outside[...] = held
     return values
@@ -173,7 +175,8 @@ def _limit(wanted: Any, exact: Any, most: float) -> float:
     return 1e-10 * most if apart == 0 else 8 * apart + 1e-6 * most
 
 
-def _same(wanted: Any, found: Any, what: str, exact: Any = None) -> None:
+def require_same(wanted: Any, found: Any, what: str, exact: Any = None) -> None:
+    """Refuse an array that is not as wanted, but for what was rounded."""
     a, c = np.asarray(wanted), np.asarray(found)
     if a.dtype != c.dtype or a.shape != c.shape:
         message = f"{c.dtype}{c.shape} in place of {a.dtype}{a.shape}: {what}"

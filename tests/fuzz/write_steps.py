@@ -16,6 +16,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
+
+    Step: TypeAlias = Callable[["Program"], tuple[list[str], str]]
 
 SHAPES = {
     1: ((7,), (33,), (6,), (100,), (9,), (1,), (0,)),
@@ -50,6 +53,14 @@ class Program:
     features: set[str] = field(default_factory=set)
     count: int = 0
 
+    @classmethod
+    def begun(cls, rng: random.Random, rank: int) -> Program:
+        """Return a program that does nothing yet."""
+        shape = SHAPES[rank][0]
+        x = np.arange(float(np.prod(shape))).reshape(shape) % 5 - 1
+        space = {"a": x.copy(), "b": x[::-1] * 2, "n": 3, "t": 0.5, "G": np.ones(9)}
+        return cls(rng, rank, space=space)
+
     @property
     def arrays(self) -> list[str]:
         """The names of arrays."""
@@ -73,19 +84,16 @@ def generate(seed: int) -> tuple[str, set[str], int]:
     """Return the text of a program, its features, and how many axes it is for."""
     rng = random.Random(seed)
     rank = rng.choice((1, 2, 2, 3))
-    made = Program(rng, rank)
-    x = np.arange(float(np.prod(SHAPES[rank][0]))).reshape(SHAPES[rank][0]) % 5 - 1
-    made.space = {"a": x.copy(), "b": x[::-1] * 2, "n": 3, "t": 0.5}
-    made.space["G"] = np.ones(9)
+    made = Program.begun(rng, rank)
     for _ in range(rng.randint(2, 6)):
-        _grow(made, rng.choices(STEPS, WEIGHTS)[0])
+        grow(made, rng.choices(STEPS, WEIGHTS)[0])
     made.features.add(f"rank {rank}")
     if not made.lines:
         made.lines.append("a[1:] = b[1:]")
     return made.text(), made.features, rank
 
 
-def _grow(made: Program, step: Callable[[Program], tuple[list[str], str]]) -> None:
+def grow(made: Program, step: Step) -> None:
     """Add the lines of a step, if NumPy takes them."""
     lines, feature = step(made)
     if not lines:
@@ -354,3 +362,11 @@ STEPS = (
     *(_call, _function, _outside, _swap, _scatter, _failing),
 )
 WEIGHTS = (8, 3, 3, 4, 2, 2, 5, 1, 2, 2, 2, 2, 1, 1, 0.3)
+
+
+def writing_steps() -> tuple[list[Step], list[float]]:
+    """Return the steps that fail never, those that write first, and how often each."""
+    first = [_assign, _element]
+    pairs = dict(zip(STEPS, WEIGHTS, strict=True))
+    rest = [s for s in STEPS if s not in first and s is not _failing]
+    return [*first, *rest], [pairs[s] for s in (*first, *rest)]

@@ -212,7 +212,8 @@ K_CHUNKS, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
 K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 104, 8)
 K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
 
-# A loop: what its swaps and moves take, 4 words each, then its body.
+# A loop: what its swaps and moves take, 4 words each, then its body, and what is done
+# if a turn fails, so many bytes from the beginning on, or nothing.
 (
     L_TRIPS,
     L_COMPUTED,
@@ -221,8 +222,9 @@ K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
     L_RELEASES,
     L_SWAPS,
     L_MOVES,
+    L_SAVES,
     L_FIRST,
-) = range(16, 80, 8)
+) = range(16, 88, 8)
 L_ROW_BYTES = 32
 
 # Parameters: a kind and two numbers.

@@ -9,6 +9,9 @@ from __future__ import annotations
 from nfuser.device.native.c_functions import (
     Py_DecRef,
     Py_IncRef,
+    PyErr_Clear,
+    PyErr_Fetch,
+    PyErr_Restore,
     PyEval_RestoreThread,
     PyEval_SaveThread,
     PyLong_AsLongLong,
@@ -86,6 +89,7 @@ from nfuser.device.native.layout import (
     L_MOVES,
     L_RELEASES,
     L_ROW_BYTES,
+    L_SAVES,
     L_SWAPS,
     L_TRIPS,
     LAUNCH,
@@ -248,13 +252,29 @@ def _repeat(at: int, frame: int, objects: int, slots: int, stream: int) -> int:
         while status == 0 and word(inner) != END:
             status = _statement(inner, frame, objects, slots, stream)
             inner += word(inner + 8)
-        turn_rows(at, objects, slots)
-        store(turn, word(turn) + 1)
         if status == 0:
+            turn_rows(at, objects, slots)
+            store(turn, word(turn) + 1)
             status = signalled(slots)
+    if status and word(at + L_SAVES):
+        _save(at, frame, objects, slots)
     if is_outer:
         held(slots)
     return status
+
+
+def _save(at: int, frame: int, objects: int, slots: int) -> int:
+    """Copy what turns have made of arrays to where it belongs; keep the exception."""
+    was_released = held(slots)
+    error = space(3)
+    PyErr_Fetch(error, error + 8, error + 16)
+    copy = at + word(at + L_SAVES)
+    while word(copy) != END:
+        if _call(copy, frame, objects, slots):
+            PyErr_Clear()
+        copy += word(copy + 8)
+    PyErr_Restore(word(error), word(error + 8), word(error + 16))
+    return released(slots, was_released)
 
 
 def _goes_on(at: int, slots: int) -> int:
@@ -501,6 +521,7 @@ FUNCTIONS = (
     _statement,
     _draw,
     _repeat,
+    _save,
     _goes_on,
     _read_stream,
     _new_numpy,

@@ -18,6 +18,7 @@ from nfuser.device.describe.descriptor import pointer_reader
 from nfuser.dtypes import check_fits
 from nfuser.host.call import footprint
 from nfuser.host.call.generators import draw_of
+from nfuser.host.call.homes import saves
 from nfuser.host.call.library_calls import library_call
 from nfuser.host.call.program import (
     Allocate,
@@ -122,7 +123,8 @@ class Evaluator:
                 return _shown(stmt, f"{self._name}:{stmt.name}", run)
             case Repeat():
                 steps = [self._step(s, library, backend) for s in stmt.body]
-                return _repeated(stmt, steps, self.device)
+                run = _repeated(stmt, steps, self.device)
+                return _saving(run, saves(stmt, library, self.device))
             case _:
                 raise AssertionError(stmt)
 
@@ -189,6 +191,24 @@ def _repeated(stmt: Repeat, steps: Sequence[Step], device: Device) -> Step:
             turn += 1
 
     return run
+
+
+def _saving(
+    run: Step, listed: Sequence[tuple[Callable[[Any, Any], None], Slot, Slot]]
+) -> Step:
+    """Return a loop that leaves arrays where they belong if a turn fails."""
+    if not listed:
+        return run
+
+    def saving(frame: Frame) -> None:
+        try:
+            run(frame)
+        except BaseException:
+            for save, own, home in listed:
+                save(frame.arrays[own][0], frame.arrays[home][0])
+            raise
+
+    return saving
 
 
 def _is_set(frame: Frame, flag: Slot, device: Device) -> bool:

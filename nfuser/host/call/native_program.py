@@ -35,6 +35,7 @@ from nfuser.device.native.owned import Keeper
 from nfuser.device.reuse import LEAST_BYTES
 from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
+from nfuser.host.call.homes import saves
 from nfuser.host.call.library_calls import library_call
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
@@ -219,9 +220,22 @@ class NativeProgram:
             base = self._slots[part.slot]
             rows += [self._place_of[part], base, part.offset, part.step]
         counts = (int(is_cpu), len(stmt.swaps), len(moves))
-        self._put(
-            at.REPEAT, trips, is_computed, flag, stmt.depth, *counts, *rows, *body
-        )
+        saved = self._saves(stmt)
+        behind = at.L_FIRST + 8 * (len(rows) + len(body)) if saved else 0
+        numbers = (trips, is_computed, flag, stmt.depth, *counts, behind)
+        self._put(at.REPEAT, *numbers, *rows, *body, *saved)
+
+    def _saves(self, stmt: Repeat) -> list[int]:
+        """Return the words of what is done if a turn fails."""
+        if not stmt.homes:
+            return []
+        before, self.words = self.words, []
+        for function, *slots in saves(stmt, self._library, self._device):
+            _refuse_open(*(x for s in slots for x in (*s.shape, *s.strides)))
+            given = [self._object_of(slot) for slot in slots]
+            self._put(at.CALL, self.keep.object(function), len(given), *given)
+        saved, self.words = [*self.words, at.END], before
+        return saved
 
     def _trips(self, stmt: Repeat) -> tuple[int, int]:
         if stmt.trips is None:

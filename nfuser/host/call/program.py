@@ -229,7 +229,9 @@ class Repeat:
     """Run ``body`` again and again, ``trips`` times or as long as ``flag`` is true.
 
     After each iteration the two arrays of each of ``swaps`` change places. ``depth``
-    loops are around this one. Nothing is allocated in between.
+    loops are around this one. Nothing is allocated in between. If something fails, the
+    first of each of ``homes`` is copied to the other: to an array of the caller's, or
+    to what a loop around has made of it.
     """
 
     body: tuple[HostStmt, ...]
@@ -238,6 +240,7 @@ class Repeat:
     flag: Slot | None
     depth: int
     line: SourceLine | None = None
+    homes: tuple[tuple[Slot, Part], ...] = ()
 
 
 HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free | Repeat
@@ -246,8 +249,9 @@ HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free | Repeat
 def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
     """Return the slots that ``stmt`` names."""
     match stmt:
-        case Repeat(body, swaps):
+        case Repeat(body, swaps, homes=homes):
             named = (*(s for pair in swaps for s in pair),)
+            named += (*(s for own, home in homes for s in (own, home.slot)),)
             return (*named, *(s for inner in body for s in slots_of(inner)))
         case Launch():
             return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))

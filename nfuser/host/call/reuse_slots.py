@@ -98,7 +98,8 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
             pairs = tuple((new_of.get(a, a), new_of.get(b, b)) for a, b in swaps)
             flag = stmt.flag and new_of.get(stmt.flag, stmt.flag)
             own = tuple(_renamed(inner, new_of) for inner in body)
-            return replace(stmt, body=own, swaps=pairs, flag=flag)
+            homes = tuple((new_of.get(s, s), _part(p, new_of)) for s, p in stmt.homes)
+            return replace(stmt, body=own, swaps=pairs, flag=flag, homes=homes)
         case _:
             known = new_of.get(stmt.slot)
             return stmt if known is None else replace(stmt, slot=known)

@@ -30,6 +30,7 @@ from nfuser.ops.unread import live_or_checked
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from nfuser.ir.expr import Home
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Place
@@ -48,10 +49,12 @@ class Body:
         outer: dict[TensorView, Expr],
         parameters: list[TensorView],
         turn: TensorView,
+        homes: Sequence[Home | None],
     ) -> None:
         self._b = b
         self._outer = outer
         self.parameters = parameters
+        self.homes = homes
         self.turn = turn
         self.exprs: list[Expr] = []
         self.places: list[Place] | None = None
@@ -67,19 +70,24 @@ class Body:
 
 @contextmanager
 def recorded(
-    b: Builder, carried: Sequence[TensorView], *, always: bool = False
+    b: Builder,
+    carried: Sequence[TensorView],
+    homes: Sequence[Home | None] = (),
+    *,
+    always: bool = False,
 ) -> Generator[Body]:
     """Let what is written meanwhile be the body of a loop with such carried values.
 
-    Inputs that are met meanwhile are those of the whole fusion. All of the body runs
-    ``always``, if it is known before how often, where the loop itself does.
+    ``homes`` says which of them belong in arrays of the caller's. Inputs that are met
+    meanwhile are those of the whole fusion. All of the body runs ``always``, if it is
+    known before how often, where the loop itself does.
     """
     outer = {t: e for e in b.exprs for t in results(e)}
     begin = len(b.exprs)
     constants = dict(b.constants)
     parameters = [_parameter(b, replace(t)) for t in carried]
     turn = _parameter(b, b.new((), DType.I64), by_value=True)
-    body = Body(b, outer, parameters, turn)
+    body = Body(b, outer, parameters, turn, homes or [None] * len(parameters))
     around = b.places
     b.places = body.places = None if around is None or not always else []
     try:
@@ -135,7 +143,8 @@ class _Closing:
             self._own.append(with_sources(expr, new))
         found = [self._read(t, definition) for t in outputs]
         count = len(body.parameters) + len(self._reads)
-        arguments = [Argument(k, t) for k, t in enumerate(body.parameters)]
+        carried = zip(body.parameters, body.homes, strict=True)
+        arguments = [Argument(k, t, home=h) for k, (t, h) in enumerate(carried)]
         arguments += self._reads.values()
         if definition[body.turn] in live:
             arguments.append(Argument(count, body.turn, by_value=True))

@@ -21,12 +21,13 @@ from nfuser.ir.expr import (
     Expr,
     Loop,
     Pointwise,
+    Scatter,
     Take,
     results,
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
-from nfuser.ir.point_op import COPY
+from nfuser.ir.point_op import COPY, POINT_OPS, is_copy
 from nfuser.ops.folds.counts import Counts, ends_of
 from nfuser.ops.folds.rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced
@@ -35,9 +36,14 @@ from nfuser.ops.unread import live_or_checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
+    from nfuser.ops.folds.counts import Counted
     from nfuser.ops.folds.rows import Rows
+
+
+_PAIR = POINT_OPS["complex"]
 
 
 @node
@@ -51,11 +57,12 @@ class _Stacked:
 
 def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
     """Write ``loop`` down, with rows in place of arrays if it can; return results."""
+    loop = _writing_inside(b, loop)
     wanted = loop.results
     stacked: dict[TensorView, _Stacked] = {}
     number = 0
     while number < loop.carried:
-        rows = find_rows(b, loop, number)
+        rows = None if _is_looked_at(loop, number) else find_rows(b, loop, number)
         if rows is None:
             number += 1
             continue
@@ -66,14 +73,26 @@ def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
     return tuple(_assigned(b, stacked[t]) if t in stacked else t for t in wanted)
 
 
+def _is_looked_at(loop: Loop, number: int) -> bool:
+    """Tell whether a carried value is an array whose caller may see it in a turn.
+
+    If a turn fails, the array is as all statements before have left it.
+    """
+    given = (a for a in loop.body.arguments if a.slot == number)
+    return bool(loop.body.failing) and any(a.home is not None for a in given)
+
+
 def _with_values(loop: Loop) -> Loop:
     """Let the body compute what it assigns to a whole array, as that is its own.
 
-    What libraries compute is left in the array itself.
+    What libraries compute is left in the array itself, as is what may be seen there.
     """
     body, exprs = loop.body, list(loop.body.exprs)
+    seen = {a.result for a in body.arguments if _is_looked_at(loop, a.slot)}
     for number, expr in enumerate(exprs):
         if not isinstance(expr, Assign) or not expr.is_whole:
+            continue
+        if _copied(body, expr.source) in seen:
             continue
         made = body.definition[expr.value]
         while isinstance(made, VIEWS):
@@ -86,6 +105,42 @@ def _with_values(loop: Loop) -> Loop:
     live = set(live_or_checked(body.outputs, exprs, definition))
     kept = [e for e in exprs if e in live or isinstance(e, Argument)]
     return replace(loop, body=Fusion(body.name, kept, body.outputs))
+
+
+def _copied(body: Fusion, tensor: TensorView) -> TensorView:
+    """Return what an array was before it was written and copied, or a part of it."""
+    expr = body.definition[tensor]
+    while isinstance(expr, (Assign, Pointwise)):
+        if isinstance(expr, Pointwise) and not (is_copy(expr.op) or expr.op is _PAIR):
+            break
+        tensor = sources(expr)[0]
+        expr = body.definition[tensor]
+    return tensor
+
+
+def _writing_inside(b: Builder, loop: Loop) -> Loop:
+    """Let no scatter look for places that are there in each turn, by its number."""
+    if loop.trips is None or loop.flag is not None:
+        return loop
+    counts = Counts(loop.turn, loop.body.definition)
+    exprs = list(loop.body.exprs)
+    for number, expr in enumerate(exprs):
+        if not isinstance(expr, Scatter) or expr.lead != 1 or expr.complaint:
+            continue
+        place = counts.of(expr.index)
+        if place is not None and _are_there(b, loop.trips, place, expr):
+            exprs[number] = replace(expr, inside=True)
+    if exprs == list(loop.body.exprs):
+        return loop
+    body = Fusion(loop.body.name, exprs, loop.body.outputs)
+    return replace(loop, body=body)
+
+
+def _are_there(b: Builder, trips: Scalar, place: Counted, expr: Scatter) -> bool:
+    low, high = ends_of(trips, place)
+    extent = expr.source.shape[0]
+    wanted = sc.less(-1, low + extent), sc.less(high, extent)
+    return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
 
 
 def _reading_inside(b: Builder, loop: Loop) -> Loop:
@@ -179,7 +234,10 @@ class _Body:
         count = self._loop.carried
         given = {a.slot: a for a in self._loop.body.arguments}
         carried = [given[k].result for k in range(count) if k != self._number]
-        found = [Argument(k, t) for k, t in enumerate([*carried, *self._held])]
+        homes = [given[k].home for k in range(count) if k != self._number]
+        homes += [None] * len(self._held)
+        held = zip([*carried, *self._held], homes, strict=True)
+        found = [Argument(k, t, home=h) for k, (t, h) in enumerate(held)]
         reads = (given[k] for k in range(count, len(self._loop.operands)))
         begin = len(found)
         return found + [replace(a, slot=begin + k) for k, a in enumerate(reads)]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import nfuser.ops.folds.loops as verb
 from nfuser.dtypes import check_fits
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
-from nfuser.ir.expr import Constant
+from nfuser.ir.expr import Constant, Home, Part
 from nfuser.trace.loops.carried import (
     Form,
     Leaf,
@@ -26,7 +27,7 @@ from nfuser.trace.loops.carried import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
@@ -58,11 +59,13 @@ def run_loop(
     *,
     flag: int | None = None,
     backwards: bool = False,
+    slots: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[list[Any], list[Any]]:
     """Return the carried values after the loop, and what iterations added.
 
-    ``body`` takes the values and how many iterations came before; it may run more than
-    once, where numbers of Python's become arrays.
+    ``slots`` are the arguments of the call, by the numbers of the values that belong in
+    them. ``body`` takes the values and how many iterations came before; it may run more
+    than once, where numbers of Python's become arrays.
     """
     b = t.builder
     b.source = t.turns.line()
@@ -71,7 +74,8 @@ def run_loop(
         forms = [one.form for one in first]
         begun = real_parts(t, first)
         always = trips is not None and flag is None
-        recording = _traced(t, begun, forms, body, always=always)
+        homes = [h for k, f in enumerate(forms) for h in _homes(f, slots.get(k))]
+        recording = _traced(t, begun, homes, forms, body, always=always)
         pairs = zip(forms, recording.carried, names, strict=True)
         kept = [settled(*pair) for pair in pairs]
         if kept == forms:
@@ -109,6 +113,12 @@ def real_parts_before(forms: Sequence[Form], number: int) -> list[int]:
     return list(range(sum(widths)))
 
 
+def _homes(form: Form, slot: int | None) -> list[Home | None]:
+    """Return where the real parts of a carried value belong."""
+    parts = (Part.REAL, Part.IMAG) if form.dtype.is_complex else (Part.WHOLE,)
+    return [None if slot is None else Home(slot, part) for part in parts]
+
+
 def _row(form: Form) -> Form:
     """Return the form of many of such values, one after another."""
     return Form(form.dtype, None, form.ndim + 1, is_array=True)
@@ -142,13 +152,14 @@ class _Recording:
 def _traced(
     t: Tracer,
     begun: Sequence[Any],
+    homes: Sequence[Home | None],
     forms: Sequence[Form],
     body: Callable[[list[Any], Any], Step],
     *,
     always: bool,
 ) -> _Recording:
     b, effects = t.builder, Effects(t)
-    with without_draws(t), verb.recorded(b, begun, always=always) as recorded:
+    with without_draws(t), verb.recorded(b, begun, homes, always=always) as recorded:
         b.weak[recorded.turn] = int
         given = standins(t, forms, recorded.parameters)
         step = body(given, t.wrap(recorded.turn))

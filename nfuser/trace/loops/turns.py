@@ -97,6 +97,11 @@ class Turning:
         ]
         flat, shape = tree.flatten(held)
         items = [*flat, *self._roots, *([] if flag is None else [flag])]
+        slots = {
+            len(flat) + k: r._slot
+            for k, r in enumerate(self._roots)
+            if r._slot is not None
+        }
         labels = [self._carried[0] if self._carried else "a value"] * len(items)
 
         def step(given: list[Any], turn: Any) -> Step:
@@ -116,6 +121,7 @@ class Turning:
                     step,
                     trips,
                     flag=None if flag is None else len(items) - 1,
+                    slots=slots,
                 )
         finally:
             before.restore()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that fail half-way leave in arrays what NumPy leaves in them."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import _thread
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from tests.fuzz import failing_programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BEYOND = np.array([1, 2, 9])
+G = np.zeros(6)
+
+
+def fails_alike(function: Callable[..., Any], *more: Any, dtype: Any = float) -> None:
+    """Call it three times, so that native code is seen, too."""
+    fused = nfuser.fuse(function)
+    for turn in range(3):
+        theirs = [np.arange(6).astype(dtype) + turn, np.ones(6, dtype)]
+        mine = [x.copy() for x in theirs]
+        outside = G.copy()
+        with pytest.raises((IndexError, np.linalg.LinAlgError)) as wanted:
+            function(*theirs, *more)
+        after = G.copy()
+        G[...] = outside
+        with pytest.raises(type(wanted.value)):
+            fused(*mine, *more)
+        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(G, after)
+
+
+def test_statements_on_both_sides_of_what_fails_stay_apart() -> None:
+    def work(a: Any, b: Any, k: Any) -> None:
+        a += 1
+        b[k] = 1
+        a *= 2
+
+    fails_alike(work, BEYOND)
+
+
+def test_what_is_written_later_waits_for_what_may_fail() -> None:
+    def work(a: Any, b: Any, k: Any) -> None:
+        later = a * 3
+        b[k] = 2
+        a[:] = later
+
+    fails_alike(work, BEYOND)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, complex, int])
+def test_a_loop_that_fails_leaves_what_its_turns_have_done(dtype: Any) -> None:
+    def work(a: Any, b: Any, n: Any) -> None:
+        for i in range(n):
+            a += 1
+            b[np.array([i]) + 2] = a[0]
+            a *= 2
+            b[0] = a[1]
+
+    fails_alike(work, 80, dtype=dtype)
+
+
+def test_an_inner_loop_that_fails_leaves_what_all_have_done() -> None:
+    def work(a: Any, b: Any, n: Any) -> None:
+        inside = np.zeros(6)
+        for i in range(n):
+            a[i % 2] += 1
+            inside[1:] = inside[:-1] + a[1:]
+            for j in range(n):
+                b *= 1.5
+                G[j % 3] += 1
+                inside[np.array([i + j])] = 7
+            a[:] = inside
+
+    fails_alike(work, 70)
+
+
+def test_a_function_of_the_library_fails_in_its_turn() -> None:
+    def work(a: Any, b: Any, n: Any) -> None:
+        x = a.copy()
+        while x.sum() < 1e9:
+            x = x * 1.5 + 1
+            b += 1
+            np.linalg.cholesky(np.eye(2) * (n - b[0]))
+            if x.sum() > 1:
+                b[1] += 2
+        a[...] = x
+
+    fails_alike(work, 5)
+
+
+def test_torn_columns_are_no_state() -> None:
+    def work(a: Any, b: Any, k: Any) -> None:
+        for i in range(80):
+            a[:-1], a[1:] = a[1:].copy(), a[:-1].copy()
+            a[k * (i // 7)] = 5
+            b[i % 6] = i
+
+    fails_alike(work, BEYOND)
+
+
+def test_an_interrupt_leaves_whole_turns() -> None:
+    def work(a: Any, b: Any, n: Any) -> None:
+        for _ in range(n):
+            a += 1
+            b[1:] = a[1:] * 2
+            b[0] = a[0] * 2
+
+    fused = nfuser.fuse(work)
+    a, b = np.zeros(6), np.zeros(6)
+    for _ in range(3):
+        fused(a, b, 100)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        fused(a, b, 1 << 40)
+    assert a[0] > 300
+    assert len(set(a)) == len(set(b)) == 1
+    assert b[0] in (2 * a[0], 2 * a[0] - 2)
+
+
+def test_a_copy_of_an_array_is_not_that_array() -> None:
+    def work(a: Any, b: Any, n: Any) -> None:
+        x = a.copy()
+        for i in range(n):
+            x[1:] += x[:-1]
+            b[np.array([i])] = x[1]
+        a[...] = x
+
+    fails_alike(work, 70)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_random_programs_fail_as_in_numpy(backend: str) -> None:
+    tally = failing_programs.Tally()
+    for seed in range(6 if backend == "cpu" else 2):
+        text, rank = failing_programs.generate(seed)
+        failing_programs.compare(text, seed, rank, backend, tally)
+    assert tally.in_between
