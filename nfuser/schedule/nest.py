@@ -221,8 +221,10 @@ class NestBuilder:
         for transform in self._transforms:  # a shrunk axis may be split once more
             match transform:
                 case Split(source, outer, inner, factor, Tail.SHRINK):
-                    left = stop.get(source, source.extent) - index[outer] * factor
-                    stop[inner] = sc.minimum(factor, left)
+                    end = stop.get(source, source.extent)
+                    if source in stop:  # no turn is left without an element
+                        stop[outer] = (end + (factor - 1)) // factor
+                    stop[inner] = sc.minimum(factor, end - index[outer] * factor)
                 case _:
                     pass
         self._index = index

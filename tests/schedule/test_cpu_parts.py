@@ -186,7 +186,10 @@ def test_columns_in_parts_are_read_in_whole_rows() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns"),
-    [(1999, 300), (2049, 300), (2100, 300), (3000, 300), (100_003, 24)],
+    [
+        *((1999, 300), (2049, 300), (2100, 300), (3000, 300), (100_003, 24)),
+        *((8196, 100), (4097, 257)),  # the last part has a chunk less than the others
+    ],
 )
 def test_parts_of_tall_columns_in_chunks_end_where_rows_do(
     rows: int, columns: int

@@ -39,13 +39,22 @@ def _points(
     for place in itertools.product(*ranges):
         at = dict(values)
         at |= {leaf.index: k for leaf, k in zip(leaves, place, strict=True)}
-        stops = evaluate_all([leaf.stop for leaf in leaves], at)
-        if any(k >= stop for k, stop in zip(place, stops, strict=True)):
-            continue
         inside = all(
             evaluate(index, at) < evaluate(extent, at) for index, extent in bounds
         )
+        stops = evaluate_all([leaf.stop for leaf in leaves], at)
+        if not _is_reached(place, stops, inside):
+            continue
         yield tuple(evaluate_all(wanted, at)), inside, bool(bounds)
+
+
+def _is_reached(place: Sequence[int], stops: Sequence[int], inside: bool) -> bool:
+    """Tell whether the loops run to ``place``; no count of theirs is negative."""
+    for k, stop in zip(place, stops, strict=True):
+        assert stop >= 0 or not inside
+        if k >= stop:
+            return False
+    return True
 
 
 def _counted(nest: Nest, extents: Sequence[int]) -> Counter[tuple[int, ...]]:
