@@ -31,6 +31,8 @@ PARTS = 32  # of a row that threads share, whatever their number: equal bits
 SHARE = 64  # rows of each part of columns, at least: joining parts costs little then
 TILES = (1024, 256, 64, 16)  # columns of one piece: a page of memory, or less
 WIDEST = 4096  # columns of one piece that is cut into parts: their sums fill 32 kB
+WIDE = 128  # columns of a row that is fetched ahead by itself
+NEAR_STATES = 1 << 11  # sums of columns that stay in the nearest cache beside the rows
 STATES = 1 << 15  # columns times reductions, whose sums lie on the stack
 
 
@@ -48,6 +50,7 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
     is_chunked = in_parts or (is_long and sums_in_f64(fusion))
     finds = shape.inner and not keeps and finds_places(fusion)
     length = shape.count(tuple(shape.lane_group()))
+    goes_on = _goes_on(fusion, shape, columns, is_chunked=is_chunked or finds)
     return CpuReduction(
         shape.kept,
         shape.reduced,
@@ -59,10 +62,26 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
         phases=parts > 1 and not is_single_pass(fusion),
         chunk=_chunk(fusion, shape) if is_chunked or finds else 0,
         compensated=is_chunked,
-        streams=streams(fusion),
+        streams=1 if goes_on else streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
         staged=_numbered(fusion, staged) if staged else None,
     )
+
+
+def _goes_on(
+    fusion: Fusion, shape: RowShape, columns: int, *, is_chunked: bool
+) -> bool:
+    """Tell whether each piece begins in memory where the one before it ended.
+
+    A processor then fetches the next page in time. Pieces side by side, each of a page
+    or two, would make it begin anew all the time, which takes up to three times as
+    long. Of narrow rows, or beside many sums, several at once are worth that.
+    """
+    if shape.inner:
+        return is_chunked
+    width = shape.count(tuple(shape.lane_group()))
+    states = sum(len(r.results) for r in fusion.reductions)
+    return WIDE <= width <= columns and width * states <= NEAR_STATES
 
 
 def _staged(shape: RowShape) -> tuple[RowShape, Staged | None]:
