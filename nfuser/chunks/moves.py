@@ -77,7 +77,8 @@ def _padded(x: Any, fill: Any, lefts: Sequence[int], shape: tuple[int, ...]) -> 
         first, last = max(-left, 0), x.shape[k] + min(right, 0)
         if (first, last) != (0, x.shape[k]):
             x = x[(slice(None),) * k + (slice(first, max(last, first)),)]
-        parts = [_filled(fill, x, k, left), x, _filled(fill, x, k, right)]
+        sides = min(left, n), min(right, n)  # an axis may be cut away and more
+        parts = [_filled(fill, x, k, sides[0]), x, _filled(fill, x, k, sides[1])]
         parts = [p for p in parts if p is not None]
         x = da.concatenate(parts, axis=k) if len(parts) > 1 else x
     return x

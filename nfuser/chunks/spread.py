@@ -282,9 +282,20 @@ class Spread(Known):
         return lead
 
     def _by_dask(self, expr: Expr, level: int) -> tuple[Axes, int]:
-        self.jobs.append((level, MoveJob(expr)))
+        """Spread what Dask computes of whole arrays; if it cannot, all is read."""
         read = [tuple(self.chunks(t, k) for k in range(t.ndim)) for t in sources(expr)]
-        return [(c, True) for c in self._chunks_moved(expr, read)], level + 1
+        shape = self.shapes[results(expr)[0]]
+        try:
+            chunks = self._chunks_moved(expr, read) if 0 not in shape else None
+        except NotImplementedError:  # a reshape that mixes axes otherwise
+            chunks = None
+        if chunks is None:
+            for t in sources(expr):
+                for k in range(t.ndim):
+                    self.whole(expr, t, k)
+            return [((n,), False) for n in shape], level
+        self.jobs.append((level, MoveJob(expr)))
+        return [(c, True) for c in chunks], level + 1
 
 
 def _each(shape: Sequence[int]) -> list[tuple[int, int]]:

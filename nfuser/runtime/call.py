@@ -141,6 +141,14 @@ def is_integer(number: Any) -> bool:
     return type(number) is int or isinstance(number, np.integer)
 
 
+def count_inputs(fusion: Fusion) -> int:
+    """Return how many inputs a fusion has, arrays and numbers, by their slots."""
+    symbols = scalar_walk.symbols(structure(fusion).scalars)
+    integers = (s.slot for s in symbols if isinstance(s, sc.ScalarInput))
+    arguments = (argument.slot for argument in fusion.arguments)
+    return 1 + max((-1, *arguments, *integers))
+
+
 class InputReader:
     """Inputs of a fusion that comes without a function: what its arguments say."""
 
@@ -148,12 +156,10 @@ class InputReader:
         self._arguments: dict[int, Argument] = {}
         for argument in fusion.arguments:
             self._arguments.setdefault(argument.slot, argument)
-        symbols = scalar_walk.symbols(structure(fusion).scalars)
-        self._integers = {s.slot for s in symbols if isinstance(s, sc.ScalarInput)}
         deciding = scalar_walk.symbols(asked)
         shaping = {s.slot for s in deciding if isinstance(s, sc.ScalarInput)}
         self._shaping = tuple(sorted(shaping))
-        self._count = 1 + max((-1, *self._arguments, *self._integers))
+        self._count = count_inputs(fusion)
 
     def read(self, inputs: Sequence[Any]) -> Call:
         """Return the call with these inputs; what they are is checked in ``check``."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs on arrays in random chunks.
+"""Random programs on arrays in random chunks, of what is done across chunks.
 
-``python -m tests.chunks.programs FIRST COUNT`` checks many, and says which are wrong.
+``python -m tests.chunks.programs --programs 300 --seed 1 --jobs 2`` checks many, and
+says which are wrong. ``python -m tests.fuzz --backend chunks`` has all operations.
 """
 
 # What programs are run on has no static type.
@@ -10,21 +11,31 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import traceback
 import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import nfuser
+from tests.fuzz.chunks import random_chunks
+from tests.workers import run_all, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Program = list[tuple[str, int]]
 _POINTS = ("tanh", "square", "scale", "abs", "floor", "where")
 _FOLDS = ("mean", "max", "std", "sum_exp", "argmax", "min", "norm", "prod")
 _MOVES = ("stencil", "roll", "transpose", "slice", "pad", "reshape", "cat", "flip")
 _SCANS = ("cumsum", "cummax", "sort", "take", "matmul", "column", "counts")
+TALL_SHARE = 0.2
+_LARGEST = 300_000  # elements that are joined to as many
 _NAMES = (*_POINTS, *_FOLDS, *_FOLDS, *_MOVES, *_SCANS)
 
 
@@ -37,15 +48,13 @@ def random_program(rng: np.random.Generator) -> Program:
     ]
 
 
-def random_chunks(rng: np.random.Generator, size: int) -> tuple[int, ...]:
-    """Return ragged chunks of an axis; some are empty, some have one element."""
-    pieces: list[int] = []
-    while sum(pieces) < size:
-        most = size - sum(pieces)
-        kind = rng.integers(6)
-        n = 0 if kind == 0 else 1 if kind == 1 else int(rng.integers(1, most + 1))
-        pieces.append(n)
-    return tuple(pieces or [0])
+def random_shape(rng: np.random.Generator) -> tuple[int, ...]:
+    """Return two sizes; a fifth of all arrays are tall or wide, by thousands."""
+    if rng.random() >= TALL_SHARE:
+        return tuple(int(n) for n in rng.integers(2, 20, 2))
+    long = int(2_000 * 50 ** rng.random())
+    shape = (long, int(rng.integers(2, 6)))
+    return shape if rng.random() < 0.7 else shape[::-1]
 
 
 def run(program: Program, x: Any, y: Any) -> tuple[Any, ...]:
@@ -122,7 +131,7 @@ def _move(name: str, k: int, x: Any) -> Any:
         case "reshape":
             return x.reshape(-1, 1) if k else x.reshape(1, -1)
         case "cat":
-            return np.concatenate([x, x * 2], axis=k)
+            return np.concatenate([x, x * 2], axis=k) if x.size < _LARGEST else x
         case "flip":
             return np.flip(x, k)
         case _:
@@ -156,7 +165,7 @@ def check_program(seed: int) -> None:
     dask: Any = import_module("dask")
     rng = np.random.default_rng(seed)
     program = random_program(rng)
-    shape = tuple(int(n) for n in rng.integers(2, 20, 2))
+    shape = random_shape(rng)
     dtype = ("f4", "f8")[int(rng.integers(2))]
     x, y = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
     chunks = [tuple(random_chunks(rng, n) for n in shape) for _ in range(2)]
@@ -175,18 +184,71 @@ def check_program(seed: int) -> None:
         np.testing.assert_allclose(a, wanted, rtol=0, atol=limit)
 
 
-def main(first: int, count: int) -> None:
-    """Check ``count`` programs; print those that are wrong, and how many they are."""
-    wrong = 0
-    warnings.filterwarnings("ignore", "rechunk the argument first")
-    for seed in range(first, first + count):
-        try:
-            check_program(seed)
-        except Exception:  # noqa: BLE001 (whatever a wrong program raises)
-            wrong += 1
-            print(f"program {seed} is wrong", traceback.format_exc(limit=-3))
-    print(f"programs {first} to {first + count - 1}: {wrong} wrong", flush=True)
+@dataclass(frozen=True)
+class Result:
+    """What became of one program; ``report`` says what was wrong."""
+
+    index: int
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """The programs ``start`` up to ``stop``."""
+
+    start: int
+    stop: int
+
+    def part(self, start: int, stop: int) -> Task:
+        """Return the task of some of the programs."""
+        return replace(self, start=start, stop=stop)
+
+    def command(self) -> list[str]:
+        """Return what to give Python for a worker."""
+        return ["-m", "tests.chunks.programs", "--worker", f"{self.start}:{self.stop}"]
+
+    def parsed(self, line: str) -> Result:
+        """Return what a worker printed."""
+        return Result(**json.loads(line))
+
+    def crashed(self, index: int, how: str) -> Result:
+        """Describe a program at which the process ended."""
+        return Result(index, f"program {index} is wrong: {how}")
+
+    def results(self) -> Iterable[Result]:
+        """Check the programs in this process."""
+        warnings.filterwarnings("ignore", "rechunk the argument first")
+        for seed in range(self.start, self.stop):
+            try:
+                check_program(seed)
+            except Exception:  # noqa: BLE001 (whatever a wrong program raises)
+                report = f"program {seed} is wrong\n{traceback.format_exc(limit=-3)}"
+                yield Result(seed, report)
+            else:
+                yield Result(seed)
+
+
+def main() -> int:
+    """Check programs; print those that are wrong, and how many they are."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chunks.programs")
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0, help="in ten thousands")
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        write(Task(*map(int, given.worker.split(":"))).results())
+        return 0
+    first = given.seed * 10_000
+    count = wrong = 0
+    for result in run_all(Task(first, first + given.programs), given.jobs):
+        count += 1
+        wrong += result.report is not None
+        if result.report is not None:
+            print(result.report, flush=True)
+    print(f"chunks: {count} programs, {wrong} wrong", flush=True)
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    sys.exit(main())

@@ -137,11 +137,19 @@ def from_torch(tensor: Any) -> np.ndarray[Any, Any]:
     return tensor.cpu().numpy()
 
 
+def chunked(program: Program) -> Run:
+    """Run the fused function on Dask arrays in random chunks."""
+    from tests.fuzz import chunks
+
+    return chunks.chunked(program)
+
+
 BACKENDS: dict[str, Callable[[Program], Run]] = {
     "emulate": emulated,
     "cpu": cpu,
     "interpret": interpret,
     "cuda": cuda,
+    "chunks": chunked,
     "trace": traced,
     "rewrite": rewritten,
 }

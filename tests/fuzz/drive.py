@@ -14,6 +14,8 @@ from tests.fuzz.shrink import shrink, shrink_crash
 
 LIMITS = {"interpret": 4_000}
 SHAPE_LIMITS = {"interpret": 1_200}
+TALL = {"interpret": 4_000}
+"""How many elements arrays have that are long along one axis."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Task:
         if self.shapes:
             limit = SHAPE_LIMITS.get(self.backend, 4_000)
             return generate_shapes(self.seed, index, limit)
-        return generate(self.seed, index, LIMITS.get(self.backend, 20_000))
+        limit = LIMITS.get(self.backend, 20_000)
+        return generate(self.seed, index, limit, TALL.get(self.backend, 150_000))
 
     def part(self, start: int, stop: int) -> Task:
         """Return the task of some of the programs."""

@@ -15,7 +15,7 @@ from tests.fuzz.state import COMPLEX, FLOATS, INTEGERS, Draft, Node, State
 from tests.oracle.number_types import is_inexact, precision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.fuzz.steps import Maker
     from tests.oracle import Value
@@ -44,11 +44,21 @@ _MAKERS: Makers = (
 )
 
 
-def generate(seed: int, index: int, limit: int = 20_000) -> Program:
-    """Return program ``index`` of a seed; arrays have at most ``limit`` elements."""
+TALL_SHARE = 0.2
+"""How many programs have an axis of thousands of elements, where that is asked for."""
+_TALL = (2_000, 100_000)
+_NARROW = (1, 2, 3, 5, 8, 17, 33)
+
+
+def generate(seed: int, index: int, limit: int = 20_000, tall: int = 0) -> Program:
+    """Return program ``index`` of a seed; arrays have at most ``limit`` elements.
+
+    If ``tall`` is given, some programs have one long axis, and that many elements.
+    """
     rng = np.random.default_rng([seed, index])
+    is_tall = np.random.default_rng([seed, index, 2]).random() < TALL_SHARE
     while True:
-        state = _start(rng, limit)
+        state = _start_tall(rng, tall) if tall and is_tall else _start(rng, limit)
         wanted = int(rng.choice([1, 2, 3, 4, 5, 6, 8, 10, 12]))
         raised = grow(state, wanted, _MAKERS)
         if state.steps:
@@ -57,6 +67,34 @@ def generate(seed: int, index: int, limit: int = 20_000) -> Program:
 
 def _start(rng: np.random.Generator, limit: int) -> State:
     rank = int(rng.choice([0, 1, 2, 3, 4, 5], p=[0.04, 0.2, 0.34, 0.22, 0.12, 0.08]))
+    return _started(rng, limit, rank, _call)
+
+
+def _start_tall(rng: np.random.Generator, limit: int) -> State:
+    rank = int(rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2]))
+    long = int(rng.integers(rank))  # the same axis in all calls
+
+    def call(
+        rng: np.random.Generator, rank: int, scalars: dict[str, type], limit: int
+    ) -> Call:
+        most = min(_TALL[1], limit)
+        size = int(_TALL[0] * (most / _TALL[0]) ** rng.random())
+        if rng.random() < 0.3:  # where vectors, parts and pieces end
+            size = min((size // 1024 + 1) * 1024 + int(rng.integers(-1, 2)), most)
+        drawn = [1] * rank
+        drawn[long] = size
+        for k in range(rank):
+            if k != long:
+                fitting = [n for n in _NARROW if n * math.prod(drawn) <= limit]
+                drawn[k] = int(rng.choice(fitting))
+        return _called(rng, drawn, scalars)
+
+    return _started(rng, limit, rank, call)
+
+
+def _started(
+    rng: np.random.Generator, limit: int, rank: int, call: Callable[..., Call]
+) -> State:
     family = _family(rng)
     inputs = [
         _input(rng, f"x{k}", rank, family) for k in range(int(rng.integers(1, 5)))
@@ -66,7 +104,7 @@ def _start(rng: np.random.Generator, limit: int) -> State:
         for k in range(int(rng.choice([0, 1, 2], p=[0.65, 0.25, 0.1])))
     }
     count = int(rng.choice([1, 2, 3], p=[0.25, 0.45, 0.3]))
-    calls = [_call(rng, rank, scalars, limit) for _ in range(count)]
+    calls = [call(rng, rank, scalars, limit) for _ in range(count)]
     state = State(rng, inputs, calls, scalars, limit)
     state.load()
     return state
@@ -111,6 +149,12 @@ def _call(
         drawn = [int(n) for n in rng.choice(SIZES, rank, p=p)]
         if np.prod(drawn, dtype=float) <= limit:
             break
+    return _called(rng, drawn, scalars)
+
+
+def _called(
+    rng: np.random.Generator, drawn: list[int], scalars: dict[str, type]
+) -> Call:
     sizes = {f"n{k}": n for k, n in enumerate(drawn)}
     sizes |= {f"m{k}": (n if rng.random() < 0.5 else 1) for k, n in enumerate(drawn)}
     numbers: dict[str, int | float | str] = {}
