@@ -87,10 +87,12 @@ def emit_part(
     *,
     has_shift: bool = False,
     sizes: Sequence[Chunks] = (),
+    beside_moments: bool = False,
 ) -> list[TensorView]:
     """Emit what a task gives of its chunk ``x``.
 
-    ``sizes`` are the chunks of the axes that are folded.
+    ``sizes`` are the chunks of the axes that are folded. A sum that is taken
+    ``beside_moments`` of the same elements is what those have added up already.
     """
     axes = expr.axes if isinstance(expr, Reduce) else (expr.axis,)
     op = expr.op
@@ -112,12 +114,18 @@ def emit_part(
         # All of one sign: a sum that is rounded once a chunk loses nothing that shows.
         (total,) = fold(ReduceOp.SUM, power)
         return [top, b.cast(total, wide(x.dtype))]
+    is_fit = x.dtype.is_float and x.dtype.bits < 64 and _are_fit(sizes)
     match op:
+        case ReduceOp.SUM if is_fit and beside_moments:
+            start, gap = _from_first(b, x, axes)
+            (total,) = fold(ReduceOp.SUM, gap)
+            first = b.point("multiply", start, _count(b, x, axes))
+            return [b.point("add", total, first)]
         case ReduceOp.SUM:
             return fold(op, b.cast(x, wide(x.dtype)))
         case ReduceOp.MOMENTS:
-            count = b.from_scalar(sc.product(x.shape[k] for k in axes), DType.F64)
-            if x.dtype.is_float and x.dtype.bits < 64 and _are_fit(sizes):
+            count = _count(b, x, axes)
+            if is_fit:
                 start, gap = _from_first(b, x, axes)
                 (total,) = fold(ReduceOp.SUM, gap)
                 (squares,) = fold(ReduceOp.SUM, b.point("multiply", gap, gap))
@@ -130,6 +138,10 @@ def emit_part(
             return [*fold(best, x), *fold(op, x)]
         case _:
             return fold(op, x)
+
+
+def _count(b: Builder, x: TensorView, axes: Sequence[int]) -> TensorView:
+    return b.from_scalar(sc.product(x.shape[k] for k in axes), DType.F64)
 
 
 def _are_fit(sizes: Sequence[Chunks]) -> bool:

@@ -20,6 +20,7 @@ from nfuser.chunks.stage import Stage
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, ReduceOp
 from nfuser.ir.tensor import TensorView
+from nfuser.runtime.call import count_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,21 +54,28 @@ def laid(layout: Layout, targets: Sequence[Target]) -> Pass:
     stage = Stage(layout.spread, layout.held, flat, layout.numbers)
     emitted: list[TensorView] = []
     outputs: list[Output] = []
+    moments = [t for t in targets if isinstance(t, FoldJob) and _is_moments(t)]
     for target, places in zip(targets, roots, strict=True):
-        made, output = _emitted(layout, stage, target, places)
+        made, output = _emitted(layout, stage, target, places, moments)
         emitted += made
         outputs.append(output)
     fusion = stage.builder.fusion(emitted)
     gives = ", ".join(dict.fromkeys(map(_said, targets)))
+    # Scalars that were simplified away are inputs no more.
+    count = count_inputs(fusion)
     return Pass(
         fusion,
         tuple(stage.reads),
         tuple(stage.slots),
-        stage.numbers,
-        stage.edges,
+        {slot: n for slot, n in stage.numbers.items() if slot < count},
+        {edge: slot for edge, slot in stage.edges.items() if slot < count},
         tuple(outputs),
         gives,
     )
+
+
+def _is_moments(job: FoldJob) -> bool:
+    return job.reduce.op is ReduceOp.MOMENTS
 
 
 def needs_places(made: Pass) -> bool:
@@ -106,8 +114,9 @@ def _emitted(
     stage: Stage,
     target: Target,
     roots: list[tuple[TensorView, Place]],
+    moments: Sequence[FoldJob],
 ) -> tuple[list[TensorView], Output]:
-    """Return what a task gives for a target, and what that is."""
+    """Return what a task gives for a target, beside ``moments``, and what that is."""
     b = stage.builder
     read = [stage.local(t, place) for t, place in roots]
     match target:
@@ -120,6 +129,9 @@ def _emitted(
                 read[0],
                 has_shift=target.shift is not None,
                 sizes=[chunks[k] for k in reduce.axes],
+                beside_moments=any(
+                    m.source is tensor and m.reduce.axes == reduce.axes for m in moments
+                ),
             )
             axes = tuple((shapes[tensor][k], label_of(place[k])) for k in reduce.axes)
             return made, Output(len(made), fold_of(target), axes)
