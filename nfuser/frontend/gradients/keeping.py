@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _MOST_READY = 256  # whose plans are remembered
 _FEW = 16  # what has so many times fewer bytes, or elements, than another is little
-_LONG = 1 << 16  # elements of a row that no kernel keeps while it folds them
+_LONG = 1 << 12  # elements of a row in which a fold keeps a block of a GPU waiting
 
 
 @value
@@ -290,8 +290,7 @@ class _Sizes:
     def folds_much(self, expr: Expr) -> bool:
         """Tell whether ``expr`` makes little of much, in a pass of its own.
 
-        Who goes back through a row that is not too long has it at hand, and folds it
-        again for nothing.
+        Who goes back through a short row has it at hand, and folds it again for nothing.
         """
         if not isinstance(expr, Reduce):
             return False

@@ -37,6 +37,8 @@ from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import Meeting, phase_knob
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.values import Values
@@ -241,27 +243,54 @@ class Combiner:
         return arrays
 
     def _combine_y(self, reduce: Reduce, state: fold.State) -> None:
-        """Through shared memory, each thread a column, the rows in their order."""
+        """Through shared memory, each thread a column, the rows in their order.
+
+        Of the columns that a thread has side by side, the threads below it take their
+        share: each is joined by one of them, and read by all after another barrier.
+        """
         values = self.values
         rows, columns = self._size(Binding.THREAD_Y), self._size(Binding.THREAD_X)
+        row = self._index[Binding.THREAD_Y]
         x = self._index.get(Binding.THREAD_X, sc.const(0))
-        size = values.scheduled.threads * self._lanes
-        shared = self._in_turn(reduce, state, size)
+        shared = self._in_turn(reduce, state, values.scheduled.threads * self._lanes)
 
-        def place(row: Scalar | int) -> Scalar:
-            return (self._lane_index * rows + row) * columns + x
+        def at(lane: Scalar, row: Scalar | int) -> list[Element]:
+            return [Element(a, (lane * rows + row) * columns + x) for a in shared]
 
         with values.lanes():
-            for array, own in zip(shared, state, strict=True):
-                row = place(self._index[Binding.THREAD_Y])
-                values.emit(SetElement(array, row, own))
+            self._put(at(self._lane_index, row), state)
+        values.emit(Barrier())
+        if self._lanes == 1:
+            self._join_rows(reduce, state, lambda k: at(self._lane_index, k))
+            return
+        turn = values.loops.make(sc.const(self._lanes - 1) // rows + 1)
+        lane = turn * rows + row
+        with values.block() as body:
+            joined: fold.State = [Var(s.dtype, reduce.result) for s in state]
+            self._join_rows(reduce, joined, lambda k: at(lane, k))
+            self._put(at(lane, 0), joined)
+        own = guarded(sc.less(lane, self._lanes), tuple(body))
+        values.emit(For(turn, turn.extent, own))
         values.emit(Barrier())
         with values.lanes():
-            self.assign(state, [Element(a, place(0)) for a in shared])
-            step = values.loops.make(rows - 1)
-            with values.block() as body:
-                self.join(reduce, state, [Element(a, place(step + 1)) for a in shared])
-            values.emit(For(step, step.extent, tuple(body)))
+            self.assign(state, [*at(self._lane_index, 0)])
+
+    def _put(self, places: list[Element], state: fold.State) -> None:
+        for place, own in zip(places, state, strict=True):
+            self.values.emit(SetElement(place.array, place.index, own))
+
+    def _join_rows(
+        self,
+        reduce: Reduce,
+        state: fold.State,
+        at: Callable[[Scalar | int], list[Element]],
+    ) -> None:
+        """Let ``state`` be what is ``at`` all rows, joined in their order."""
+        self.assign(state, [*at(0)])
+        step = self.values.loops.make(self._size(Binding.THREAD_Y) - 1)
+        with self.values.block() as body:
+            self.join(reduce, state, at(step + 1))
+        self.values.emit(For(step, step.extent, tuple(body)))
 
     # -- blocks --------------------------------------------------------------
 

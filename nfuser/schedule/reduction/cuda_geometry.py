@@ -28,6 +28,7 @@ NARROW_BYTES = 8  # from which on a packet is as good as the widest, nearly
 TALL = 4096  # elements of a column from which on several passes are long
 LINE_BYTES = 64  # that the threads of a short row read side by side
 LOADED_PER_THREAD = 40  # of them, as packets are loaded
+BESIDE_KEPT = 28  # registers of a thread for addresses, and for what is being computed
 RESIDENT_THREADS = 1024  # of a multiprocessor, for which there are 64 registers each
 LONG_THREADS = 512  # of a row of single elements: one that gives them more is long
 
@@ -105,7 +106,10 @@ def geometry_of(
         fold = _whole(-(-packets // steps))  # any number of warps can meet
         beside = max(LINE_BYTES // (width * shape.widest()), 1)
         fold = max(fold, min(power_of_two(packets), beside))
-        while fold < limit and words_of(shape, fold, width) > LOADED_PER_THREAD:
+        while fold < limit and (
+            words_of(shape, fold, width) > LOADED_PER_THREAD
+            or _is_alone(shape, fold, width)
+        ):
             fold *= 2
         fold = min(fold, limit)
         # More than a warp for a row, and rows would share what their warps leave.
@@ -123,6 +127,15 @@ def geometry_of(
         keep //= 2  # what lies in the cache already comes faster to more blocks
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _is_alone(shape: RowShape, fold: int, width: int) -> bool:
+    """Tell whether a block that keeps a row leaves no registers for another block.
+
+    More threads then have something to do while some wait for memory.
+    """
+    words = shape.kept_words(shape.steps(fold, width), width) + BESIDE_KEPT
+    return 2 * fold * words > shape.target.registers
 
 
 def in_flight(shape: RowShape, width: int) -> int:
