@@ -70,6 +70,14 @@ LEAST: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
 }
 
 
+def test_folds_of_long_rows_are_kept() -> None:
+    x = np.ones((3, 4096), np.float32)
+    argument, *rows = nfuser.fuse(xp.softmax).saved(x)
+    assert argument.bytes == x.nbytes
+    assert [(row.shape, row.dtype.itemsize) for row in rows] == [((3,), 4)] * 2
+    assert len(nfuser.fuse(xp.softmax).saved(x[:, :4095])) == 1
+
+
 @pytest.mark.parametrize("name", LEAST)
 def test_the_bytes_are_few(name: str) -> None:
     function, arrays, most = LEAST[name]

@@ -84,6 +84,20 @@ def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
     assert not _chosen(_softmax, 8192, 32768)[1].as_stored  # a block's alone
 
 
+def test_two_rows_that_would_fill_a_multiprocessor_lie_side_by_side() -> None:
+    def back(y: Any, t: Any) -> Any:
+        return y * (t - (y * t).sum(axis=-1, keepdims=True))
+
+    def chosen(function: Callable[..., Any], length: int) -> Any:
+        x = np.empty((8192, length), ml_dtypes.bfloat16)
+        return Call(function, x, x, computes=False).heuristic()
+
+    stored = chosen(back, 16384)
+    assert stored.as_stored
+    assert stored.blocks == 3
+    assert chosen(back, 4096).geometry.fold == 128  # leaves room for others
+
+
 def _scaled(x: Any, weight: Any) -> Any:
     """Return rows over their root mean squares, times weights of each element."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True)) * weight
@@ -294,3 +308,12 @@ def test_statistics_of_a_few_channels_fill_the_device(
     resident = CUDA.multiprocessors * heuristic.blocks
     full = x * y / resident
     assert waves <= full <= 1 or full % 1 >= waves
+
+
+def test_the_lanes_of_columns_are_joined_by_a_thread_each() -> None:
+    """Each value in shared memory is read once, and once more as a sum."""
+    fused = nfuser.fuse(lambda x: x.sum(axis=0), backend="interpret")
+    (kernel,) = fused.kernels(np.ones((3000, 4096), ml_dtypes.bfloat16))
+    lanes = re.findall(r"if int32\(ty \+ \w+ \* fold\) < (\d):", kernel.source)
+    assert set(lanes) == {"8"}  # of this kernel, and of what its last block joins
+    assert kernel.source.count("cuda.syncthreads()") >= 2

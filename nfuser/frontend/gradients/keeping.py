@@ -290,7 +290,7 @@ class _Sizes:
     def folds_much(self, expr: Expr) -> bool:
         """Tell whether ``expr`` makes little of much, in a pass of its own.
 
-        Who goes back through a short row has it at hand, and folds it again for nothing.
+        Who goes back through a short row has it at hand: to fold it again is free.
         """
         if not isinstance(expr, Reduce):
             return False

@@ -289,7 +289,7 @@ class Combiner:
         self.assign(state, [*at(0)])
         step = self.values.loops.make(self._size(Binding.THREAD_Y) - 1)
         with self.values.block() as body:
-            self.join(reduce, state, at(step + 1))
+            self.join(reduce, state, [*at(step + 1)])
         self.values.emit(For(step, step.extent, tuple(body)))
 
     # -- blocks --------------------------------------------------------------
