@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from asv_bench.charts.draw import shown
-from asv_bench.charts.measured import means
+from asv_bench.charts.measured import load, means
 
 if TYPE_CHECKING:
     from asv_bench.charts.measured import Measured
@@ -49,3 +49,17 @@ def summary(measured: Measured) -> str:
     others = any(not row.is_headline for row in measured.rows)
     which = f"the {most} rows that are not in italics" if others else f"{most} rows"
     return f"Geometric means over {which}, {what[measured.unit]}: {', '.join(told)}."
+
+
+def figure(text: str) -> str:
+    """Return one number of a file: ``NAME VIEW COLUMN``, the mean of a column.
+
+    ``NAME VIEW COLUMN; ROW`` is that of the only row whose name begins so.
+    """
+    name, view, rest = text.split(None, 2)
+    column, _, start = rest.partition("; ")
+    measured = load(name, view)
+    if not start:
+        return f"{means(measured)[column][0]:.2f}"
+    (row,) = [row for row in measured.rows if row.name.startswith(start)]
+    return shown(row.values[column], measured.unit)

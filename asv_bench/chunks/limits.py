@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls on chunks take beside time: ``python -m asv_bench.chunks.limits``."""
+"""What calls on chunks take beside time: ``python -m asv_bench.chunks.limits``.
+
+Names of parts after it run these alone; ``--json FILE`` keeps what they print.
+"""
 
 # Dask has no static types that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -9,9 +12,11 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import resource
-import sys
 import tempfile
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
@@ -23,6 +28,7 @@ import numpy as np
 import nfuser
 from asv_bench.chunks.__main__ import seconds_of
 from asv_bench.chunks.workloads import chain
+from asv_bench.compare.provenance import provenance
 from nfuser.device.reuse import POOL
 
 if TYPE_CHECKING:
@@ -46,7 +52,7 @@ def _graph_seconds(make: Callable[[], Any]) -> tuple[float, int]:
     return process_time() - begin, len(tasks)
 
 
-def graph() -> None:
+def graph() -> dict[str, float]:
     """A chain over 100,000 chunks, beside ``map_blocks`` of an identity."""
     x = da.zeros((TASKS * 10,), chunks=10)
     fused = nfuser.fuse(chain)
@@ -61,6 +67,7 @@ def graph() -> None:
     ours, theirs = map(median, times)
     print(f"graph of {TASKS} chunks: {ours:.2f} s, {ours / theirs:.2f} of map_blocks")
     print(f"tasks a chunk: {counts[0] / TASKS:.2f}, map_blocks {counts[1] / TASKS:.2f}")
+    return {"seconds": ours, "map_blocks": theirs, "tasks": counts[0]}
 
 
 def _made(block_info: Any = None) -> Any:
@@ -70,7 +77,7 @@ def _made(block_info: Any = None) -> Any:
     return found
 
 
-def memory() -> None:
+def memory() -> dict[str, float]:
     """A chain of fifty operations over 10 GB made on the fly, and its peak."""
     size = CHUNK_BYTES // 8
     count = BYTES // CHUNK_BYTES
@@ -97,6 +104,10 @@ def memory() -> None:
             times[k].append(perf_counter() - begin)
     ours, plain = map(median, times)
     print(f"an eighth of it: plain dask / nfuser {plain / ours:.1f}")
+    return {"bytes": count * CHUNK_BYTES, "seconds": seconds, "peak": used} | {
+        "in_flight": in_flight,
+        "times": plain / ours,
+    }
 
 
 def _idle() -> int:
@@ -112,13 +123,13 @@ def _status(name: str) -> int:
     return int(row.split()[1]) * 1024
 
 
-def store() -> None:
+def store() -> dict[str, float]:
     """A store of Zarr larger than the memory that the process may take."""
     with tempfile.TemporaryDirectory() as folder:
-        _store(folder)
+        return _store(folder)
 
 
-def _store(folder: str) -> None:
+def _store(folder: str) -> dict[str, float]:
     from asv_bench.chunks import by_hand
 
     rows, columns = 1 << 12, 1 << 10
@@ -139,9 +150,10 @@ def _store(folder: str) -> None:
     bytes_of = f"{STORE_BYTES / 1e9:.1f} GB of Zarr with {ROOM / 1e9:.1f} GB of room"
     ratios = f"{theirs / ours:.2f} ({busy[1] / busy[0]:.2f} of the processor's time)"
     print(f"{bytes_of}: {ours:.1f} s, by hand / nfuser {ratios}")
+    return {"seconds": ours, "times": theirs / ours, "busy": busy[1] / busy[0]}
 
 
-def ragged() -> None:
+def ragged() -> dict[str, float]:
     """A thousand chunk shapes: traces and kernels."""
     from nfuser.chunks.block import built
 
@@ -151,10 +163,24 @@ def ragged() -> None:
     fused(x).compute()
     kernels = sum(cache.cache_info().compiled for cache in built())
     print(f"1,000 shapes: {fused.cache_info().traces} trace, {kernels} kernels")
+    return {"traces": fused.cache_info().traces, "kernels": kernels}
 
 
 PARTS = {"graph": graph, "memory": memory, "zarr": store, "ragged": ragged}
 
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=[*PARTS])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows = [{"name": part, **PARTS[part]()} for part in options.parts]
+    if options.json is not None:
+        versions = f"dask {dask.__version__}, numpy {np.__version__}"
+        found = provenance(versions) | {"rows": rows}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
+    main()

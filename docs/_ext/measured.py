@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``measured`` directive: a chart of committed results, with its numbers folded."""
+"""The ``measured`` directive: a chart of committed results, with its numbers folded.
+
+The role ``figure`` is one number of them, in a sentence.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import RESULTS, load
-from asv_bench.charts.tables import summary, table
+from asv_bench.charts.tables import figure, summary, table
 
 if TYPE_CHECKING:
-    from docutils.nodes import Node
+    from docutils.nodes import Node, system_message
+    from docutils.parsers.rst.states import Inliner
     from sphinx.application import Sphinx
 
     from asv_bench.charts.measured import Measured
@@ -79,7 +83,17 @@ def _folded(measured: Measured) -> str:
     return f":::::{{dropdown}} The numbers\n{table(measured)}\n:::::"
 
 
+def _figure(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Inliner, *_: object
+) -> tuple[list[Node], list[system_message]]:
+    """Return one number of a file, which the text says as it was measured."""
+    env = inliner.document.settings.env
+    env.note_dependency(str(RESULTS / f"{text.split()[0]}.json"))
+    return [nodes.Text(figure(text))], []
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("measured", MeasuredDirective)
+    app.add_role("figure", _figure)
     return {"parallel_read_safe": True}

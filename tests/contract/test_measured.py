@@ -16,7 +16,7 @@ import pytest
 from asv_bench.benchmarks import fresh_process
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
-from asv_bench.charts.tables import summary, table
+from asv_bench.charts.tables import figure, summary, table
 from asv_bench.compare import calls, first_calls, lengths
 from asv_bench.compare.provenance import provenance
 
@@ -36,6 +36,12 @@ CLOCK = re.compile(
     r"\d\s?(?:µs|us|ms|ns|GB/s|TB/s|s|seconds)(?![\w/])"
     rf"|\b(?:{_WORDS})\b[\w ]{{0,12}} (?:micro|milli)second"
 )
+RATIO = re.compile(
+    r"\d(?:\.\d+)? times as (?:long|fast|slow|much)|\d\.\d+ of a copy"
+    r"|\b(?:twice|half|thrice) as (?:fast|long|slow)\b"
+    r"|\btook \d+ [KMG]i?B\b|\d ?% (?:faster|slower|ahead|behind|less|more time)"
+)
+FIGURE = re.compile(r"\{figure\}`([^`]+)`")
 SHOWN = re.compile(r"^```\{measured\} (\S+)(?: (\w+))?$", re.MULTILINE)
 
 
@@ -44,13 +50,18 @@ def _name(page: Path) -> str:
 
 
 def unfounded(text: str) -> list[str]:
-    """Return the paragraphs that have a time and name no file that is there."""
+    """Return the paragraphs that say how fast something is and name no file of it.
+
+    What the role ``figure`` gives comes out of a file.
+    """
+    text = FIGURE.sub("", text)
     text = re.sub(r"^(`{3,})[^`\n]*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     found: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         files = re.findall(r"`(asv_bench/[\w/.-]+\.json)`", paragraph)
         has_file = any((ROOT / file).exists() for file in files)
-        if CLOCK.search(paragraph) and not has_file:
+        is_measured = CLOCK.search(paragraph) or RATIO.search(paragraph)
+        if is_measured and not has_file:
             found.append(paragraph)
     return found
 
@@ -60,7 +71,7 @@ def test_a_time_on_a_page_has_a_file_of_results(page: Path) -> None:
     if page.name == "changelog.md":
         return
     assert unfounded(page.read_text()) == [], (
-        "draw it with {measured}, or name the file of asv_bench that has it"
+        "draw it with {measured}, say it with {figure}, or name the file that has it"
     )
 
 
@@ -69,6 +80,8 @@ def test_a_time_without_a_file_would_be_seen() -> None:
     assert unfounded(text) == ["It takes 5.0 µs."]
     file = f"asv_bench/compare/results/{FILES[0]}.json"
     assert unfounded(f"It takes 5 ms (`{file}`).") == []
+    assert unfounded("It is 1.5 times as fast.") != []
+    assert unfounded("It is {figure}`h200/odd share nfuser` times as fast.") == []
     assert unfounded("It takes 5 ms (`asv_bench/none.json`).") != []
 
 
@@ -106,6 +119,16 @@ def test_a_file_is_shown_and_can_be_drawn(name: str) -> None:
 def test_what_pages_show_is_there() -> None:
     for page in PAGES:
         assert {name for name, _ in SHOWN.findall(page.read_text())} <= {*FILES}
+
+
+def test_a_figure_in_a_sentence_is_of_a_file() -> None:
+    asked = [text for page in PAGES for text in FIGURE.findall(page.read_text())]
+    assert asked
+    assert [text for text in asked if not re.fullmatch(r"\d.*", figure(text))] == []
+    share, times = "h200/gradients share nfuser; batch", "h200/gradients times JAX"
+    assert figure(share) == "0.28"
+    with pytest.raises(KeyError):
+        figure(times)
 
 
 # -- what is made of the numbers ---------------------------------------------------
