@@ -47,6 +47,18 @@ def _of_numbers(name: str) -> Rule:
     return rule
 
 
+def _bounded(name: str) -> Rule:
+    """Return the rule of torch's clamp: what lies at the bound is taken."""
+
+    def rule(
+        n: Numbers, t: TensorView, given: tuple[TensorView, ...], place: int
+    ) -> tuple[TensorView, TensorView]:
+        inside = getattr(n, name)(*given)
+        return t, inside if place == 0 else n.invert(inside)
+
+    return rule
+
+
 def _positive(
     n: Numbers, t: TensorView, given: tuple[TensorView, ...], place: int
 ) -> tuple[TensorView, TensorView]:
@@ -66,6 +78,8 @@ CHOICES: dict[str, Rule] = {
     "minimum": _ordered("less_equal"),
     "fmax": _of_numbers("greater"),
     "fmin": _of_numbers("less"),
+    "at_least": _bounded("greater_equal"),
+    "at_most": _bounded("less_equal"),
     "relu": _positive,
 }
 """What operand ``place`` gets of ``t``, and where it was taken."""

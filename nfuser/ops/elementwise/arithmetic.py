@@ -17,7 +17,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
-from nfuser.ir.point_op import POINT_OPS, copy_in
+from nfuser.ir.point_op import POINT_OPS, PointOp, copy_in
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -331,6 +331,23 @@ def clip(
         high = integers.upper_bound(b, x, high, dtype)
         result = minimum(b, result, b.convert(high, dtype))
     return result if given else b.point("copy", result)
+
+
+def clamp(
+    b: Builder, x: Operand, low: Operand | None = None, high: Operand | None = None
+) -> TensorView:
+    """Return ``clip``, with slope 1 in ``x`` at its bounds, too, as torch has it."""
+    result = x
+    for bound, verb, name in ((low, "low", "at_least"), (high, "high", "at_most")):
+        if bound is None:
+            continue
+        made = clip(b, result, **{verb: bound})
+        dtype = made.dtype
+        if dtype.is_float:
+            operands = b.convert(result, dtype), b.convert(bound, dtype)
+            b.meant[made] = Pointwise(PointOp(name, 2, "real"), operands, made)
+        result = made
+    return clip(b, result) if result is x else b.tensor(result)
 
 
 def astype(

@@ -21,6 +21,7 @@ from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.dispatch.keywords import plain
 from nfuser.trace.numpy.movement.moves import reshape_method
 from nfuser.trace.torch.state import check_autocast
+from nfuser.trace.torch.words.common import root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +112,8 @@ def _spread(name: str) -> Callable[..., Any]:
         if not named:
             options["correction"] = int(unbiased)
         found = {**_folded(name, dim, keepdim, options), **options}
-        return t.handlers[name](t, x, **found)
+        spread = t.handlers["var"](t, x, **found)
+        return root(t, spread) if name == "std" else spread
 
     return fold
 
@@ -140,10 +142,10 @@ def _scan(name: str) -> Callable[..., Any]:
 
 def _clip(t: Tracer, x: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 (torch's names)
     bounds = [t.operand(b) for b in (min, max) if b is not None]
-    found = t.dialect.meet(t, ops.clip, [t.tensor(x), *bounds])
+    found = t.dialect.meet(t, ops.clamp, [t.tensor(x), *bounds])
     given = iter(found[1:])
     low, high = (None if b is None else next(given) for b in (min, max))
-    return t.apply(ops.clip, t.builder.tensor(found[0]), low, high)
+    return t.apply(ops.clamp, t.builder.tensor(found[0]), low, high)
 
 
 def _round(t: Tracer, x: Any, *, decimals: Any = 0) -> Any:

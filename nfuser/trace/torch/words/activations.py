@@ -63,12 +63,11 @@ def _leaky_relu(t: Tracer, x: Any, negative_slope: Any = 0.01) -> Any:
 
 
 def _elu(t: Tracer, x: Any, alpha: Any = 1.0) -> Any:
-    return np.where(x > 0, x, alpha * t.call(ops.expm1, np.minimum(x, 0.0)))
+    return np.where(x > 0, x, alpha * t.call(ops.expm1, x))
 
 
 def _celu(t: Tracer, x: Any, alpha: Any = 1.0) -> Any:
-    low = np.minimum(x, 0.0) / alpha
-    return np.where(x > 0, x, alpha * t.call(ops.expm1, low))
+    return np.where(x > 0, x, alpha * t.call(ops.expm1, x / alpha))
 
 
 _SELU = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
@@ -80,7 +79,8 @@ def _selu(t: Tracer, x: Any) -> Any:
 
 
 def _hardtanh(t: Tracer, x: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
-    return t.call(ops.clip, x, min_val, max_val)
+    del t  # at the bounds the slope is 0, which that of clip is not
+    return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
 
 
 def _relu6(t: Tracer, x: Any) -> Any:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 import nfuser.ops as ops
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.trace.numpy.dispatch.keywords import plain
@@ -53,6 +55,11 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
 def in_dtype(t: Tracer, x: Any, dtype: Any) -> Any:
     """Return ``x`` as ``dtype``, if one is given."""
     return x if dtype is None else t.handlers["astype"](t, x, dtype)
+
+
+def root(t: Tracer, x: Any) -> Any:
+    """Return the square root of a fold of squares, whose slope is 0 where these are."""
+    return np.where(x > 0, t.call(ops.sqrt, x), x)
 
 
 def met(t: Tracer, verb: Any, *operands: Any) -> Any:

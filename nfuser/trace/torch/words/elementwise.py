@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
+from nfuser.trace.derivatives import stopped
+from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.words.common import (
     floating,
     in_dtype,
@@ -52,6 +54,22 @@ def _of_two_floats(verb: Any) -> Word:
     return word
 
 
+def _with_ties(verb: Any) -> Word:
+    """Return fmax or fmin, of which the first operand has the slope where both are."""
+
+    def word(t: Tracer, x: Any, other: Any) -> Any:
+        return met(t, verb, other, x)
+
+    return word
+
+
+def _atan2(t: Tracer, x: Any, other: Any) -> Any:
+    """Return the angle, which has no slope at the origin; NumPy's is not a number."""
+    angle = met_as_floats(t, ops.atan2, x, other)
+    is_origin = t.call(ops.logical_and, x == 0, other == 0)
+    return _where(t, is_origin, stopped(angle), angle)
+
+
 def _scaled(verb: Any) -> Word:
     def word(t: Tracer, x: Any, other: Any, *, alpha: Any = 1) -> Any:
         scaled = other if isinstance(alpha, int) and alpha == 1 else alpha * other
@@ -87,11 +105,11 @@ def _masked_fill(t: Tracer, x: Any, mask: Any, value: Any) -> Any:
 
 
 def _clamp_min(t: Tracer, x: Any, min: Any) -> Any:  # noqa: A002 (torch's name)
-    return met(t, ops.maximum, x, min)
+    return METHODS["clamp"](t, x, min=min)
 
 
 def _clamp_max(t: Tracer, x: Any, max: Any) -> Any:  # noqa: A002 (torch's name)
-    return met(t, ops.minimum, x, max)
+    return METHODS["clamp"](t, x, max=max)
 
 
 def _lerp(t: Tracer, x: Any, end: Any, weight: Any) -> Any:
@@ -163,7 +181,7 @@ _ANY = (
     "floor ceil trunc square isnan isinf isfinite signbit logical_not isposinf isneginf"
 )
 _TWO = (
-    "maximum minimum fmax fmin fmod gcd lcm heaviside copysign nextafter "
+    "maximum minimum fmod gcd lcm heaviside copysign nextafter "
     "bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor"
 )
 _NAMED_TWO = {
@@ -214,13 +232,15 @@ WORDS: dict[str, Word] = {
     **{
         name: _of_two_floats(verb)
         for name, verb in {
-            "atan2": ops.atan2,
-            "arctan2": ops.atan2,
             "hypot": ops.hypot,
             "logaddexp": ops.logaddexp,
             "logaddexp2": ops.logaddexp2,
         }.items()
     },
+    "fmax": _with_ties(ops.fmax),
+    "fmin": _with_ties(ops.fmin),
+    "atan2": _atan2,
+    "arctan2": _atan2,
     "add": _scaled(ops.add),
     "sub": _scaled(ops.subtract),
     "subtract": _scaled(ops.subtract),

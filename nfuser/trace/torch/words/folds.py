@@ -17,7 +17,14 @@ from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.trace.numpy.dispatch.keywords import plain
 from nfuser.trace.torch.methods import METHODS
-from nfuser.trace.torch.words.common import axes_of, axis_of, floating, in_dtype, met
+from nfuser.trace.torch.words.common import (
+    axes_of,
+    axis_of,
+    floating,
+    in_dtype,
+    met,
+    root,
+)
 
 if TYPE_CHECKING:
     from nfuser.trace.torch.words.common import Word
@@ -160,7 +167,7 @@ def _norm(
     size = t.call(ops.absolute, x)
     options = {"axis": axes, "keepdims": keepdim}
     if p in ("fro", 2, None):
-        return t.call(ops.sqrt, t.handlers["sum"](t, size * size, **options))
+        return root(t, t.handlers["sum"](t, size * size, **options))
     if isinstance(p, str):
         message = f"norm: p={p!r} has no fused form; expected a number or 'fro'"
         raise UnsupportedError(message)
