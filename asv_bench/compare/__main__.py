@@ -54,9 +54,12 @@ def main() -> int:
     print(found["versions"], "\n")
     print_table(rows, found["copy"], peers, where, print, ours)
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
+        _write(found, options.json)
     return 0 if all(row.is_right for row in rows) else 1
+
+
+def _write(found: dict[str, Any], name: str) -> None:
+    Path(name).write_text(json.dumps(found, indent=1))
 
 
 def joined(files: Sequence[str]) -> dict[str, Any]:
@@ -113,6 +116,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
     def done(row: Any) -> None:
         rows.append(asdict(row))
+        if options.json:  # whoever ends the run has the rows before
+            _write(found | {"rows": rows}, options.json)
         print(f"{row.name}: {row.fresh or row.notes}", file=sys.stderr, flush=True)
 
     if options.table == "spellings":

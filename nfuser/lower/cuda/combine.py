@@ -254,11 +254,11 @@ class Combiner:
         x = self._index.get(Binding.THREAD_X, sc.const(0))
         shared = self._in_turn(reduce, state, values.scheduled.threads * self._lanes)
 
-        def at(lane: Scalar, row: Scalar | int) -> list[Element]:
+        def at(lane: Scalar, row: Scalar | int) -> fold.State:
             return [Element(a, (lane * rows + row) * columns + x) for a in shared]
 
         with values.lanes():
-            self._put(at(self._lane_index, row), state)
+            self.assign(at(self._lane_index, row), state)
         values.emit(Barrier())
         if self._lanes == 1:
             self._join_rows(reduce, state, lambda k: at(self._lane_index, k))
@@ -268,28 +268,24 @@ class Combiner:
         with values.block() as body:
             joined: fold.State = [Var(s.dtype, reduce.result) for s in state]
             self._join_rows(reduce, joined, lambda k: at(lane, k))
-            self._put(at(lane, 0), joined)
+            self.assign(at(lane, 0), joined)
         own = guarded(sc.less(lane, self._lanes), tuple(body))
         values.emit(For(turn, turn.extent, own))
         values.emit(Barrier())
         with values.lanes():
-            self.assign(state, [*at(self._lane_index, 0)])
-
-    def _put(self, places: list[Element], state: fold.State) -> None:
-        for place, own in zip(places, state, strict=True):
-            self.values.emit(SetElement(place.array, place.index, own))
+            self.assign(state, at(self._lane_index, 0))
 
     def _join_rows(
         self,
         reduce: Reduce,
         state: fold.State,
-        at: Callable[[Scalar | int], list[Element]],
+        at: Callable[[Scalar | int], fold.State],
     ) -> None:
         """Let ``state`` be what is ``at`` all rows, joined in their order."""
-        self.assign(state, [*at(0)])
+        self.assign(state, at(0))
         step = self.values.loops.make(self._size(Binding.THREAD_Y) - 1)
         with self.values.block() as body:
-            self.join(reduce, state, [*at(step + 1)])
+            self.join(reduce, state, at(step + 1))
         self.values.emit(For(step, step.extent, tuple(body)))
 
     # -- blocks --------------------------------------------------------------
