@@ -2,9 +2,9 @@
 """Load built pages in headless Chromium, as a phone's narrow window shows them.
 
 ``python -m tests.site docs/_build/html`` prints what is wrong with each page: links
-that lead nowhere in the site, errors on the console, a body wider than 400 pixels,
-images that are not there. With a folder as a second argument it takes pictures: wide,
-narrow and dark.
+that lead nowhere in the site, errors on the console, a body wider than 400 pixels, text
+that is cut off there, images that are not there. With a folder as a second argument it
+takes pictures: wide, narrow and dark.
 """
 
 from __future__ import annotations
@@ -44,6 +44,19 @@ PICTURES = {
 }
 _LOOK = """({
   width: document.documentElement.scrollWidth,
+  cut: [...document.querySelectorAll(
+    "p, li, dt, dd, h1, h2, h3, h4, img, svg, code, figcaption, table, pre"
+  )].filter(it => {
+    const box = it.getBoundingClientRect();
+    if (!box.width || box.right <= document.documentElement.clientWidth + 1)
+      return false;
+    for (let at = it; at !== document.body; at = at.parentElement) {
+      const {overflowX, position, visibility} = getComputedStyle(at);
+      if (["auto", "scroll"].includes(overflowX)) return false;
+      if (position === "fixed" || visibility === "hidden") return false;
+    }
+    return true;
+  }).map(it => `${it.localName} "${it.textContent.trim().slice(0, 40)}"`),
   images: [...document.images].filter(
     image => image.complete && !image.naturalWidth).map(image => image.src),
 })"""
@@ -146,6 +159,7 @@ class Browser:
         found = self.ask("Runtime.evaluate", expression=_LOOK, returnByValue=True)
         seen: dict[str, Any] = found["result"]["value"]
         said = [f"no image {name}" for name in seen["images"]]
+        said += [f"cut off at the right: {what}" for what in seen["cut"]]
         if seen["width"] > NARROW:
             said.append(f"{seen['width']} pixels wide, expected at most {NARROW}")
         return said + [text for e in self._events if (text := _complaint(e))]

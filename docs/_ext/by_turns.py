@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,6 +112,10 @@ def lines(
     for name in found[0]:
         milliseconds = [row[name] for row in found]
         axes.loglog(sizes, milliseconds, "o-", label=name, color=_colour(name))
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
+    axes.minorticks_off()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xlabel(what)
     axes.set_ylabel("milliseconds")
     axes.set_title(title)

@@ -79,4 +79,6 @@ lines(sizes, found, "softmax of a million elements, float32", "elements in a row
 # One trace served them all.
 
 info = softmax.cache_info()
-print(f"{info.calls} calls, {info.traces} trace, {info.compiled + info.loaded} kernels")
+print(
+    f"{info.calls} calls, {info.traces} trace; kernels: {info.compiled + info.loaded}"
+)

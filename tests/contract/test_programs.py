@@ -23,8 +23,6 @@ from asv_bench.programs.program import PROGRAMS, Program, copied, listed
 if TYPE_CHECKING:
     from types import ModuleType
 
-_WAIT = {"radii": "histograms have no fused form"}
-
 
 def _decorated(program: Program, folder: Path) -> tuple[ModuleType, str, str]:
     """Return the module with the decorator on its function, and both sources."""
@@ -48,8 +46,6 @@ def test_the_decorator_alone_fuses_it(program: Program, tmp_path: Path) -> None:
     lines = ndiff(plain.splitlines(), text.splitlines())
     changed = [line for line in lines if line[0] in "+-"]
     assert sorted(changed) == ["+ @nfuser.fuse", "+ import nfuser"]
-    if program.module in _WAIT:
-        pytest.skip(_WAIT[program.module])
     given = program.given(program.small)
     theirs = copied(given)
     wanted = listed(program.plain(*theirs))

@@ -29,13 +29,19 @@ def test_pages_with_faults_are_found(
         "script": f"{GOOD}<script>undefined_name()</script>",
         "told": f"{GOOD}<script>console.error('oh')</script>",
         "wide": f"{GOOD}<div style='width: 900px'>text</div>",
+        "cut": f"{GOOD}<div style='overflow: hidden'><p style='width: 500px'>x</div>",
+        "scrolls": f"{GOOD}<div style='overflow: auto'><p style='width: 500px'>x</div>",
     }
     for name, text in pages.items():
         (tmp_path / f"{name}.html").write_text(text)
     assert site.main(tmp_path) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert {line.partition(".")[0] for line in lines[:-1]} == {*pages} - {"good"}
+    assert {line.partition(".")[0] for line in lines[:-1]} == {*pages} - {
+        "good",
+        "scrolls",
+    }
     assert any("pixels wide" in line for line in lines)
+    assert 'cut.html: cut off at the right: p "x"' in lines
 
 
 def test_links_that_lead_nowhere_are_found(
