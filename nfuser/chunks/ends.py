@@ -18,6 +18,7 @@ from nfuser.chunks.graph import (
     add_pick,
     add_result,
     add_tree,
+    split_of,
     tree_tasks,
 )
 from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
@@ -89,7 +90,8 @@ class Ends:
         ends = [(job, t) for job in jobs for t in self._results(job)]
         last = name if len(ends) == 1 else f"{name}-all"
         folds = [fold_of(job) for job in jobs]
-        add_tree(layers, last, self._source, blocks, folded, folds, picks)
+        split = split_of(sum(map(self._part_bytes, jobs)))
+        add_tree(layers, last, self._source, blocks, folded, folds, picks, split)
         kept = [k for k in range(len(blocks)) if k not in folded]
         for which, (job, result) in enumerate(ends):
             own = f"{name}-{which}"
@@ -100,7 +102,7 @@ class Ends:
             layout.held[result] = made
         count = prod(blocks[k] for k in folded)
         size = sum(layout.held[t].nbytes for _, t in ends)
-        tasks = tree_tasks(count) * prod(blocks[k] for k in kept)
+        tasks = tree_tasks(count, split) * prod(blocks[k] for k in kept)
         about = ", ".join(f"{fold.op.value}" for fold in folds)
         layout.steps.append(Step("tree", tasks, count * int(size), about))
 
@@ -108,6 +110,11 @@ class Ends:
         if isinstance(job, ScatterJob):
             return (self.layout.spread.partials[job.scatter],)
         return job.reduce.results
+
+    def _part_bytes(self, job: FoldJob | ScatterJob) -> int:
+        """Return about how many bytes a task gives for a fold."""
+        _, chunks = self._left(job)
+        return 8 * fold_of(job).width * prod(map(max, chunks))
 
     def _left(
         self, job: FoldJob | ScatterJob

@@ -232,31 +232,25 @@ def start_of(op: ReduceOp, dtype: Any) -> Any:
 
 def combined(fold: Fold, parts: Sequence[Part]) -> Part:
     """Return one part for several, which are in the order of their chunks."""
-    if fold.has_shift:
-        return _joined_exponentials(parts)
-    return reduce(_joiner(fold), parts)
+    with np.errstate(all="ignore"):
+        if fold.has_shift:
+            return _joined_exponentials(parts)
+        if fold.op is ReduceOp.MOMENTS:
+            return _joined_moments(parts)
+        return reduce(_joiner(fold), parts)
 
 
 def _joiner(fold: Fold) -> Callable[[Part, Part], Part]:
-    if fold.op is ReduceOp.MOMENTS:
-        return _join_moments
     if fold.op in (ReduceOp.ARGMAX, ReduceOp.ARGMIN):
         return lambda a, b: _join_places(fold.op, a, b)
     ufunc = _FOLDS[fold.op]
-
-    def join(a: Part, b: Part) -> Part:
-        with np.errstate(all="ignore"):
-            return (ufunc(a[0], b[0]),)
-
-    return join
+    return lambda a, b: (ufunc(a[0], b[0]),)
 
 
 def _joined_exponentials(parts: Sequence[Part]) -> Part:
     """Join maxima, and sums of exponentials relative to them."""
     top: Any = np.maximum.reduce([high for high, _ in parts])
-    with np.errstate(all="ignore"):
-        terms = [_moved_sum(high, total, top) for high, total in parts]
-        return top, np.add.reduce(terms)
+    return top, np.add.reduce([_moved_sum(high, total, top) for high, total in parts])
 
 
 def _moved_sum(high: Any, total: Any, top: Any) -> Any:
@@ -270,19 +264,25 @@ def _moved_sum(high: Any, total: Any, top: Any) -> Any:
     return np.where(scale == 0, 0, total * scale)
 
 
-def _join_moments(a: Part, b: Part) -> Part:
-    (n, mean, squares), (m, other, more) = a, b
-    if m == 0:
-        return a
-    if n == 0:
-        return b
-    with np.errstate(all="ignore"):
-        gap, count = other - mean, n + m
-        return (
-            count,
-            mean + gap * (m / count),
-            squares + more + gap * gap * (n * (m / count)),
-        )
+def _joined_moments(parts: Sequence[Part]) -> Part:
+    """Join counts, means, and squared distances from them.
+
+    Means are joined by their distances from the first, so that none is lost in them.
+    """
+    filled = [part for part in parts if part[0] > 0] or parts[:1]
+    if len(filled) == 1:
+        return filled[0]
+    counts = [float(part[0]) for part in filled]
+    total = sum(counts)
+    shares = np.reshape(
+        [n / total for n in counts], (-1, *(1,) * np.ndim(filled[0][1]))
+    )
+    start = filled[0][1]
+    gaps = np.stack([part[1] for part in filled]) - start
+    middle = (gaps * shares).sum(0)
+    spread = (np.square(gaps - middle) * shares).sum(0) * total
+    squares = np.add.reduce([part[2] for part in filled])
+    return np.float64(total), start + middle, squares + spread
 
 
 def _join_places(op: ReduceOp, a: Part, b: Part) -> Part:

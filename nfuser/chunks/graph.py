@@ -44,7 +44,18 @@ _layers: Any = Module("dask.layers")
 _spec: Any = Module("dask._task_spec")
 
 SPLIT = 8
-"""How many parts one task of a tree combines."""
+"""How many parts one task of a tree combines, at least."""
+_MOST_SPLIT = 64
+_SPLIT_BYTES = 1 << 12
+
+
+def split_of(part_bytes: int) -> int:
+    """Return how many parts one task of a tree combines: more of few numbers.
+
+    >>> split_of(24), split_of(100), split_of(1_000_000)
+    (64, 40, 8)
+    """
+    return min(max(SPLIT, _SPLIT_BYTES // max(part_bytes, 1)), _MOST_SPLIT)
 
 
 class Layers:
@@ -237,6 +248,7 @@ def add_tree(
     folded: Sequence[int],
     folds: Sequence[Fold],
     picks: Sequence[int | None],
+    split: int,
 ) -> None:
     """Add the layers that combine parts along the labels ``folded``, in their order."""
     kept = [k for k in range(len(blocks)) if k not in folded]
@@ -244,22 +256,22 @@ def add_tree(
     order = list(product(*(range(blocks[k]) for k in folded)))
     level, tasks = 0, dict[Any, Any]()
     lengths = [count]
-    while lengths[-1] > SPLIT:
-        lengths.append(-(-lengths[-1] // SPLIT))
+    while lengths[-1] > split:
+        lengths.append(-(-lengths[-1] // split))
     lengths.append(1)
     for level, (length, following) in enumerate(pairwise(lengths)):
         is_last = level == len(lengths) - 2
         run = Combine(folds, picks, is_first=level == 0, is_last=is_last)
         for base in product(*(range(blocks[k]) for k in kept)):
             for group in range(following):
-                stop = min((group + 1) * SPLIT, length) if not is_last else length
+                stop = min((group + 1) * split, length) if not is_last else length
                 refs = [
                     _spec.TaskRef(
                         _part_key(source, order[i], base, kept, folded, len(blocks))
                         if level == 0
                         else (f"{name}-{level}", *base, i)
                     )
-                    for i in range(group * SPLIT, stop)
+                    for i in range(group * split, stop)
                 ]
                 key = (
                     (name, *base) if is_last else (f"{name}-{level + 1}", *base, group)
@@ -268,15 +280,15 @@ def add_tree(
     layers.add(name, tasks, source)
 
 
-def tree_tasks(count: int) -> int:
+def tree_tasks(count: int, split: int) -> int:
     """Return how many tasks combine ``count`` parts.
 
-    >>> tree_tasks(1), tree_tasks(8), tree_tasks(100)
+    >>> tree_tasks(1, 8), tree_tasks(8, 8), tree_tasks(100, 8)
     (1, 1, 16)
     """
     tasks = 0
-    while count > SPLIT:
-        count = -(-count // SPLIT)
+    while count > split:
+        count = -(-count // split)
         tasks += count
     return tasks + 1
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.chunks.chunkings import Chunks, is_cut
 from nfuser.chunks.jobs import ScatterJob, Target, shape_of
 from nfuser.chunks.places import Along
+from nfuser.ir.expr import sources
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -63,6 +64,28 @@ class Layout:
             found.append(Along(label) if is_label else None)
             label += is_label
         return tuple(found)
+
+    def made_of(self, target: Target) -> tuple[TensorView, ...]:
+        """Return what must be computed for a target."""
+        if isinstance(target, TensorView):
+            return (target,)
+        if isinstance(target, ScatterJob):
+            return target.scatter.index, target.scatter.value
+        return (target.source,)
+
+    def reads(self, target: Target) -> set[TensorView]:
+        """Return what is held of that a target is made of."""
+        stack = list(self.made_of(target))
+        found, met = set[TensorView](), set(stack)
+        while stack:
+            t = stack.pop()
+            if t in self.held:
+                found.add(t)
+                continue
+            more = [x for x in sources(self.fusion.definition[t]) if x not in met]
+            met.update(more)
+            stack += more
+        return found
 
     def hold(self, layers: Layers, name: str, t: TensorView) -> None:
         """Keep the array that layer ``name`` gives as ``t``."""

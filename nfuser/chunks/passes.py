@@ -19,7 +19,6 @@ from nfuser.chunks.places import label_of
 from nfuser.chunks.stage import Stage
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, ReduceOp
-from nfuser.ir.tensor import TensorView
 from nfuser.runtime.call import count_inputs
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.layout import Layout
     from nfuser.chunks.places import Place, Read
     from nfuser.ir.fusion import Fusion
+    from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
 PLACED = (ReduceOp.ARGMAX, ReduceOp.ARGMIN)
@@ -100,13 +100,11 @@ def fold_of(target: FoldJob | ScanJob | ScatterJob) -> Fold:
 def _roots(layout: Layout, target: Target) -> list[tuple[TensorView, Place]]:
     """Return what must be computed for a target, and where."""
     place = layout.place(target)
-    if isinstance(target, TensorView):
-        return [(target, place)]
+    made = layout.made_of(target)
     if not isinstance(target, ScatterJob):
-        return [(target.source, place)]
-    index, value = target.scatter.index, target.scatter.value
-    first = place[: index.ndim]
-    return [(index, first), (value, (*first, *(None,) * (value.ndim - index.ndim)))]
+        return [(t, place) for t in made]
+    first = place[: target.scatter.index.ndim]
+    return [(t, (*first, *(None,) * (t.ndim - len(first)))) for t in made]
 
 
 def _emitted(

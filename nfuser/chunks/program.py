@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,27 @@ class Program(Layout):
             if target not in self.held:
                 grids.setdefault(self.grid(target), []).append(target)
         for grid, found in grids.items():
-            self._run_pass(grid, found)
+            for together in self._sharing(found):
+                self._run_pass(grid, together)
         for job in jobs:
             if isinstance(job, MoveJob):
                 self._move(job.expr)
+
+    def _sharing(self, targets: Sequence[Target]) -> list[list[Target]]:
+        """Return ``targets`` in groups, each for one pass over the data.
+
+        A tensor that has nothing to read in common with others has a pass of its own,
+        which gives it as it is; results of one pass are picked apart by more tasks.
+        """
+        reads = {target: self.reads(target) for target in targets}
+        count = Counter(t for found in reads.values() for t in found)
+        alone = [
+            target
+            for target, found in reads.items()
+            if isinstance(target, TensorView) and all(count[t] == 1 for t in found)
+        ]
+        others = [target for target in targets if target not in alone]
+        return [*([target] for target in alone), *([others] if others else [])]
 
     def _move(self, expr: Expr) -> None:
         arrays = [self.held[t] for t in sources(expr)]

@@ -67,7 +67,9 @@ class Chunked:
         for a, b, told in zip(found, again, lazy, strict=True):
             assert (a.shape, a.dtype) == (told.shape, told.dtype), "says another form"
             assert np.asarray(a).tobytes() == np.asarray(b).tobytes(), "bits differ"
-        return list(found)
+        # Results that are equal by name Dask computes once.
+        kept = {id(x): x for x in found}
+        return [kept.pop(id(x), x.copy()) for x in found]
 
     @staticmethod
     def listed(result: Any) -> tuple[Any, ...]:

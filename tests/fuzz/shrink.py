@@ -68,7 +68,7 @@ def _kind(problem: str) -> str:
     """Return what a problem is about, without its numbers."""
     text = problem.split(": ", 1)[1]
     if text.startswith("output"):
-        text = text.split(": ", 1)[1]
+        text = text.split(": ", 1)[-1]
         return "differ" if "differ" in text else text.split()[0]
     return text.split(":")[0][:40]
 
