@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 _MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
+_MOST_NESTED = 40
+_RECURSION = (
+    "write a loop, as `while x.sum() > 0`: a function that calls itself until an array "
+    f"says that it is done has no end while tracing; found {_MOST_NESTED} choices, one "
+    "within the other"
+)
+_ASSERTION = (
+    "assert it before or after the call, or return the condition: whether it holds is "
+    "not known while tracing; expected a condition on sizes, dtypes or numbers of "
+    "Python's, found one on the elements of an array"
+)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -73,6 +84,7 @@ class Plain(Lasting):
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer)
         self._cell = CellType(self)
+        self._choices = 0  # one within the other
 
     def call(self, function: Any) -> Any:
         """Return what is called in place of ``function``."""
@@ -198,6 +210,12 @@ class Plain(Lasting):
             return then() if test else other()
         return self._sides(test, (then, other), ())
 
+    def asserted(self, x: Any) -> Any:
+        """Return what is asserted, if it is known."""
+        if self.is_unknown(x):
+            raise TraceError(_ASSERTION)
+        return x
+
     def tail(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """Return what one of two ends of a function returns."""
         return self.pick(test, then, other)
@@ -217,6 +235,19 @@ class Plain(Lasting):
 
     def _sides(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
         """Run both sides of a choice, and choose between what they leave."""
+        if self._choices == _MOST_NESTED:
+            raise TraceError(_RECURSION)
+        self._choices += 1
+        try:
+            return self._chosen(test, sides, names)
+        except NfuserError:
+            raise
+        except Exception as error:
+            raise _raising(error) from error
+        finally:
+            self._choices -= 1
+
+    def _chosen(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
         t, pred = self._t, self.truth(test)
         variables = Variables(*sides)
         before = State(t, variables)
@@ -405,6 +436,17 @@ def _refused(error: Exception) -> NfuserError:
     message = (
         "take it out of the loop, or write nfuser.unroll(range(n)) for a short one: "
         f"its body, which is traced once, raised {type(error).__name__}: {error}"
+    )
+    return TraceError(message)
+
+
+def _raising(error: Exception) -> TraceError:
+    what = f"{type(error).__name__}: {error}"
+    message = (
+        "return the condition, and raise after the call, or look at the array before: "
+        "whether this branch runs is not known while tracing, as its condition is "
+        "computed of an array; expected branches that compute, found one that raises "
+        f"{what}"
     )
     return TraceError(message)
 

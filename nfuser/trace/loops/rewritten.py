@@ -53,7 +53,7 @@ def rewritten(code: CodeType) -> CodeType | None:
         return None
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     found = next(c for c in outer.co_consts if isinstance(c, CodeType))
-    found = found.replace(co_qualname=code.co_qualname)
+    found = found.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     _note(found, code)
     return found
 
@@ -100,6 +100,8 @@ def _factory(source: Source, code: CodeType) -> ast.Module:
             d and ast.Constant(None) for d in arguments.kw_defaults
         ]
         _rewrite(function, frozenset(code.co_freevars))
+        # Its own name, by which it may call itself, is that of outside.
+        function.name = f"{PREFIX}function"
         body = [function, ast.Return(ast.Name(function.name, ast.Load()))]
     outer = ast.FunctionDef(f"{PREFIX}factory", given, body, [])
     found = ast.Module([ast.copy_location(outer, source.function)], [])
@@ -132,11 +134,13 @@ class Function:
         _docstring_off(function)
         body = [_plain(s) for s in function.body]
         body = Jumps().function(body)
+        bound = live.stored(body)  # also in blocks, which are written anew in place
         made = self._block(body, self._always)
         a = function.args
         given = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
         given |= {x.arg for x in (a.vararg, a.kwarg) if x is not None}
-        names = live.stored(body) - self._globals - self._outside - given
+        bound |= live.stored(body)
+        names = bound - self._globals - self._outside - given
         if names:
             # What is bound in inner functions only is bound in this one.
             targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in sorted(names)]
@@ -171,6 +175,9 @@ class Function:
                 return [stmt]
             case ast.ClassDef() | ast.Global() | ast.Nonlocal():
                 return [stmt]
+            case ast.Assert():
+                stmt.test = runtime("asserted", self._expressions().visit(stmt.test))
+                return [*self._effects(stmt), stmt]
             case ast.AugAssign() if self._is_outside(stmt.target):
                 return self._updated(stmt)
             case _:

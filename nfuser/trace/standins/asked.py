@@ -90,7 +90,7 @@ def wanted(what: str | None = None) -> TraceError:
     if (called or "").startswith("math."):
         return TraceError(_of_math(f"{called}", name))
     if what is not None:
-        return TraceError(_of_python(what))
+        return TraceError(_of_python(what, name))
     return TraceError(_of_numpy(called, name))
 
 
@@ -139,11 +139,28 @@ def _of_math(called: str, name: str) -> str:
     )
 
 
-def _of_python(what: str) -> str:
+_CHOICE = (
+    "use where(condition, a, b) for a choice, or compute the number outside the fused "
+    "function"
+)
+_INSTEAD = {
+    "max": "write np.maximum(a, b) in place of max(a, b), and x.max() for max(x)",
+    "min": "write np.minimum(a, b) in place of min(a, b), and x.min() for min(x)",
+    "sorted": "write np.sort(x) in place of sorted(x)",
+    "int(x)": "write x.astype(int) for an index or a number to compute with, and pass "
+    "what is to be a size, as in np.zeros(n) or x[:n], as an argument",
+    "float(x)": "leave float() out: a number of an array is computed with as it is",
+    "complex(x)": "leave complex() out, or write x + 0j",
+    "x.item()": "leave .item() out: a number of an array is computed with as it is",
+    "x.tolist()": "return the array, and call .tolist() of what the call returns",
+}
+
+
+def _of_python(what: str, called: str) -> str:
+    advice = _INSTEAD.get(called) or _INSTEAD.get(what, _CHOICE)
     return (
-        "use where(condition, a, b) for a choice, or compute the number outside the "
-        f"fused function: {what} asks for the value of an array, which is not known "
-        "while tracing"
+        f"{advice}: {what} asks for the value of an array, which is not known while "
+        "tracing"
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 def relaxed(p: Any, b: Any, count: Any) -> Any:
     """Return a few steps towards the solution."""
@@ -30,6 +32,12 @@ def noted(x: Any, kept: Any, i: Any) -> Any:
     """Return more, and keep the number."""
     kept.append(i)
     return x + 1
+
+
+def asserted(x: Any) -> Any:
+    """Return roots of what is said to be positive; pytest writes no assertion anew."""
+    assert x.min() >= 0
+    return np.sqrt(x)
 
 
 class Model:

@@ -51,10 +51,15 @@ PART_OUTSIDE = (
     "read and assign to parts of the array itself: it is assigned to, is no argument, "
     "and another name from outside holds a part of it"
 )
+_KEEP_SHAPE = (
+    "write where(condition, x, fill), which keeps the shape, x[condition] += 1 or "
+    "x[condition].sum(), or call it outside: how many elements there are depends on "
+    "values"
+)
 _NO_MEMORY = "leave x.{name} out: a traced array has no memory yet"
 _AFTERWARDS = "call x.{name} of the returned array"
 _NUMPY_METHODS = {
-    "nonzero": "write where(condition, x, fill), which keeps the shape",
+    "nonzero": _KEEP_SHAPE,
     "compress": "write where(condition, x, fill)",
     "resize": "write x.reshape(shape), or np.tile, np.pad and a slice for other sizes",
     "view": "write x.astype(dtype) to convert the values, x.reshape(shape) for another "
@@ -74,7 +79,6 @@ _NUMPY_METHODS = {
     "setfield": "write where(condition, new, x)",
     "getfield": "write x.astype(dtype)",
 }
-_KEEP_SHAPE = "write where(condition, x, fill), which keeps the shape"
 _CHOOSE = "write where(condition, new, x)"
 _CALL_OUTSIDE = "call it outside the fused function"
 _OF_VALUES = f"{_CALL_OUTSIDE}, as it gives a shape that depends on values"
