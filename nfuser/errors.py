@@ -47,6 +47,10 @@ class UnsupportedError(NfuserError, NotImplementedError):
     """The operation has no fused form; the message names the alternative."""
 
 
+class ChunkedError(UnsupportedError):
+    """Something is asked of an array in chunks that takes arrays in memory."""
+
+
 class MissingError(UnsupportedError, AttributeError):
     """An object has no such part, though it does in a library that users know."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from nfuser.chunks.graph import da
 from nfuser.chunks.patterns import remapped_by_place
+from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.ir.scalar import Scalar
+
+HALVES = (DType.F16.numpy, DType.BF16.numpy)
 
 
 def moved(
@@ -53,7 +56,7 @@ def moved(
         case Remap():
             found = _remapped(expr, read[0], shape, values)
         case Matmul():
-            found = da.matmul(*read)
+            found = da.matmul(*map(_of_full_width, read))
         case Reshape():
             found = read[0].reshape(shape)
         case _:
@@ -62,6 +65,11 @@ def moved(
             raise UnsupportedError(message)
     dtype = results(expr)[0].dtype.numpy
     return found if found.dtype == dtype else found.astype(dtype)
+
+
+def _of_full_width(x: Any) -> Any:
+    """Return ``x``, or 16-bit floats in f32: parts of a product are not rounded."""
+    return x.astype(np.float32) if x.dtype in HALVES else x
 
 
 def _slice(start: int, size: int, step: int) -> slice:

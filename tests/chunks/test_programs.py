@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -86,6 +87,22 @@ def test_numbers_that_were_simplified_away_are_no_inputs() -> None:
 def test_an_axis_may_be_cut_away_and_all_of_it_be_padding() -> None:
     found = in_chunks(lambda x: xp.pad(x, ((-8, 8), (0, 0))), NUMBERS, ((2, 3), 8))
     np.testing.assert_array_equal(found, np.zeros((5, 8), "f4"))
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_products_of_halves_in_chunks_are_halves_rounded_once(dtype: Any) -> None:
+    x = (np.random.default_rng(0).standard_normal((20, 14)) * 3).astype(dtype)
+    found = in_chunks(lambda x: x @ x.T, x, ((13, 7), (14,)))
+    assert found.dtype == dtype
+    wide = x.astype("f4")
+    np.testing.assert_array_equal(found, (wide @ wide.T).astype(dtype))
+
+
+def test_what_is_asked_of_arrays_in_memory_says_so_of_dask_arrays() -> None:
+    x = import_module("dask.array").ones((4, 4), chunks=2)
+    fused = nfuser.fuse(lambda x: x + 1)
+    with pytest.raises(nfuser.errors.UnsupportedError, match=r"f\.explain\(x\)"):
+        fused.kernels(x)
 
 
 def test_reshapes_that_need_all_of_an_array_are_refused_where_it_is_large() -> None:

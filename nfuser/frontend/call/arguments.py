@@ -23,7 +23,7 @@ from nfuser.device.describe.descriptor import (
 from nfuser.device.describe.libraries import array_class, is_imported
 from nfuser.device.describe.readable import fault, readable
 from nfuser.dtypes import DType, as_dtype
-from nfuser.errors import ArgumentError
+from nfuser.errors import ArgumentError, ChunkedError
 from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.spec import Spec
 from nfuser.runtime.place import common_place
@@ -48,8 +48,10 @@ _NAMED: tuple[type[Any], ...] = (type, np.dtype)
 _class_of: Callable[[object], type[object]] = type
 
 
-class ChunkedError(Exception):
-    """A call was given an array in chunks: Dask is to run it."""
+_IN_MEMORY = (
+    "write f.explain(x) to see what a call on Dask arrays does, or pass one chunk, "
+    "x.blocks[0].compute(): expected arrays in memory, found a Dask array"
+)
 
 
 def is_chunked(cls: type) -> bool:
@@ -113,7 +115,7 @@ class Arguments:
                 slot += 1
             else:
                 if is_chunked(cls):
-                    raise ChunkedError
+                    raise ChunkedError(_IN_MEMORY)
                 if cls not in trees.NODES and labelled.learn(cls):
                     self.__init__(args, kwargs, function)
                     return

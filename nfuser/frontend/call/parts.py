@@ -12,8 +12,9 @@ from __future__ import annotations
 from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug.progress import watching
 from nfuser.device.describe.descriptor import describe
+from nfuser.errors import ChunkedError
 from nfuser.frontend.call.argument_names import unknown_keyword
-from nfuser.frontend.call.arguments import Arguments, ChunkedError, Described
+from nfuser.frontend.call.arguments import Arguments, Described
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
 from nfuser.frontend.call.recording import (
