@@ -15,6 +15,7 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
+from nfuser.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,3 +302,18 @@ def test_who_changes_one_gradient_leaves_its_like_alone() -> None:
     fused(x, y).sum().backward()
     assert (x.grad == 3).all()
     assert (y.grad == 2).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*jit.script:DeprecationWarning")  # torch's own
+def test_tangents_of_forward_mode_are_refused() -> None:
+    forward = torch.autograd.forward_ad
+    fused = nfuser.fuse(lambda x: torch.sin(x) * 2)
+    x = torch.linspace(0, 1, 5)
+    plain, *_ = [fused(x) for _ in range(4)]  # the last ones are native
+    with forward.dual_level():
+        torch.testing.assert_close(fused(x), plain)
+        dual = forward.make_dual(x, torch.ones(5))
+        with pytest.raises(ArgumentError, match=r"take nfuser\.jvp"):
+            fused(dual)
+        torch.testing.assert_close(fused(forward.unpack_dual(dual).primal), plain)
+    torch.testing.assert_close(fused(x), plain)

@@ -27,7 +27,7 @@ from nfuser.device.describe.libraries import (
     library_of,
 )
 from nfuser.device.describe.numpy import describe_numpy, numpy_pointer
-from nfuser.device.describe.torch import describe_torch
+from nfuser.device.describe.torch import describe_torch, has_tangent
 from nfuser.device.phantom import describe_phantom, phantom_key, phantom_pointer
 from nfuser.errors import ArgumentError
 
@@ -117,14 +117,15 @@ def _numpy_key(array: np.ndarray[Any, Any]) -> Hashable:
 
 def _torch_key(tensor: Any) -> Hashable:
     # Sparse tensors refuse stride() themselves, and those of torch.func data_ptr().
-    grad = tensor.requires_grad and sys.modules["torch"].is_grad_enabled()
+    torch = sys.modules["torch"]
+    grad = tensor.requires_grad and torch.is_grad_enabled()
     return (
         tensor.__class__,
         tensor.dtype,
         tensor.shape,
         tensor.stride(),
         tensor.device,
-        grad or tensor.is_neg() or tensor.is_conj(),
+        grad or tensor.is_neg() or tensor.is_conj() or has_tangent(torch, tensor),
         tensor.data_ptr() == 0 and tensor.numel() > 0,  # a tracer of torch.func
     )
 

@@ -49,12 +49,24 @@ def _problem(torch: Any, tensor: Any) -> str | None:
         return "the tensor is a lazy conjugate view; call .resolve_conj()"
     if tensor.is_neg():
         return "the tensor is a lazy negative view; call .resolve_neg()"
+    if has_tangent(torch, tensor):
+        return (
+            "the tensor has a tangent, which a fused function does not carry on; take "
+            "nfuser.jvp of the function, or pass forward_ad.unpack_dual(x).primal"
+        )
     if tensor.requires_grad and torch.is_grad_enabled():
         return (
             "the tensor requires a gradient, which a fused function does not record; "
             "call it under torch.no_grad(), or pass x.detach()"
         )
     return None
+
+
+def has_tangent(torch: Any, tensor: Any) -> bool:
+    """Tell whether ``tensor`` is a dual number of torch's forward mode."""
+    forward = torch.autograd.forward_ad
+    level = getattr(forward, "_current_level", -1)
+    return level >= 0 and forward.unpack_dual(tensor).tangent is not None
 
 
 def _require_memory(

@@ -45,6 +45,9 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     READ_TENSOR,
     TORCH_STREAM,
     GRAD_MODE,
+    FORWARD_MODE,
+    DUAL_LEVEL,
+    NO_LEVEL,
     REQUIRES_GRAD,
     IS_NEG,
     IS_CONJ,
@@ -59,7 +62,7 @@ DL_DATA, DL_DEVICE, DL_TYPE, DL_DIMS, DL_STRIDES, DL_OFFSET = 0, 8, 16, 24, 32, 
     OWNED,
     OWNED_WORDS,
     SCALARS,
-) = range(0, 8 * 37, 8)
+) = range(0, 8 * 40, 8)
 MOST_SCALARS = 16  # of NumPy's types: the type, its bits, and whether it has a sign
 SCALAR_BYTES = 24
 POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)

@@ -32,6 +32,7 @@ from nfuser.device.native.layout import (
     DL_STRIDES,
     DL_TYPE,
     DTYPE,
+    DUAL_LEVEL,
     F_DATA,
     F_DIMS,
     F_FLAGS,
@@ -42,6 +43,7 @@ from nfuser.device.native.layout import (
     F_ROOM,
     F_STRIDES,
     FLOAT,
+    FORWARD_MODE,
     GRAD_MODE,
     GREATEST,
     INT,
@@ -50,6 +52,7 @@ from nfuser.device.native.layout import (
     MEMMAP,
     MOST_AXES,
     NDARRAY,
+    NO_LEVEL,
     NUMBER,
     NUMPY_CHECKED,
     NUMPY_DATA,
@@ -167,9 +170,20 @@ def _ask_torch(item: int, frame: int) -> int:
     is_complex = ((word(frame + F_META) >> 32) & 255) == 5
     if is_complex and _asked(item, word(shared + IS_CONJ)):
         return 1
-    if _asked(item, word(shared + IS_NEG)):
+    if _asked(item, word(shared + IS_NEG)) or _may_be_dual():
         return 1
     return _needs_gradient(item)
+
+
+def _may_be_dual() -> int:
+    """Tell whether torch is in forward mode, where a tensor may have a tangent."""
+    shared = table()
+    found = PyObject_GetAttr(word(shared + FORWARD_MODE), word(shared + DUAL_LEVEL))
+    if found == 0:
+        PyErr_Clear()
+        return 1
+    Py_DecRef(found)
+    return found != word(shared + NO_LEVEL)
 
 
 def _read_dlpack(item: int, frame: int) -> int:
@@ -285,6 +299,7 @@ FUNCTIONS = (
     _ask_torch,
     _read_dlpack,
     _is_empty,
+    _may_be_dual,
     _needs_gradient,
     _asked,
     _is_false,

@@ -161,6 +161,9 @@ class Shared:
         self._set(layout.READ_TENSOR, _word(functions + 8 * _TO_DLPACK))
         self._set(layout.TORCH_STREAM, _word(functions + 8 * _STREAM))
         self._set_object(layout.GRAD_MODE, torch.is_grad_enabled)
+        self._set_object(layout.FORWARD_MODE, torch.autograd.forward_ad)
+        self._set_object(layout.DUAL_LEVEL, "_current_level")
+        self._set_object(layout.NO_LEVEL, -1)  # Python has one object for it
         self._set_object(layout.PARAMETER, torch.nn.Parameter)
         self._set_object(layout.TENSOR, torch.Tensor)
 
