@@ -91,7 +91,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a number of Python's": (
         lambda x: lax.fori_loop(0, 3, lambda i, s: s + float(s.sum() > i), x),
         TraceError,
-        "use where",
+        r"leave float\(\) out",
     ),
     "a bound that is no integer": (
         lambda x: lax.fori_loop(0, x.sum(), lambda _, s: s, x),
