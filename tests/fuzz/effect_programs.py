@@ -14,7 +14,6 @@ least as often; later calls, which trace nothing, may do no effect at all.
 from __future__ import annotations
 
 import argparse
-import linecache
 import random
 import sys
 from collections import Counter
@@ -25,6 +24,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.loaded import loaded
 
 _HEAD = """\
 import collections
@@ -187,27 +187,25 @@ class Tally:
 
 def compare(text: str, name: str, seed: int, tally: Tally) -> None:
     """Call one program plain and fused, twice; raise where effects differ."""
-    file = f"<effect program {seed}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space: dict[str, Any] = {"np": np, "SEEN": []}
-    exec(compile(text, file, "exec"), space)  # noqa: S102 (programs are text)
-    fused = nfuser.fuse(space["program"])
-    for turn in range(2):
-        wanted = _called(space, space["program"], turn)
-        found = _called(space, fused, turn)
-        before = _called(space, lambda *_: (0.0, 0.0), turn)
-        # What a function does beside computing happens while it is traced.
-        is_silent = turn and repr(found) == repr((*wanted[:3], *before[3:]))
-        if isinstance(found[0], NfuserError):
-            if found[1:3] != before[1:3]:
-                message = f"{found[0]}\nafter {found[1:3]} was left of {before[1:3]}"
-                raise AssertionError(f"{message}\n{text}")
-            tally.refused[name] += 1
-        elif not (is_silent or _is_as_often(found, wanted)):
-            raise AssertionError(f"{found}\nin place of\n{wanted}\n{text}")
-        else:
-            tally.agreed += 1
-    del linecache.cache[file]
+    with loaded(text, f"<effect program {seed}>", np=np, SEEN=[]) as space:
+        fused = nfuser.fuse(space["program"])
+        for turn in range(2):
+            wanted = _called(space, space["program"], turn)
+            found = _called(space, fused, turn)
+            before = _called(space, lambda *_: (0.0, 0.0), turn)
+            # What a function does beside computing happens while it is traced.
+            is_silent = turn and repr(found) == repr((*wanted[:3], *before[3:]))
+            if isinstance(found[0], NfuserError):
+                if found[1:3] != before[1:3]:
+                    message = (
+                        f"{found[0]}\nafter {found[1:3]} was left of {before[1:3]}"
+                    )
+                    raise AssertionError(f"{message}\n{text}")
+                tally.refused[name] += 1
+            elif not (is_silent or _is_as_often(found, wanted)):
+                raise AssertionError(f"{found}\nin place of\n{wanted}\n{text}")
+            else:
+                tally.agreed += 1
 
 
 def _is_as_often(found: Any, wanted: Any) -> bool:

@@ -12,7 +12,6 @@ random turn: what NumPy raises is raised, and all arrays hold what NumPy leaves 
 from __future__ import annotations
 
 import argparse
-import linecache
 import random
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import HostError, NfuserError
+from tests.fuzz.loaded import loaded
 from tests.fuzz.write_programs import copied, outcome, random_arrays, require_same
 from tests.fuzz.write_steps import SHAPES, Program, grow, writing_steps
 
@@ -95,20 +95,16 @@ class Tally:
 
 def compare(text: str, seed: int, rank: int, backend: str | None, tally: Tally) -> None:
     """Run one program for three shapes; raise where it leaves what NumPy does not."""
-    file = f"<failing program {seed}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     outside = np.arange(9.0)
-    space: dict[str, Any] = {"np": np, "G": outside}
-    exec(compile(text, file, "exec"), space)  # noqa: S102 (programs are text)
-    plain = space["program"]
-    fused = nfuser.fuse(plain, backend=backend)
-    rng = random.Random(seed)
-    for shape in rng.sample(SHAPES[rank], 3):
-        given = [x.astype("d", "K", copy=False) for x in random_arrays(rng, shape)]
-        numbers = [rng.randint(1, 4), 0.5, np.array(_BEYOND)]
-        for _ in range(2):
-            _one_call(plain, fused, given, numbers, outside, tally, text)
-    del linecache.cache[file]
+    with loaded(text, f"<failing program {seed}>", np=np, G=outside) as space:
+        plain = space["program"]
+        fused = nfuser.fuse(plain, backend=backend)
+        rng = random.Random(seed)
+        for shape in rng.sample(SHAPES[rank], 3):
+            given = [x.astype("d", "K", copy=False) for x in random_arrays(rng, shape)]
+            numbers = [rng.randint(1, 4), 0.5, np.array(_BEYOND)]
+            for _ in range(2):
+                _one_call(plain, fused, given, numbers, outside, tally, text)
 
 
 def _one_call(

@@ -15,7 +15,6 @@ tells how often two features stood in one program.
 from __future__ import annotations
 
 import argparse
-import linecache
 import random
 import sys
 from collections import Counter
@@ -27,6 +26,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.loaded import loaded
 from tests.fuzz.write_steps import SHAPES, generate
 
 
@@ -78,20 +78,16 @@ def compare(
     text: str, seed: int, rank: int, backend: str | None, tally: Tally, shapes: int = 3
 ) -> None:
     """Run one program for some shapes; raise where it is not what NumPy does."""
-    file = f"<write program {seed}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     outside = np.arange(9.0)
-    space: dict[str, Any] = {"np": np, "G": outside}
-    exec(compile(text, file, "exec"), space)  # noqa: S102 (programs are text)
-    plain = space["program"]
-    fused = nfuser.fuse(plain, backend=backend)
-    rng = random.Random(seed)
-    for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
-        given = random_arrays(rng, shape)
-        numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
-        for _ in range(2):
-            _one_call(plain, fused, given, numbers, outside, tally, text)
-    del linecache.cache[file]
+    with loaded(text, f"<write program {seed}>", np=np, G=outside) as space:
+        plain = space["program"]
+        fused = nfuser.fuse(plain, backend=backend)
+        rng = random.Random(seed)
+        for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
+            given = random_arrays(rng, shape)
+            numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
+            for _ in range(2):
+                _one_call(plain, fused, given, numbers, outside, tally, text)
 
 
 def _one_call(
