@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.on_device import BACKENDS, fused_for
 
 SHAPES = ((6, 7), (5, 33), (17, 5), (1, 6), (4, 1), (0, 3), (64, 65))
 DTYPES = ("f8", "f8", "f4", "i8", "c16")
@@ -284,7 +284,7 @@ def compare(
     space: dict[str, Any] = {"np": np}
     exec(compile(text, f"<program {seed}>", "exec"), space)  # noqa: S102 (programs are text)
     plain = space["program"]
-    fused = nfuser.fuse(plain, backend=backend)
+    fused = fused_for(backend, plain, text)
     rng = random.Random(seed)
     agreed = refused = 0
     for shape in rng.sample(SHAPES, shapes):
@@ -349,7 +349,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    parser.add_argument("--backend", choices=BACKENDS, default="cpu")
     given = parser.parse_args()
     agreed = refused = wrong = 0
     features: Counter[str] = Counter()

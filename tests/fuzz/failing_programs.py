@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-import nfuser
 from nfuser.errors import HostError, NfuserError
 from tests.fuzz.loaded import loaded
+from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.write_programs import copied, outcome, random_arrays, require_same
 from tests.fuzz.write_steps import SHAPES, Program, grow, writing_steps
 
@@ -98,7 +98,7 @@ def compare(text: str, seed: int, rank: int, backend: str | None, tally: Tally) 
     outside = np.arange(9.0)
     with loaded(text, f"<failing program {seed}>", np=np, G=outside) as space:
         plain = space["program"]
-        fused = nfuser.fuse(plain, backend=backend)
+        fused = fused_for(backend, plain, text, outside)
         rng = random.Random(seed)
         for shape in rng.sample(SHAPES[rank], 3):
             given = [x.astype("d", "K", copy=False) for x in random_arrays(rng, shape)]
@@ -153,7 +153,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    parser.add_argument("--backend", choices=BACKENDS, default="cpu")
     given = parser.parse_args()
     tally, wrong = Tally(), 0
     for seed in range(given.first, given.first + given.programs):

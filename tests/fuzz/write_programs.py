@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-import nfuser
 from nfuser.errors import NfuserError
 from tests.fuzz.loaded import loaded
+from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.write_steps import SHAPES, generate
 
 
@@ -81,7 +81,7 @@ def compare(
     outside = np.arange(9.0)
     with loaded(text, f"<write program {seed}>", np=np, G=outside) as space:
         plain = space["program"]
-        fused = nfuser.fuse(plain, backend=backend)
+        fused = fused_for(backend, plain, text, outside)
         rng = random.Random(seed)
         for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
             given = random_arrays(rng, shape)
@@ -195,7 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    parser.add_argument("--backend", choices=BACKENDS, default="cpu")
     given = parser.parse_args()
     tally, wrong = Tally(), 0
     features: Counter[str] = Counter()
