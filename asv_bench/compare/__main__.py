@@ -17,7 +17,7 @@ from asv_bench.compare.cores import pin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SAID = ("command", "date", "commit", "machine", "versions")
+SAID = ("command", "date", "commit", "tree", "machine", "versions")
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -68,7 +68,7 @@ def joined(files: Sequence[str]) -> dict[str, Any]:
     What they say of themselves has to be the same, but for the rows asked for.
     """
     parts = [json.loads(Path(name).read_text()) for name in files]
-    heads = [{key: _said(part, key) for key in SAID} for part in parts]
+    heads = [{key: _said(part, key) for key in SAID if key in part} for part in parts]
     if any(head != heads[0] for head in heads):
         raise SystemExit(f"join runs of one command, day, commit and machine: {heads}")
     copy = sum(part["copy"] for part in parts) / len(parts)
@@ -102,7 +102,6 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     from asv_bench.compare.provenance import provenance
     from asv_bench.compare.rope_table import rope_rows
     from asv_bench.compare.spellings import spelling_rows
-    from asv_bench.compare.versions import versions
     from asv_bench.compare.workloads import WORKLOADS
 
     is_cuda = options.backend == "cuda"
@@ -110,7 +109,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     where = "cuda" if is_cuda else "cpu"
     peers = installed(where, options.peers)
     is_timed = not options.tiny
-    found: dict[str, Any] = provenance(versions(where), where)
+    found: dict[str, Any] = provenance(where)
     found["copy"] = device.copy_bandwidth() if is_timed else 0.0
     rows: list[dict[str, Any]] = []
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from asv_bench.compare.cores import rest
 from asv_bench.compare.provenance import provenance
-from asv_bench.compare.versions import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +128,7 @@ def main() -> None:
     parser.add_argument("--backend", choices=SIZES, default="cpu")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    found = provenance(versions(given.backend), given.backend) | {"unit": "s"}
+    found = provenance(given.backend) | {"unit": "s"}
     rows: list[dict[str, Any]] = []
     for name in FUNCTIONS:
         for size in SIZES[given.backend]:

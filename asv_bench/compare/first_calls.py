@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from asv_bench.benchmarks import fresh_process, long_functions
 from asv_bench.compare.provenance import provenance
-from asv_bench.compare.versions import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     # Modules come compiled, as they do once they are installed.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    header = provenance(versions(given.backend), given.backend) | {"unit": "s"}
+    header = provenance(given.backend) | {"unit": "s"}
     rows: list[dict[str, Any]] = []
     for row in long_rows() if given.long else short_rows(given.repeat, given.backend):
         rows.append(row)

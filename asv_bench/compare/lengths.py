@@ -22,7 +22,6 @@ import numpy as np
 
 from asv_bench.compare.cores import rest
 from asv_bench.compare.provenance import provenance
-from asv_bench.compare.versions import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    found = provenance(versions("cpu")) | {"unit": "s", "rows": rows()}
+    found = provenance() | {"unit": "s", "rows": rows()}
     sys.stdout.write(f"{found['rows'][-1]}\n")
     if given.json:
         given.json.write_text(json.dumps(found, indent=1))

@@ -180,7 +180,7 @@ def main() -> None:
     }
     sys.stdout.write(f"{versions('cpu')}\n\n{table(found)}\n")
     if given.json:
-        made = provenance(versions("cpu")) | {"unit": "s", "rows": rows_of(found)}
+        made = provenance() | {"unit": "s", "rows": rows_of(found)}
         given.json.write_text(json.dumps(made, indent=1))
 
 

@@ -7,16 +7,27 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+import nfuser
+
 PACKAGES = {
-    "cuda": ("nfuser", "numba", "numba-cuda", "torch", "triton", "jax", "liger-kernel"),
-    "cpu": ("nfuser", "numba", "numpy", "numexpr", "jax", "torch"),
+    "cuda": ("numba", "numba-cuda", "torch", "triton", "jax", "liger-kernel"),
+    "cpu": ("numba", "numpy", "numexpr", "jax", "torch"),
+    "dask": ("numba", "numpy", "dask", "distributed"),
+    "accuracy": ("numba", "numpy", "scipy", "mpmath"),
 }
 
 
-def versions(backend: str) -> str:
-    """Return the device and the versions of what is installed, in one line."""
-    parts = [_device(backend), f"Python {platform.python_version()}"]
-    for package in PACKAGES[backend]:
+def versions(kind: str = "cpu") -> str:
+    """Return the device and the versions of what takes part, in one line.
+
+    nfuser's own is that of the code that runs, which need not be installed.
+    """
+    parts = [
+        _device(kind),
+        f"Python {platform.python_version()}",
+        f"nfuser {nfuser.__version__}",
+    ]
+    for package in PACKAGES[kind]:
         try:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
@@ -24,8 +35,8 @@ def versions(backend: str) -> str:
     return ", ".join(parts)
 
 
-def _device(backend: str) -> str:
-    if backend == "cuda":
+def _device(kind: str) -> str:
+    if kind == "cuda":
         import torch
 
         return torch.cuda.get_device_name()

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nfuser
 from asv_bench.benchmarks import fresh_process
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
 from asv_bench.charts.tables import figure, summary, table
 from asv_bench.compare import calls, first_calls, lengths
-from asv_bench.compare.provenance import provenance
+from asv_bench.compare.provenance import (
+    UNKNOWN,
+    commit_of,
+    provenance,
+    stamped,
+    tree_of,
+)
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -43,6 +52,13 @@ RATIO = re.compile(
 )
 FIGURE = re.compile(r"\{figure\}`([^`]+)`")
 SHOWN = re.compile(r"^```\{measured\} (\S+)(?: (\w+))?$", re.MULTILINE)
+
+
+def _git(*words: str, folder: Path = ROOT) -> str:
+    if shutil.which("git") is None:
+        pytest.skip("no git here")
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def _name(page: Path) -> str:
@@ -96,6 +112,9 @@ def test_a_file_says_where_its_numbers_come_from(name: str) -> None:
     path = module[2] or module[1].replace(".", "/")
     here = [ROOT / path, ROOT / f"{path}.py", ROOT / path / "__main__.py"]
     assert any(p.is_file() for p in here) or module[1] == "asv"
+    assert "no nfuser" not in found.get("versions", "")
+    if "tree" in found and _git("cat-file", "-t", found["commit"]) == "commit":
+        assert _git("rev-parse", f"{found['commit']}:nfuser") == found["tree"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -290,14 +309,62 @@ def test_first_calls_are_made_of_what_is_asked_for() -> None:
 def test_a_run_on_a_gpu_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = SimpleNamespace(get_device_name=lambda: "a GPU")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    assert provenance("versions", "cuda")["machine"] == "a GPU"
+    assert provenance("cuda")["machine"] == "a GPU"
 
 
 def test_a_run_says_where_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
     script = str(ROOT / "asv_bench" / "compare" / "calls.py")
     monkeypatch.setattr("sys.argv", [script, "--threads", "2", "--json", "/x.json"])
-    found = provenance("versions")
+    found = provenance()
     assert set(HEADER) < set(found)
+    assert f", nfuser {nfuser.__version__}, " in found["versions"]
     assert found["command"].endswith("calls --threads 2") or found["command"].endswith(
         "calls.py --threads 2"
     )
+
+
+def _checkout(folder: Path) -> Path:
+    """Make a checkout of two commits, the first with another ``nfuser``."""
+    inside = folder / "nfuser" / "ir"
+    inside.mkdir(parents=True)
+    _git("init", "-q", folder=folder)
+    for word in ("one", "two"):
+        (inside / "a.py").write_text(word)
+        (folder / "nfuser" / "ir.py").write_text("beside the folder ir")
+        (folder / "nfuser" / "ir-a.py").write_text("sorted before it")
+        _git("add", "-A", folder=folder)
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        _git(*who, "commit", "-qm", word, folder=folder)
+    return folder
+
+
+def test_a_commit_is_named_by_what_ran_and_not_by_what_is_checked_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = _checkout(tmp_path)
+    monkeypatch.setattr("asv_bench.compare.provenance.ROOT", checkout)
+    sources = checkout / "nfuser"
+    second, first = _git("log", "--format=%h", folder=checkout).split()
+    (sources / "__pycache__").mkdir()
+    (sources / "__pycache__" / "a.pyc").write_text("no source")
+    assert tree_of(sources) == _git("rev-parse", "HEAD:nfuser", folder=checkout)
+    assert commit_of(tree_of(sources)) == second
+    (sources / "ir" / "a.py").write_text("one")
+    assert commit_of(tree_of(sources)) == first
+    (sources / "ir" / "a.py").write_text("three")
+    assert provenance()["commit"] == UNKNOWN
+
+
+def test_what_was_measured_without_git_gets_its_commit_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = _checkout(tmp_path)
+    monkeypatch.setattr("asv_bench.compare.provenance.ROOT", checkout)
+    (checkout / ".git").rename(tmp_path / "away")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    found = provenance()
+    assert found["commit"] == UNKNOWN
+    (tmp_path / "away").rename(checkout / ".git")
+    known = _git("log", "-1", "--format=%h", folder=checkout)
+    assert stamped(found) == found | {"commit": known}
+    assert stamped({"commit": "abc1234"}) == {"commit": "abc1234"}
