@@ -33,6 +33,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "made_gallery",
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
+    "image_scrapers": ("matplotlib", "gallery_times.keep"),
     "show_memory": False,
     "write_computation_times": False,
     "show_signature": False,

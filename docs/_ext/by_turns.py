@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pages of the gallery measure and draw with: medians of calls by turns."""
+"""What pages of the gallery measure and draw with: medians of calls by turns.
+
+What is drawn is also kept, row by row, for the file of results beside the page.
+"""
 
 # Matplotlib has partial types.
 # pyright: reportUnknownMemberType=false
@@ -19,7 +22,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ROUNDS = 7
 REST = 0.01  # seconds; threads of OpenMP spin for a few milliseconds
@@ -31,10 +34,12 @@ COLOURS = {
     "JAX": "#4c6ef5",
     "torch": "#e64980",
 }
+DRAWN: list[dict[str, Any]] = []
+"""The rows of what was drawn, in seconds, until they are taken to a file."""
 
 
 def by_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the median of the milliseconds that each takes, after two calls.
+    """Return the median of the seconds that each takes, after two calls.
 
     Each rests before its turn, until the threads of the one before no longer spin.
     """
@@ -50,7 +55,17 @@ def by_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
             begin = perf_counter()
             run()
             times[name].append(perf_counter() - begin)
-    return {name: 1e3 * statistics.median(found) for name, found in times.items()}
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def in_order(calls: Iterable[Callable[[], Any]]) -> list[float]:
+    """Return the seconds of each call, of which none is made twice."""
+    times: list[float] = []
+    for run in calls:
+        begin = perf_counter()
+        run()
+        times.append(perf_counter() - begin)
+    return times
 
 
 def in_jax(
@@ -90,8 +105,16 @@ def _colour(name: str) -> str:
     return next(c for library, c in COLOURS.items() if name.startswith(library))
 
 
+def _keep(name: str, values: Mapping[str, float], at: int | None = None) -> None:
+    """Keep the seconds of one row, which stands at a number where there is an axis."""
+    where = {} if at is None else {"at": at}
+    DRAWN.append({"name": name, **where, "values": dict(values)})
+
+
 def bars(found: Mapping[str, float], title: str) -> None:
-    """Draw one bar for each, as long as what it takes."""
+    """Draw one bar for each, as long as the seconds that it takes."""
+    _keep(title, found)
+    found = {name: 1e3 * seconds for name, seconds in found.items()}
     figure, axes = plt.subplots(figsize=(6.4, 0.55 * len(found) + 0.9))
     names = list(found)[::-1]
     drawn = axes.barh(
@@ -108,9 +131,11 @@ def lines(
     sizes: Sequence[int], found: Sequence[Mapping[str, float]], title: str, what: str
 ) -> None:
     """Draw one line for each over sizes, both axes in powers."""
+    for size, row in zip(sizes, found, strict=True):
+        _keep(f"{title}: {size:,} {what}", row, size)
     figure, axes = plt.subplots(figsize=(6.4, 3.4))
     for name in found[0]:
-        milliseconds = [row[name] for row in found]
+        milliseconds = [1e3 * row[name] for row in found]
         axes.loglog(sizes, milliseconds, "o-", label=name, color=_colour(name))
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
     axes.minorticks_off()
@@ -120,5 +145,20 @@ def lines(
     axes.set_ylabel("milliseconds")
     axes.set_title(title)
     axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+
+
+def dots(waits: Sequence[float], title: str, what: str) -> None:
+    """Draw one dot for each call of nfuser, in their order."""
+    for number, seconds in enumerate(waits):
+        _keep(f"{title}: call {number + 1}", {"nfuser": seconds}, number + 1)
+    figure, axes = plt.subplots(figsize=(6.4, 3))
+    calls = range(1, len(waits) + 1)
+    axes.semilogy(calls, [1e3 * s for s in waits], ".", color=COLOURS["nfuser"])
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_xlabel(what)
+    axes.set_ylabel("milliseconds")
+    axes.set_title(title)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -7,12 +7,11 @@ Half of each row changes places with the other half. Compilers that fix sizes co
 this for each length; here sizes are names, and one kernel serves all.
 """
 
-from time import perf_counter
+from functools import partial
 
-import matplotlib.pyplot as plt
 import numba
 import numpy as np
-from by_turns import bars, by_turns, in_jax, in_torch
+from by_turns import bars, by_turns, dots, in_jax, in_order, in_torch
 
 import nfuser
 
@@ -32,17 +31,8 @@ def given(length):
 
 
 lengths = np.random.default_rng(1).integers(16, 900, 200)
-waits = []
-for length in lengths:
-    arguments = given(length)
-    begin = perf_counter()
-    rope(*arguments)
-    waits.append(1e3 * (perf_counter() - begin))
-figure, axes = plt.subplots(figsize=(6.4, 3))
-axes.semilogy(waits, ".", color="#2f9e44")
-axes.set_xlabel("call, each of another length")
-axes.set_ylabel("milliseconds")
-figure.tight_layout()
+calls = (partial(rope, *given(length)) for length in lengths)
+dots(in_order(calls), "200 calls of 8 heads", "call, each of another length")
 
 # %%
 # Only the first call compiled.
