@@ -14,6 +14,7 @@ import pytest
 
 import nfuser
 from nfuser.trace import tree
+from tests.fuzz import failing_programs, write_programs, write_steps
 from tests.trace.loops.test_lax import CASES
 
 # The other libraries may warn as they like.
@@ -36,3 +37,22 @@ def test_a_loop_on_the_device_gives_what_python_gives(name: str) -> None:
         for a, b in zip(found, wanted, strict=True):
             on_host = a.cpu().numpy() if isinstance(a, torch.Tensor) else a
             np.testing.assert_allclose(on_host, b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_programs_that_write_leave_what_numpy_leaves(first: int) -> None:
+    pytest.importorskip("cupy")
+    tally = write_programs.Tally()
+    for seed in range(first, first + 10):
+        text, _, rank = write_steps.generate(seed)
+        write_programs.compare(text, seed, rank, "cuda", tally, shapes=2)
+    assert tally.agreed > 10
+
+
+def test_programs_that_fail_leave_what_numpy_leaves() -> None:
+    pytest.importorskip("cupy")
+    tally = failing_programs.Tally()
+    for seed in range(12):
+        text, rank = failing_programs.generate(seed)
+        failing_programs.compare(text, seed, rank, "cuda", tally)
+    assert tally.in_between

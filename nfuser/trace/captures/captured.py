@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,7 +27,12 @@ from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.origins import Finder, Origin, Root
-from nfuser.trace.captures.parts import PLAIN, is_array, is_users_name
+from nfuser.trace.captures.parts import (
+    PLAIN,
+    is_array,
+    is_silent,
+    is_users_name,
+)
 from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
 from nfuser.trace.captures.unchanged import same, same_defaults
@@ -38,7 +44,7 @@ from nfuser.trace.numpy.creation.tables import (
     hidden,
     warn_of_compared,
 )
-from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.standins.standin import Standin
 from nfuser.trace.tree import NODES
 from nfuser.trace.watch.observer import Observer
 
@@ -202,11 +208,11 @@ class Snapshot:
         self._finder.values.setdefault(origin, found)
 
     def may_write(self, code: CodeType | None = None) -> bool:
-        """Tell whether ``code``, or any that is known, may write into what it captures.
+        """Tell whether ``code``, or any that is known, may write into a captured array.
 
-        That is an array of NumPy's; tensors say so themselves when they are written.
+        Tensors of torch are no such arrays: they say themselves that they are written.
         """
-        if not any(is_ndarray(found) for found in self._finder.values.values()):
+        if not any(is_silent(found) for found in self._finder.values.values()):
             return False
         return any(map(may_write, self._finder.codes if code is None else (code,)))
 
@@ -227,7 +233,7 @@ class Snapshot:
         if origin is not None:
             return values[origin]
         firsts = [values[origins[0]] for origins in self._origins.values()]
-        return max(sharing(item, firsts), key=lambda x: x.size, default=None)
+        return max(sharing(item, firsts), key=lambda x: prod(x.shape), default=None)
 
     def assign(self, item: Any) -> CapturedArray | None:
         """Return the input that a captured array becomes which is assigned to."""

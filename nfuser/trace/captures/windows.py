@@ -12,7 +12,9 @@ window is a constant of the trace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KINDS = (np.ndarray, np.memmap)
+_Memory: TypeAlias = "tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]"
 
 
 @value
@@ -71,11 +74,41 @@ def window_of(item: Any, whole: Any) -> Window | None:
 
 
 def sharing(item: Any, known: Iterable[Any]) -> list[Any]:
-    """Return those of the ``known`` arrays of NumPy that ``item`` may be a part of."""
+    """Return those of the ``known`` arrays that ``item`` may be a part of."""
     if not is_ndarray(item):
-        return []
+        return _sharing_on_device(item, known)
     arrays = (x for x in known if is_ndarray(x))
     return [x for x in arrays if np.may_share_memory(x, item)]
+
+
+def _sharing_on_device(item: Any, known: Iterable[Any]) -> list[Any]:
+    """Return the same of arrays that show memory of a GPU, CuPy's for one."""
+    low, high = _bounds(_on_device(item))
+    bounds = [(x, *_bounds(_on_device(x))) for x in known]
+    return [x for x, first, end in bounds if max(low, first) < min(high, end)]
+
+
+def _on_device(item: Any) -> _Memory | None:
+    kind: type[Any] = type(item)
+    if not hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "data_ptr"):
+        return None
+    shown = getattr(item, "__cuda_array_interface__", None)
+    if not shown or "data" not in shown:
+        return None
+    shape, dtype = tuple(shown["shape"]), np.dtype(shown["typestr"])
+    sizes = accumulate(reversed(shape), operator.mul, initial=dtype.itemsize)
+    packed = tuple(sizes)[-2::-1]
+    return shown["data"][0], shape, shown.get("strides") or packed, dtype
+
+
+def _bounds(memory: _Memory | None) -> tuple[int, int]:
+    """Return the addresses between which elements lie: equal where there are none."""
+    if memory is None or 0 in memory[1]:
+        return 0, 0
+    first, shape, strides, dtype = memory
+    spans = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low = first + sum(span for span in spans if span < 0)
+    return low, first + sum(span for span in spans if span > 0) + dtype.itemsize
 
 
 def memory_of(item: Any) -> Any:
@@ -84,4 +117,4 @@ def memory_of(item: Any) -> Any:
         return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
     if hasattr(type(item), "data_ptr"):
         return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
-    return id(item)
+    return _on_device(item) or id(item)

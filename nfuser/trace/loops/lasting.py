@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import LastingEffectError
+from nfuser.trace.captures.parts import is_silent
 from nfuser.trace.loops.record import without_draws
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.asked import ask_to_assign_outside, to_be_assigned
-from nfuser.trace.standins.standin import Standin, is_ndarray
+from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -39,13 +40,13 @@ class Lasting:
 
     def held(self, x: Any) -> Any:
         """Return what stands for an array from outside, if it is assigned to."""
-        return self._t.stand_for(x) if self._t.outside and is_ndarray(x) else x
+        return self._t.stand_for(x) if self._t.outside and is_silent(x) else x
 
     def written(self, x: Any) -> Any:
         """Return what is assigned to a part of."""
         if isinstance(x, Standin):
             return x
-        if is_ndarray(x):
+        if is_silent(x):
             owner = self._t.owner(x)
             if owner is not None and id(owner) not in self._t.outside:
                 ask_to_assign_outside(owner)
@@ -53,18 +54,18 @@ class Lasting:
                 return self._t.stand_for(x)
         if not self._depth:
             return x
-        if is_ndarray(x) and not self._t.makes:
+        if is_silent(x) and not self._t.makes:
             raise to_be_assigned()
         raise self._lasting(f"it writes into a {type(x).__name__}")
 
     def inplace(self, x: Any) -> None:
         """Look at what ``x op= y`` is done to."""
-        if isinstance(x, (np.ndarray, list, set, dict, bytearray)):
+        if is_silent(x) or isinstance(x, (np.ndarray, list, set, dict, bytearray)):
             self.written(x)
 
     def updated(self, x: Any, text: str) -> Any:
         """Return what ``x op= y`` is done to, if ``x`` is a name from outside."""
-        if is_ndarray(x):
+        if is_silent(x):
             return self.written(x)
         self.effect(text)
         return x
@@ -72,7 +73,7 @@ class Lasting:
     def binds(self, before: Any, after: Any) -> bool:
         """Tell whether an update bound a name from outside to another value."""
         is_array = any(root is after for root in self._t.assigned.values())
-        return not (is_array and is_ndarray(before))
+        return not (is_array and is_silent(before))
 
     @property
     def is_once(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.standins.standin import is_ndarray
+from nfuser.trace.captures.parts import is_silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ def writer(function: Any, written: Callable[[Any], Any]) -> Any:
     """
     name: str = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
-    if is_ndarray(owner):
+    if is_silent(owner):
         if name in _METHODS:
             return getattr(written(owner), name)
         return None
