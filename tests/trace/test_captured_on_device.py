@@ -42,7 +42,7 @@ class Silent:
         return self
 
 
-G = Silent(np.arange(9.0))
+G: Any = Silent(np.arange(9.0))
 
 
 def one_element(x: Any) -> Any:
