@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the CPU mathematics in ulps: ``python -m tests.accuracy`` prints a table."""
+"""Measure the CPU mathematics in ulps: ``python -m tests.accuracy`` prints a table.
+
+``--json FILE`` writes what was found; a later run for other names adds to it.
+"""
 
 # Numba, mpmath and SciPy carry few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -10,12 +13,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
 from scipy import special
 
+from asv_bench.compare.provenance import provenance
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.bound_angles import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
@@ -85,6 +92,10 @@ BOUNDED: dict[str, tuple[Range | str, ...]] = {
 """What loops call whose angles are within the bound of their type."""
 
 BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
+
+_F32_ALONE = ("sin_narrow", "cos_narrow")
+COUNT = 200_000
+"""Numbers that are drawn from each range; of errors' functions in f64 fewer."""
 
 _INVERSES = frozenset({"erfinv", "erfcinv"})
 _ERRORS = frozenset({"erf", "erfc"}) | _INVERSES
@@ -222,16 +233,44 @@ def worst(name: str, dtype: Any, count: int) -> tuple[float, tuple[float, ...]]:
     return float(distance[position]), tuple(float(x[position]) for x in operands)
 
 
-def main(count: int = 200_000) -> None:
+def row(name: str, count: int) -> dict[str, Any]:
+    """Return the largest errors of one function, and where they are."""
+    row: dict[str, Any] = {"name": name, "values": {}, "places": {}}
+    for dtype in (np.float32,) if name in _F32_ALONE else (np.float32, np.float64):
+        ulps, where = worst(name, dtype, count)
+        row["values"][dtype.__name__], row["places"][dtype.__name__] = ulps, where
+    return row
+
+
+def _kept(file: Path, tree: str) -> dict[str, Any]:
+    """Return the rows by name that an earlier run of the same sources wrote."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    return {r["name"]: r for r in found.get("rows", ()) if found.get("tree") == tree}
+
+
+def main() -> None:
     """Print the largest errors as a Markdown table."""
+    parser = argparse.ArgumentParser(prog="tests.accuracy", description=main.__doc__)
+    every = (*RANGES, *BOUNDED)
+    parser.add_argument("names", nargs="*", help="of functions, or all", default=every)
+    parser.add_argument("--count", type=int, default=COUNT, help="numbers of a range")
+    parser.add_argument("--json", type=Path, help="write, beside rows of other names")
+    given = parser.parse_args()
+    size = () if given.count == COUNT else ("--count", str(given.count))
+    command = " ".join(("python -m tests.accuracy", *size))
+    head = provenance("accuracy", command) | {"unit": "ulp"}
+    rows = _kept(given.json, head["tree"]) if given.json else {}
     print("| function | float32 | at | float64 | at |")  # noqa: T201
     print("|---|---|---|---|---|")  # noqa: T201
-    for name in (*RANGES, *BOUNDED):
-        row = [f"`{name}`"]
-        for dtype in (np.float32, np.float64):
-            ulps, where = worst(name, dtype, count)
-            row += [f"{ulps:.2f}", ", ".join(f"{x:.9g}" for x in where)]
-        print("| " + " | ".join(row) + " |", flush=True)  # noqa: T201
+    for name in given.names:
+        rows[name] = row(name, given.count)
+        cells = [f"`{name}`"]
+        for kind, ulps in rows[name]["values"].items():
+            cells += [f"{ulps:.2f}", " ".join(map(str, rows[name]["places"][kind]))]
+        print("| " + " | ".join(cells) + " |", flush=True)  # noqa: T201
+        if given.json:
+            ordered = [rows[n] for n in every if n in rows]
+            given.json.write_text(json.dumps(head | {"rows": ordered}, indent=1))
 
 
 if __name__ == "__main__":

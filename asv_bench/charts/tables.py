@@ -6,10 +6,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from asv_bench.charts.draw import shown
-from asv_bench.charts.measured import load, means
+from asv_bench.charts.measured import OURS, load, means
 
 if TYPE_CHECKING:
-    from asv_bench.charts.measured import Measured
+    from collections.abc import Sequence
+
+    from asv_bench.charts.measured import Measured, Row
+
+AHEAD = 1.04
+"""What is nearer than that to nfuser is called as fast as it."""
 
 
 def table(measured: Measured) -> str:
@@ -49,6 +54,35 @@ def summary(measured: Measured) -> str:
     others = any(not row.is_headline for row in measured.rows)
     which = f"the {most} rows that are not in italics" if others else f"{most} rows"
     return f"Geometric means over {which}, {what[measured.unit]}: {', '.join(told)}."
+
+
+def behind(names: Sequence[tuple[str, str]]) -> str:
+    """Return a table of the rows of files in which another takes less time than nfuser.
+
+    It is held against the column of nfuser that says the same after the comma
+    (``JAX, warm``), or against the first; the one that is most ahead is told.
+    """
+    lines = ["| | row | ahead | by |", "|---|---|---|---|"]
+    for name, view in names:
+        for row in load(name, view).rows:
+            found = _ahead(row)
+            if found and found[1] > AHEAD:
+                who, ratio = found
+                told = label(row.name, row.is_headline)
+                lines.append(f"| {name} | {told} | {who} | {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+def _ahead(row: Row) -> tuple[str, float] | None:
+    """Return who is most ahead, and how many times as long nfuser takes."""
+    state = {c: c.partition(", ")[2] for c in row.values}
+    ours = {state[c]: v for c, v in row.values.items() if c.startswith(OURS)}
+    others = [c for c in row.values if not c.startswith(OURS)]
+    if not (ours and others):
+        return None
+    first = next(iter(ours.values()))
+    ratios = {c: ours.get(state[c], first) / row.values[c] for c in others}
+    return max(ratios.items(), key=lambda item: item[1])
 
 
 def figure(text: str) -> str:

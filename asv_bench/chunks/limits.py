@@ -104,9 +104,12 @@ def memory() -> dict[str, float]:
             times[k].append(perf_counter() - begin)
     ours, plain = map(median, times)
     print(f"an eighth of it: plain dask / nfuser {plain / ours:.1f}")
-    return {"bytes": count * CHUNK_BYTES, "seconds": seconds, "peak": used} | {
-        "in_flight": in_flight,
-        "times": plain / ours,
+    return {
+        "GB": count * CHUNK_BYTES / 1e9,
+        "seconds": seconds,
+        "peak, MiB": used / 2**20,
+        "in flight, MiB": in_flight / 2**20,
+        "plain Dask / nfuser": plain / ours,
     }
 
 
@@ -175,9 +178,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=[*PARTS])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = [{"name": part, **PARTS[part]()} for part in options.parts]
+    rows = [{"name": part, "values": PARTS[part]()} for part in options.parts]
     if options.json is not None:
-        found = provenance("dask") | {"rows": rows}
+        found = provenance("dask") | {"unit": "", "rows": rows}
         options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 

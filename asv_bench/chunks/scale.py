@@ -88,14 +88,16 @@ def measure(client: Any, workers: int) -> list[dict[str, Any]]:
         ("stencil", stencil(plane), plane),
     ):
         kernel = _kernel_seconds(name)
+        bytes_of = f"{array.nbytes / 1e6:.0f} MB in {array.npartitions} chunks"
         tasks = tasks_of(made) - array.npartitions
         run = statistics if name == "statistics" else stencil
         graph = seconds_of(client, run(empty[name]))
         least, most = max(graph, kernel / workers), graph + kernel / workers
         measured = seconds_of(client, made)
-        row = {"name": name, "workers": workers, "tasks": tasks, "task": cost}
-        row |= {"graph": graph, "least": least, "most": most, "measured": measured}
-        found.append(row)
+        values = {"graph alone": graph, "model, at least": least}
+        values |= {"model, at most": most, "measured": measured}
+        told = f"{name}, {bytes_of}, {tasks} tasks, workers: {workers}"
+        found.append({"name": told, "task": cost, "values": values})
         told = f"model {least * 1e3:.0f} to {most * 1e3:.0f} ms"
         told = f"graph {graph * 1e3:.0f} ms, {told}, measured {measured * 1e3:.0f}"
         print(f"{workers} workers, {name}: {tasks} tasks, {told}", flush=True)
@@ -130,7 +132,7 @@ def main() -> None:
         ):
             rows += measure(client, workers)
     if options.json is not None:
-        found = provenance("dask") | {"rows": rows}
+        found = provenance("dask") | {"unit": "s", "rows": rows}
         options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 

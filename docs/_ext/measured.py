@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import RESULTS, load
-from asv_bench.charts.tables import figure, summary, table
+from asv_bench.charts.tables import AHEAD, behind, figure, summary, table
 
 if TYPE_CHECKING:
     from docutils.nodes import Node, system_message
@@ -28,7 +28,7 @@ class MeasuredDirective(SphinxDirective):
     """Draw ``NAME`` (of a file) as ``VIEW``; below it stand its origin and its numbers.
 
     ``columns`` are names with semicolons between them; ``across`` names the axis of
-    curves; ``log`` makes the scale logarithmic.
+    curves; ``log`` makes the scale logarithmic; ``open`` shows the numbers unfolded.
     """
 
     required_arguments: ClassVar[int] = 1
@@ -39,6 +39,7 @@ class MeasuredDirective(SphinxDirective):
         "across": directives.unchanged,
         "log": directives.flag,
         "no-chart": directives.flag,
+        "open": directives.flag,
     }
 
     def run(self) -> list[Node]:
@@ -58,15 +59,36 @@ class MeasuredDirective(SphinxDirective):
         since = (
             self.parse_text_to_nodes("\n".join(self.content)) if self.content else []
         )
-        folded = self.parse_text_to_nodes(_folded(measured))
+        numbers = table(measured) if "open" in self.options else _folded(measured)
+        rows = self.parse_text_to_nodes(numbers)
         caption = nodes.container("", *told, *since, classes=["nf-origin"])
-        return [*chart, caption, *folded]
+        return (
+            [*chart, *rows, caption]
+            if "open" in self.options
+            else [*chart, caption, *rows]
+        )
 
     def _drawn(self, measured: Measured) -> str:
         is_log = "log" in self.options
         if "across" in self.options:
             return curves(measured, self.options["across"], is_log=is_log)
         return dots(measured, is_log=is_log)
+
+
+class BehindDirective(SphinxDirective):
+    """List the rows in which another is ahead: each line is ``NAME VIEW`` of a file."""
+
+    has_content: ClassVar[bool] = True
+
+    def run(self) -> list[Node]:
+        """Return the table, folded."""
+        names: list[tuple[str, str]] = []
+        for line in filter(None, self.content):
+            name, view = line.split()
+            names.append((name, view))
+            self.env.note_dependency(str(RESULTS / f"{name}.json"))
+        head = f":::::{{dropdown}} Where another is ahead by more than {AHEAD - 1:.0%}"
+        return self.parse_text_to_nodes(f"{head}\n{behind(names)}\n:::::")
 
 
 def _told(measured: Measured, name: str) -> str:
@@ -93,7 +115,8 @@ def _figure(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
+    """Register the directives and the role."""
     app.add_directive("measured", MeasuredDirective)
+    app.add_directive("behind", BehindDirective)
     app.add_role("figure", _figure)
     return {"parallel_read_safe": True}

@@ -121,7 +121,7 @@ def timeline(
     The trace is written to ``path`` at the end, for https://ui.perfetto.dev or
     ``chrome://tracing``. With ``nvtx`` the same spans are NVTX ranges, which Nsight
     Systems shows. All threads are watched. Calls go through Python meanwhile, so that
-    short ones take some microseconds more.
+    short ones take longer.
 
     >>> import nfuser, numpy as np
     >>> halved = nfuser.fuse(lambda x: x / 2)

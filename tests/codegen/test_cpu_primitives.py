@@ -55,7 +55,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "atanh": (2.0, 2.0),
     "erf": (1.4, 1.2),
     "erfc": (4.0, 4.0),
-    "erfinv": (3.5, 3.5),
+    "erfinv": (3.5, 4.0),
     "erfcinv": (4.0, 4.5),
     "divide": (0.5, 0.5),
     "power": (0.51, 1.0),

@@ -8,9 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ import nfuser
 from asv_bench.benchmarks import fresh_process
 from asv_bench.charts.draw import curves, dots
 from asv_bench.charts.measured import HEADER, RESULTS, Measured, Row, load, means
-from asv_bench.charts.tables import figure, summary, table
+from asv_bench.charts.tables import behind, figure, summary, table
 from asv_bench.compare import calls, first_calls, lengths
 from asv_bench.compare.provenance import (
     UNKNOWN,
@@ -28,29 +27,15 @@ from asv_bench.compare.provenance import (
     stamped,
     tree_of,
 )
+from tests.contract.measured_words import FIGURE, PAGES, ROOT
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FILES = sorted(
     path.relative_to(RESULTS).with_suffix("").as_posix()
     for path in RESULTS.rglob("*.json")
 )
-# Decisions and the changelog are of their day.
-PAGES = [
-    ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs").glob("[chrs]*/*.md")),
-]
-_WORDS = "half|one|two|three|four|five|ten|twenty|thirty|hundred"
-CLOCK = re.compile(
-    r"\d\s?(?:µs|us|ms|ns|GB/s|TB/s|s|seconds)(?![\w/])"
-    rf"|\b(?:{_WORDS})\b[\w ]{{0,12}} (?:micro|milli)second"
-)
-RATIO = re.compile(
-    r"\d(?:\.\d+)? times as (?:long|fast|slow|much)|\d\.\d+ of a copy"
-    r"|\b(?:twice|half|thrice) as (?:fast|long|slow)\b"
-    r"|\btook \d+ [KMG]i?B\b|\d ?% (?:faster|slower|ahead|behind|less|more time)"
-)
-FIGURE = re.compile(r"\{figure\}`([^`]+)`")
 SHOWN = re.compile(r"^```\{measured\} (\S+)(?: (\w+))?$", re.MULTILINE)
 
 
@@ -59,46 +44,6 @@ def _git(*words: str, folder: Path = ROOT) -> str:
         pytest.skip("no git here")
     done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True)
     return done.stdout.strip()
-
-
-def _name(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
-
-
-def unfounded(text: str) -> list[str]:
-    """Return the paragraphs that say how fast something is and name no file of it.
-
-    What the role ``figure`` gives comes out of a file.
-    """
-    text = FIGURE.sub("", text)
-    text = re.sub(r"^(`{3,})[^`\n]*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
-    found: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        files = re.findall(r"`(asv_bench/[\w/.-]+\.json)`", paragraph)
-        has_file = any((ROOT / file).exists() for file in files)
-        is_measured = CLOCK.search(paragraph) or RATIO.search(paragraph)
-        if is_measured and not has_file:
-            found.append(paragraph)
-    return found
-
-
-@pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_a_time_on_a_page_has_a_file_of_results(page: Path) -> None:
-    if page.name == "changelog.md":
-        return
-    assert unfounded(page.read_text()) == [], (
-        "draw it with {measured}, say it with {figure}, or name the file that has it"
-    )
-
-
-def test_a_time_without_a_file_would_be_seen() -> None:
-    text = "One.\n\nIt takes 5.0 µs.\n\nTwo.\n\n```\n3 ms\n```\n"
-    assert unfounded(text) == ["It takes 5.0 µs."]
-    file = f"asv_bench/compare/results/{FILES[0]}.json"
-    assert unfounded(f"It takes 5 ms (`{file}`).") == []
-    assert unfounded("It is 1.5 times as fast.") != []
-    assert unfounded("It is {figure}`h200/odd share nfuser` times as fast.") == []
-    assert unfounded("It takes 5 ms (`asv_bench/none.json`).") != []
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -123,8 +68,9 @@ def test_a_file_is_shown_and_can_be_drawn(name: str) -> None:
     views = [
         view for text in texts for file, view in SHOWN.findall(text) if file == name
     ]
-    is_named = any(f"results/{name}.json" in text for text in texts)
-    assert views or is_named, f"no page shows {name}: write ```{{measured}} {name}"
+    asked = [of for text in texts for of in FIGURE.findall(text)]
+    is_told = any(of.split()[0] == name for of in asked)
+    assert views or is_told, f"no page shows {name}: write ```{{measured}} {name}"
     for view in views:
         found = load(name, view or "values")
         assert found.rows
@@ -133,6 +79,37 @@ def test_a_file_is_shown_and_can_be_drawn(name: str) -> None:
         drawn = curves(found, "size") if has_axis else dots(found, is_log=True)
         assert drawn.startswith("<svg")
         assert "nan" not in drawn
+
+
+LISTED = re.compile(r"^```\{behind\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_rows_in_which_another_is_ahead_are_looked_for_in_every_chart() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text()
+    (listed,) = LISTED.findall(text)
+    names = {line.split()[0] for line in listed.splitlines()}
+    for name, _ in SHOWN.findall(text):
+        columns = load(name).columns if "lengths" not in name else ()
+        has_others = any(not column.startswith("nfuser") for column in columns)
+        assert name in names or not has_others, f"list {name} in {{behind}}"
+
+
+def test_who_is_most_ahead_in_the_same_state_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"nfuser, cold": 4.0, "nfuser, warm": 1.0, "JAX, warm": 0.5, "torch": 3.0}
+    rows = [
+        {"name": "a", "values": values},
+        {"name": "b", "values": {**values, "torch": 1.0}},
+        {"name": "c", "values": {"nfuser": 1.03, "torch": 1.0}},
+        {"name": "d", "values": {"nfuser": 1.0}},
+    ]
+    (tmp_path / "one.json").write_text(json.dumps({**HEAD, "unit": "s", "rows": rows}))
+    monkeypatch.setattr("asv_bench.charts.measured.RESULTS", tmp_path)
+    assert behind([("one", "values")]).splitlines()[2:] == [
+        "| one | a | JAX, warm | 2.00 |",
+        "| one | b | torch | 4.00 |",
+    ]
 
 
 def test_what_pages_show_is_there() -> None:
@@ -254,6 +231,11 @@ IN_README = {
         ("two_cores/workloads", "times", ("the best peer",)),
         ("two_cores/workloads", "reused_times", ("the best peer",)),
         ("two_cores/workloads", "times", ("torch.compile", "JAX")),
+    ),
+    "the same on sixteen cores": (
+        ("server/sixteen_threads", "times", ("the best peer",)),
+        ("server/sixteen_threads", "reused_times", ("the best peer",)),
+        ("server/sixteen_threads", "times", ("torch.compile", "JAX")),
     ),
 }
 

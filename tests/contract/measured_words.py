@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences that say what was measured, found by their words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+HISTORY = ("decisions",)  # each is of its day, which it says
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for page in sorted(DOCS.rglob("*.md"))
+        if page.relative_to(DOCS).parts[0] not in (*HISTORY, "_build")
+    ),
+    *sorted((DOCS / "gallery").glob("*.*")),
+]
+FIGURE = re.compile(r"\{figure\}`([^`]+)`")
+
+_NUMBER = (
+    r"(?:\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty"
+    r"|forty|fifty|(?:ten|dozen|hundred|thousand)s?|half|a quarter|a third|some|several"
+    r"|a few)\b)"
+)
+_PART = rf"(?:{_NUMBER} ?%|\b(?:half|third|quarter|tenth|double|twice|thrice)\b)"
+_UNIT = r"(?:micro|milli|nano)?(?:second|minute|hour)s?\b"
+_SPEED = r"(?:fast|slow|long|quick|cheap)(?:er)?\b"
+_PEER = r"(?:NumPy|SciPy|PyTorch|torch|JAX|Numba|CuPy|Liger|Dask|nfuser|nvFuser|Python)"
+_TAKES = r"\b(?:cost|take|took|taken|save|use|load|peak)(?:s|d|ed)?\b"
+WORDS = (
+    r"\d ?(?:µs|us|ms|ns|s|[KMGT]i?B/s)(?![\w/-])",
+    rf"{_NUMBER}(?: of)?(?: an?)?[ -]{_UNIT}",
+    rf"{_NUMBER} times (?:as )?(?:{_SPEED}|less|much time|the time|that of|a copy)",
+    rf"{_NUMBER} times {_PEER}\b",
+    rf"{_PART} (?:as )?(?:{_SPEED}|ahead|behind|less|more time|the time)",
+    rf"{_PART} of (?:the time|one|what|a copy|the copy)\b",
+    r"\d\.\d+x\b|\d\.\d+ of (?:a|the) copy",
+    rf"{_TAKES}[^.;:]{{0,40}}{_PART}",
+    rf"{_TAKES}[^.;:]{{0,40}}\d ?[KMGT]i?B\b",
+)
+NO_MEASUREMENT = (
+    # how long a reader needs
+    "docs/quickstart.md` is ten minutes",
+    "What a report needs takes five minutes",
+    # what is set, or asked for
+    "a first call is that takes more than two seconds",
+    "in a bar that comes after two seconds",
+    "takes more than ten microseconds runs without Python's lock",
+    "CI runs six seconds",
+    # what is counted, or supposed
+    "busy forty times as long as the scheduler needs",
+    "takes nothing is kept, products are computed twice",
+)
+
+
+def prose(page: Path) -> str:
+    """Return what people read of a page, without code; of a script, its comments."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".py":
+        told = ast.get_docstring(ast.parse(text)) or ""
+        comments = [line[1:] for line in text.splitlines() if line.startswith("#")]
+        return "\n".join([told, "", *comments])
+    fenced = r"^(`{3,})[^`\n]*\n.*?^\1$"
+    return re.sub(fenced, "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def unfounded(text: str) -> list[str]:
+    """Return the places that say what was measured, and take it from no file.
+
+    What the role ``figure`` gives comes out of a file of results.
+    """
+    text = re.sub(r"\s+", " ", FIGURE.sub("", text))
+    for phrase in NO_MEASUREMENT:
+        text = text.replace(phrase, "")
+    found = re.finditer("|".join(WORDS), text)
+    return [text[max(0, f.start() - 60) : f.end() + 30].strip() for f in found]

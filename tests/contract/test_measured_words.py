@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No sentence says what was measured, but by a file of results."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nfuser
+from tests.contract.measured_words import (
+    DOCS,
+    NO_MEASUREMENT,
+    PAGES,
+    ROOT,
+    prose,
+    unfounded,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADVICE = "draw it with {measured}, say it with {figure}, or leave it out"
+MEASURED = (
+    "It takes 5.0 µs.",
+    "It took 3 ms, and no more.",
+    "Calls take tens of microseconds.",
+    "It needs half a second.",
+    "CI takes a quarter of an hour.",
+    "It is 1.5 times as fast.",
+    "It is three times as slow, or slower.",
+    "It takes 2.42 times nfuser's time.",
+    "torch.compile takes 1.18 times the time.",
+    "This is 12 % faster.",
+    "The sine of a sine costs a third of one of the first.",
+    "It reaches 0.93 of a copy.",
+    "It ran 3.5x as fast.",
+    "A worker loads some 30 MB of code.",
+    "The chain took 128 MiB beside that.",
+    "It moves 3.1 TB/s.",
+)
+NOTHING_MEASURED = (
+    "A group of 3 kernels reads 40.0 MB and writes 12 kB.",
+    "It goes over the array three times.",
+    "It takes {figure}`h200/odd share nfuser` times as long.",
+    "The third argument is a number; half of a row changes places.",
+    "NumPy 2.4 and Python 3.11, in 16 lanes.",
+)
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_what_a_page_says_of_time_comes_from_a_file(page: Path) -> None:
+    assert unfounded(prose(page)) == [], ADVICE
+
+
+@pytest.mark.parametrize("name", sorted(nfuser.__all__))
+def test_what_the_reference_says_of_time_comes_from_a_file(name: str) -> None:
+    found: Any = getattr(nfuser, name)
+    told = [inspect.getdoc(thing) or "" for thing in (found, *_members(found))]
+    assert unfounded("\n\n".join(told)) == [], ADVICE
+
+
+def _members(found: Any) -> list[Any]:
+    """Return the public members of a class or a module."""
+    if not (inspect.isclass(found) or inspect.ismodule(found)):
+        return []
+    members: dict[str, Any] = dict(vars(found))
+    return [member for name, member in members.items() if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("text", MEASURED)
+def test_a_measurement_would_be_seen(text: str, tmp_path: Path) -> None:
+    assert len(unfounded(text)) >= 1
+    page, script = tmp_path / "page.md", tmp_path / "page.py"
+    page.write_text(f"# Title\n\n```\n3 ms\n```\n\nSo it is.\n{text}\n")
+    script.write_text(f'"""Title."""\nx = "5 ms"\n# %%\n# {text}\n')
+    for planted in (page, script):
+        assert len(unfounded(prose(planted))) == len(unfounded(text))
+
+
+@pytest.mark.parametrize("text", NOTHING_MEASURED)
+def test_what_is_counted_is_no_measurement(text: str) -> None:
+    assert unfounded(text) == []
+
+
+def test_every_page_is_read() -> None:
+    names = {_name(page) for page in PAGES}
+    assert {
+        "README.md",
+        "docs/index.md",
+        "docs/howto/deploy.md",
+        "docs/coming_from/jax.md",
+        "docs/stages/device.md",
+        "docs/reference/fuse.md",
+        "docs/gallery/plot_3_heat.py",
+        "docs/gallery/GALLERY_HEADER.rst",
+    } < names
+
+
+def test_a_decision_says_of_what_day_its_numbers_are() -> None:
+    records = sorted((DOCS / "decisions").glob("0*.md"))
+    assert records
+    heads = {page.name: page.read_text().split("\n", 3)[:3] for page in records}
+    day = re.compile(r"\*20\d\d-\d\d-\d\d\*")
+    assert [name for name, lines in heads.items() if not day.fullmatch(lines[2])] == []
+
+
+def test_what_is_let_through_is_still_there() -> None:
+    texts = [" ".join(prose(page).split()) for page in PAGES]
+    gone = [p for p in NO_MEASUREMENT if not any(p in text for text in texts)]
+    assert gone == []
