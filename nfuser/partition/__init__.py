@@ -9,5 +9,6 @@ from __future__ import annotations
 from nfuser.partition.cut import Choice, cut
 from nfuser.partition.policies import Policy, told
 from nfuser.partition.saved import Saved
+from nfuser.partition.sums import sums_of_arrays
 
-__all__ = ["Choice", "Policy", "Saved", "cut", "told"]
+__all__ = ["Choice", "Policy", "Saved", "cut", "sums_of_arrays", "told"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 _DEAR = (*LIBRARY_CALLS, Loop)
+_MOVED = 16  # what a byte that is read or written costs, where one that is held costs 1
 
 
 @value
@@ -39,14 +40,18 @@ def cut(
     size: Callable[[TensorView], int | None],
     told: Mapping[TensorView, bool] | None = None,
     folds_much: Callable[[Expr], bool] = lambda _: False,
+    *,
+    arguments_stay: bool = True,
 ) -> tuple[Choice, ...]:
     """Return what the way back reads of the tensors ``there``, of the way there.
 
     ``fusion`` gives the derivatives; ``size`` counts the bytes of a tensor, None if it
-    is not to be kept. An argument, and a result of the way there, is in memory anyway:
-    to keep it costs a read. Anything else is written, too. What is ``told`` is kept, or
-    computed again, whatever it costs. An expression that ``folds_much`` is not computed
-    again where it can be kept: that would read all that it folds once more.
+    is not to be kept. An argument, and a result of the way there, is written by others:
+    to keep it costs a read. Anything else is written, too. Of what moves as many bytes
+    it is what holds fewest that is kept; arguments are not held for the way back alone
+    where they stay in memory anyway. What is ``told`` is kept, or computed again,
+    whatever it costs. An expression that ``folds_much`` is not computed again where it
+    can be kept: that would read all that it folds once more.
     """
     known, told = set(there), told or {}
     read = _read_back(fusion, known)
@@ -58,7 +63,7 @@ def cut(
         inside[tensor] = graph.node(), graph.node()
         begin, end = inside[tensor]
         is_again = told.get(tensor) is False
-        cost = _cost(tensor, expr, results_there, size(tensor))
+        cost = _cost(tensor, expr, results_there, size(tensor), arguments_stay)
         graph.edge(begin, end, ENDLESS if is_again else cost)
         is_asked = told.get(tensor, False) and cost < ENDLESS
         is_fold = folds_much(expr) and cost < ENDLESS
@@ -105,14 +110,16 @@ def _cost(
     expr: Expr,
     results_there: Sequence[TensorView],
     size: int | None,
+    arguments_stay: bool,
 ) -> int:
-    """Return the bytes that move if ``tensor`` is kept; of equals, an argument is."""
+    """Return what it costs to keep ``tensor``; of equals, an argument is kept."""
     if _is_array(expr):
-        return 4 * (size or 0) + 1
+        size = size or 0
+        return _MOVED * size + (0 if arguments_stay else size) + 1
     if size is None:
         return ENDLESS
     is_there = tensor in results_there
-    return 4 * size + 2 if is_there else 8 * size + 3
+    return _MOVED * size + size + 2 if is_there else 2 * _MOVED * size + size + 3
 
 
 def _why(

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import weakref
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -265,6 +267,65 @@ def test_products_are_saved_and_gradients_of_gradients_go_through_them() -> None
         found.append(torch.autograd.grad((slope * slope).sum(), (x, w)))
     for ours, theirs in zip(*found, strict=True):
         assert torch.allclose(ours, theirs)
+
+
+def _normed_sum(x: Any, y: Any, weight: Any) -> Any:
+    held = x + y
+    return held / torch.sqrt((held * held).mean(-1, keepdim=True) + 0.1) * weight
+
+
+@pytest.mark.parametrize("columns", [6, 4200], ids=["short rows", "long rows"])
+def test_a_sum_is_saved_in_the_place_of_its_terms(columns: int) -> None:
+    fused = nfuser.fuse(_normed_sum)
+    leaves = _leaf(3, columns), _leaf(3, columns), _leaf(columns)
+    x, y = (x * 1 for x in leaves[:2])
+    held = [weakref.ref(x), weakref.ref(y)]
+    value = fused(x, y, leaves[2])
+    assert _saved(value)[:2] == [(columns,), (3, columns)]
+    assert sum(map(prod, _saved(value))) <= 4 * columns + 3
+    del x, y
+    assert [ref() for ref in held] == [None, None]
+    t = torch.rand(3, columns, dtype=torch.float64)
+    found: list[Any] = []
+    for result in (value, _normed_sum(*leaves)):
+        slopes = torch.autograd.grad(result, leaves, t, create_graph=True)
+        total = sum((slope * slope).sum() for slope in slopes)
+        found.append([*slopes, *torch.autograd.grad(total, leaves)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_sum_of_halves_is_rounded_as_torch_rounds_it() -> None:
+    shapes = (5, 8), (5, 8), (8,)
+    one, other, weight = (_leaf(*shape, dtype=torch.bfloat16) for shape in shapes)
+    value = nfuser.fuse(_normed_sum)(one, other, weight)
+    kept = [x for x in value.grad_fn.saved_tensors if x is not None][-1]
+    assert torch.equal(kept, one + other)
+    x, y, w = (x.detach().double().requires_grad_() for x in (one, other, weight))
+    wanted = torch.autograd.grad(_normed_sum(x, y, w).sum(), [x, y, w])
+    found = torch.autograd.grad(value.sum(), (one, other, weight))
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=0.02, atol=0.02)
+
+
+_MADE_OF_TWO: dict[str, tuple[Callable[..., Any], int]] = {
+    "a difference": (lambda x, y: np.exp(np.sin(x - 2 * y)), 1),
+    "a choice by place": (lambda x, y: np.sin(np.tril(x) + y / 3), 1),
+    "moved terms": (lambda x, y: np.sin(x.T[::-1] - y), 1),
+    "a product": (lambda x, y: np.sin(x * y), 2),
+    "a choice by value": (lambda x, y: np.sin(np.where(x > y, x, y)), 2),
+    "a term that is read": (lambda x, y: np.sin(x + y) * x, 2),
+}
+
+
+@pytest.mark.parametrize("name", _MADE_OF_TWO)
+def test_what_is_no_sum_keeps_its_arguments(name: str) -> None:
+    function, count = _MADE_OF_TWO[name]
+    x, y = _leaf(4, 4), _leaf(4, 4)
+    fused = nfuser.fuse(function)
+    assert len(_saved(fused(x, y))) == count
+    assert torch.autograd.gradcheck(fused, (x, y))
+    assert torch.autograd.gradgradcheck(fused, (x, y))
 
 
 def test_what_depends_on_no_tensor_asks_for_no_gradient() -> None:

@@ -53,7 +53,9 @@ def call_recorded(
     count = len(outputs)
     call.numbers = (*places, *range(count, count + len(added)))
     call.added = len(added)
-    made = _operation().apply(call, *call.tensors(args, kwargs), *captured)
+    inputs = call.tensors(args, kwargs)
+    call.standins = call.shapes(inputs)
+    made = _operation().apply(call, *inputs, *captured)
     for k, tensor in zip(places, made, strict=False):
         outputs[k] = tensor
     return trees.unflatten(shape, outputs)
@@ -82,6 +84,7 @@ class _Call:
         self.numbers: tuple[int, ...] = ()  # of the results, among all of the function
         self.added = 0  # how many of them are kept alone
         self.draws: list[DrawCalls] = []
+        self.standins: list[Any] = []
 
     def run(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -125,11 +128,20 @@ class _Call:
         return bool(self.plan and self.plan.kept and self.draws)
 
     def shapes(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return what stands for inputs that are not read, of no memory."""
-        if self.plan is None:
+        """Return what stands for inputs that are not read, of no memory.
+
+        Those of a sum that is kept stand in torch's graph where the inputs do.
+        """
+        plan = self.plan
+        if plan is None:
             return [None for _ in self._places]
-        read, pairs = self.plan.read, zip(self._places, inputs, strict=False)
-        return [None if k in read else standin(x) for k, x in pairs]
+        pairs = list(zip(self._places, inputs, strict=False))
+        known = [k for k, x in pairs if k in plan.summed and _asks(x)]
+        shadow = _shadow().apply if known else standin
+        return [
+            None if k in plan.read else shadow(x) if k in known else standin(x)
+            for k, x in pairs
+        ]
 
     def pull(
         self,
@@ -308,6 +320,27 @@ def _is_floating(tensor: Any) -> bool:
 
 
 @functools.cache
+def _shadow() -> Any:
+    """Return what makes a tensor of no memory that has the gradient of its argument."""
+    torch = sys.modules["torch"]
+
+    class Shadow(torch.autograd.Function):
+        """An argument without its elements."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            del ctx
+            return standin(x)
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> Any:
+            del ctx
+            return cotangent
+
+    return Shadow
+
+
+@functools.cache
 def _operation() -> Any:
     """Return the operation, a class of torch's own making."""
     torch = sys.modules["torch"]
@@ -320,7 +353,7 @@ def _operation() -> Any:
             ctx.call, found = call, tuple(call.results)
             call.results = []  # they hold this
             ctx.save_for_backward(*call.kept(inputs, found))
-            ctx.standins = call.shapes(inputs)
+            ctx.standins, call.standins = call.standins, []
             ctx.set_materialize_grads(False)
             count = len(found) - call.added
             constant = call.plan.constant if call.plan else ()

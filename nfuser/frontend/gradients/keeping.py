@@ -33,9 +33,11 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
     results,
+    sources,
 )
 from nfuser.ir.fusion import live_exprs
-from nfuser.partition import Choice, Saved, cut
+from nfuser.ir.walk import toposort
+from nfuser.partition import Choice, Saved, cut, sums_of_arrays
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.derivatives import Run
@@ -75,13 +77,15 @@ class Kept:
 class Plan:
     """What is kept: of the leaves of the arguments those ``read``, and others.
 
-    Results whose numbers are ``constant`` depend on none of them.
+    Results whose numbers are ``constant`` depend on none of them. What is kept in the
+    place of leaves that are ``summed`` is a sum of them, which gradients go through.
     """
 
     read: frozenset[int]
     kept: tuple[Kept, ...]
     saved: tuple[Saved, ...]
     constant: frozenset[int] = frozenset()
+    summed: frozenset[int] = frozenset()
 
     @property
     def added(self) -> tuple[Kept, ...]:
@@ -153,6 +157,7 @@ class Planner:
         choices = cut(
             *(fusion, run.there, run.outputs, sizes.bytes, tracer.told),
             sizes.folds_much,
+            arguments_stay=not is_recorded,
         )
         held = {
             tracer.tensor(leaf): k
@@ -180,15 +185,18 @@ def _plan(
 
     Gradients of recorded gradients go back to the arguments through what is kept: all
     of them that it depends on are kept as well, as torch knows where they come from.
+    Of a sum they are known without their elements.
     """
     places = {t: k for k, t in enumerate(run.made)}
-    inside = [c.tensor for c in choices if c.tensor in places]
-    exprs = live_exprs(inside, b.fusion(inside).definition)
-    arguments = [e.result for e in exprs if isinstance(e, Argument)]
-    kept = [t for t in inside if t not in arguments]
     chosen = {c.tensor: c.why for c in choices}
-    for tensor in arguments if is_recorded and kept else ():
+    inside = [t for t in chosen if t in places]
+    arguments = _arguments_of(b, inside)
+    kept = [t for t in inside if t not in arguments]
+    summed = [t for t in kept if t in sizes.sums]
+    others = [t for t in kept if t not in sizes.sums]
+    for tensor in _arguments_of(b, others, summed) if is_recorded else ():
         chosen.setdefault(tensor, "an argument of what is kept")
+    terms = [t for t in _arguments_of(b, summed) if t not in chosen]
     saved: list[Saved] = []
     for tensor, why in chosen.items():
         shape = tuple(b.today(n) or 0 for n in tensor.shape)
@@ -200,7 +208,20 @@ def _plan(
         tuple(_kept(b, run, t, places[t], sizes.dtype(t)) for t in kept),
         tuple(saved),
         run.constant(),
+        frozenset(held[t] for t in terms if t in held),
     )
+
+
+def _arguments_of(
+    b: Builder, tensors: Sequence[TensorView], known: Sequence[TensorView] = ()
+) -> list[TensorView]:
+    """Return the arguments that ``tensors`` are computed of, and of what is known."""
+    of = b.fusion(tensors).definition
+    needed = toposort(
+        [of[t] for t in tensors],
+        lambda e: [of[t] for t in sources(e) if t not in known],
+    )
+    return [e.result for e in needed if isinstance(e, Argument)]
 
 
 def _name(
@@ -254,8 +275,9 @@ class _Sizes:
     """Counts the bytes of what a call may keep.
 
     A 16-bit float that is computed has the digits of f32 until it is rounded, as a
-    result is: it is kept in f32. Of a recorded call torch needs the arguments anyway:
-    besides what is in memory, or what the user asks for, only what is little is kept.
+    result is: it is kept in f32. Of a recorded call torch needs the arguments anyway,
+    but those of a sum: besides what is in memory, or what the user asks for, only sums
+    of arguments are kept, rounded as results are, and what is little.
     """
 
     def __init__(
@@ -272,6 +294,8 @@ class _Sizes:
         given = [e.result for e in fusion.arguments if not e.by_value]
         limit = sum(self._count(t) * t.dtype.itemsize for t in given) // _FEW
         self._most = limit if is_recorded else None
+        known = sums_of_arrays(fusion.exprs) if is_recorded else ()
+        self.sums = frozenset(t for t in known if t not in given)
 
     def bytes(self, tensor: TensorView) -> int | None:
         """Return the bytes of ``tensor`` where it is kept, None if it may not be."""
@@ -301,7 +325,8 @@ class _Sizes:
     def _is_rounded(self, tensor: TensorView) -> bool:
         expr = self._definition[tensor]
         in_memory = (*LIBRARY_CALLS, Loop, Argument)
-        return tensor in self._there or isinstance(expr, in_memory)
+        is_there = tensor in self._there or tensor in self.sums
+        return is_there or isinstance(expr, in_memory)
 
     def _count(self, tensor: TensorView) -> int:
         return prod(self._b.today(n) or 0 for n in tensor.shape)
