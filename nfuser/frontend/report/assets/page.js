@@ -7,6 +7,7 @@
   const COLOURS = ["#2f6fd0", "#b4532a", "#2f8f5b", "#8a4fc0", "#a67c00", "#c23b6e", "#00838f", "#6b7280"];
   const colour = piece => COLOURS[piece % COLOURS.length];
   const count = n => n.toLocaleString("en");
+  const counted = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
   const nodes = new Map(shown.graph.nodes.map(n => [n.key, n]));
 
   const make = (tag, attributes = {}, ...children) => {
@@ -61,13 +62,13 @@
       `${shown.arguments.join(", ")} on ${shown.where}, nfuser ${shown.version}`;
     const tile = (title, ...told) =>
       document.getElementById("tiles").append(make("div", { class: "tile" }, make("b", {}, title), ...told));
-    tile(`${shown.kernels} kernel${shown.kernels === 1 ? "" : "s"}`, `of ${shown.operations} operations`);
+    tile(counted(shown.kernels, "kernel"), `of ${counted(shown.operations, "operation")}`);
     const share = shown.unfused ? shown.fused / shown.unfused : 1;
     tile(shown.fused ? `${(1 / share).toFixed(1)} times fewer bytes` : "no bytes",
       make("div", { class: "bar whole" }), `${count(shown.unfused)} one by one`,
       make("div", { class: "bar", style: `width:${Math.min(100, 100 * share)}%` }), `${count(shown.fused)} fused`);
     const counts = shown.cache.counts;
-    tile(`${counts.traces} trace${counts.traces === 1 ? "" : "s"}`,
+    tile(counted(counts.traces, "trace"),
       `${counts.compiled} compiled, ${counts.reused + counts.loaded} found, ${count(counts.calls)} calls`);
     const calls = shown.summary.find(line => line.startsWith("calls"));
     if (calls) tile("Calls", calls.slice(5).trim());
@@ -106,7 +107,7 @@
     graph.setDefaultEdgeLabel(() => ({}));
     const width = (...texts) => Math.max(...texts.map(t => t.length)) * 7.4 + 16;
     shown.pieces.forEach((piece, k) => {
-      if (isFolded(k)) graph.setNode(`p${k}`, { piece: k, label: piece.name, detail: `${sizes[k]} operations`,
+      if (isFolded(k)) graph.setNode(`p${k}`, { piece: k, label: piece.name, detail: counted(sizes[k], "operation"),
         width: width(piece.name), height: 40 });
       else graph.setNode(`b${k}`, { piece: k });
     });
