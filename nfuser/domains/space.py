@@ -216,12 +216,13 @@ def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
     """Refuse what would read a reduction or scan at a point where it is not evaluated.
 
     Refuse too what reads its tensors at too many points: k rotations in a row read
-    2**k of them, and a kernel that computes everything so often is better cut.
+    2**k of them, and a kernel that computes everything so often is better cut. That one
+    operation reads a tensor at many, as a join of equal parts does, no cut can change.
     """
     for total in fusion.partial_sums:
         if fusion.users[total.result]:
             return Mismatch("a partial sum is read by its own kernel", total.result)
-    budget = POINTS * _work(fusion.exprs) + SPARE
+    budget = POINTS * _work(fusion.exprs) + _repeated(fusion.exprs) + SPARE
     for tensor, point in reads(fusion, roots(fusion, space)):
         expr = fusion.definition[tensor]
         folds = isinstance(expr, Reduce | Scan)
@@ -232,6 +233,12 @@ def _misread(fusion: Fusion, space: Space) -> Mismatch | None:
         if budget < 0:
             return Mismatch("it is evaluated at too many indices", tensor)
     return None
+
+
+def _repeated(exprs: Iterable[Expr]) -> int:
+    """Count the operands that their operation has already."""
+    read = [sources(e) for e in exprs]
+    return sum(len(tensors) - len(set(tensors)) for tensors in read)
 
 
 def _work(exprs: Iterable[Expr]) -> int:

@@ -128,7 +128,7 @@ def _without_overwritten(fusion: Fusion) -> Fusion:
 def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
     """Tell whether nothing but ``later`` sees what ``earlier`` assigned.
 
-    It may be the same element of its value that reads it.
+    It may be the same element of its value that reads it, by way of the same part.
     """
     if earlier.result in fusion.outputs or not _is_same_part(earlier, later):
         return False
@@ -136,7 +136,12 @@ def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
         return False
     own = computed_in_place(fusion, later)
     readers = (e for e in fusion.users[earlier.result] if e is not later)
-    return all(e in own and (later.is_whole or isinstance(e, Slice)) for e in readers)
+    return all(e in own and (later.is_whole or _reads(e, later)) for e in readers)
+
+
+def _reads(expr: Expr, assign: Assign) -> bool:
+    """Tell whether ``expr`` takes what ``assign`` overwrites out of the whole."""
+    return isinstance(expr, Slice) and _is_same_part(expr, assign)
 
 
 def _is_same_part(one: Assign | Slice, other: Assign) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.errors import RangeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,8 +50,14 @@ class Dialect:
         """Return a number as an operand: to NumPy, only Python's own types are weak."""
         if type(item) in _WEAK or isinstance(item, np.generic):
             return item
-        found = np.asarray(item)[()]  # of an IntEnum, or another class made of int
-        return item if found.dtype == object else found
+        found = np.asarray(item)  # of an IntEnum, or another class made of int
+        if found.dtype == object:
+            message = (
+                f"write int(k) in place of a number of class {type(item).__name__} "
+                "beyond 64 bits, which NumPy puts into an array of objects"
+            )
+            raise RangeError(message)
+        return found[()]
 
     def check_operands(self, operands: tuple[Any, ...]) -> None:
         """Refuse what an operator of the library does not take beside an array."""

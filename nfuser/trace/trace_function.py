@@ -48,6 +48,7 @@ from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
 from nfuser.trace.standins.asked import ConversionError, ask_to_rewrite
+from nfuser.trace.standins.chosen import Chosen
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
@@ -419,6 +420,8 @@ def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
     try:
         return tracer.tensor(item), None
     except NfuserError as error:
+        if isinstance(item, Chosen) and item.line is not None:
+            error.args = (f"{error.args[0]}{item.line.note}",)
         if is_array(item) or isinstance(item, Standin):
             raise
         raise refusals.returned(item) from error

@@ -79,3 +79,12 @@ def test_what_is_no_exponent_is_refused() -> None:
     for n in (x, x.astype(np.uint64)):
         with pytest.raises(TypeError, match="ldexp takes integers up to int64"):
             nfuser.fuse(lambda x, n: np.ldexp(x, n))(x, n)
+
+
+def test_a_python_integer_beside_an_array_fits_32_bits_as_numpys() -> None:
+    fused = nfuser.fuse(lambda x, n: np.ldexp(x, n))
+    x, far = np.array([1.5, -2.0]), 2**31
+    with pytest.raises(OverflowError, match="out of bounds for int32"):
+        fused(x, far)
+    assert list(fused(x, np.int64(far))) == [np.inf, -np.inf]
+    assert fused(1.5, far) == np.inf

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 from nfuser.ir.expr import Argument, PartialSum, Pointwise, Reduce
 from nfuser.ir.verify import verify_fusion
 from nfuser.rewrite.passes import rewrite
@@ -194,3 +195,10 @@ def test_a_number_stays_a_number_in_every_piece() -> None:
         for expr in piece.fusion.exprs:
             if isinstance(expr, Argument) and not expr.result.ndim:
                 assert expr.by_value
+
+
+def test_an_operation_may_read_one_tensor_at_any_number_of_places() -> None:
+    def join(x: Any) -> Any:
+        return np.array([x[: i % 5].sum() for i in range(100)])
+
+    np.testing.assert_array_equal(nfuser.fuse(join)(X[0]), join(X[0]))

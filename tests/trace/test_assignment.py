@@ -319,6 +319,19 @@ def test_rows_that_are_not_overwritten_are_read_without_a_buffer() -> None:
             assert len(fused.kernels(X.copy())) == kernels
 
 
+def test_an_element_is_updated_again_where_other_statements_may_fail() -> None:
+    def counted(a: Any, b: Any, places: Any) -> Any:
+        total = np.zeros(4)
+        for _ in range(70):
+            np.add.at(total, places, 1)
+            a[0, -1] += 0.5
+            b -= 0.5
+            a[0, -1] *= 0.5
+        return total
+
+    agree(counted, X, X[0], np.array([0, 3]))
+
+
 def test_a_write_between_a_copy_and_what_is_computed_of_it_runs_between() -> None:
     def turned(a: Any, b: Any) -> Any:
         old = b

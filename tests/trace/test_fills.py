@@ -91,6 +91,19 @@ def test_diagonals_of_more_axes() -> None:
         nfuser.fuse(diagonal)(np.zeros((2, 2, 3)))
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "?", "c8"])
+def test_of_a_complex_number_the_real_part_fills_other_arrays(dtype: str) -> None:
+    def both(x: Any, full: Any) -> Any:
+        return np.full_like(x, 3 + 2j), full(x.shape, np.complex64(2 + 1j), x.dtype)
+
+    given = np.ones(3, dtype)
+    found = nfuser.fuse(lambda x: both(x, nfuser.numpy.full))(given)
+    for one, other in zip(found, both(given, np.full), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("function", "error", "said"),
     [

@@ -59,6 +59,15 @@ def by_mask(x: Any) -> Any:
     return x
 
 
+def return_chosen(x: Any) -> Any:
+    found = x[x > 2]
+    return found, x.sum()
+
+
+class Count(int):
+    pass
+
+
 def add_to_table(x: Any) -> Any:
     y = np.arange(8) * 0.5
     y += x[0]
@@ -214,6 +223,12 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: -(x > 0), DTypeError, "negative"),
     (lambda x: np.cumprod(x + 1j), DTypeError, "complex"),
     (lambda x: x.astype(object), DTypeError, "object"),
+    (lambda x: np.array([x, None], dtype=object), DTypeError, "object"),
+    (lambda x: x[x > 2], UnsupportedError, "where(condition, x, fill)"),
+    (return_chosen, UnsupportedError, "where(condition, x, fill)"),
+    (lambda x: x if x > 2 else -x, TraceError, "write x.any() or x.all(), or np.where"),
+    (lambda x: x + Count(2**70), RangeError, "write int(k) in place of a number"),
+    (lambda x: np.ldexp(x, 2**31), RangeError, "out of bounds for int32"),
     (lambda x: x.astype(np.uint8) + 300, RangeError, "300"),
     (lambda x: x.astype(np.int32) ** -1, ShapeError, "negative integer powers"),
     (lambda x: 2 ** x.astype(np.int32), UnsupportedError, "float"),
@@ -271,6 +286,11 @@ def test_it_is_refused(
     lines, first = inspect.getsourcelines(function)
     here = [f"{__file__}:{first + k}" for k in range(len(lines))]
     assert any(f"{place}\n" in str(caught.value) for place in here)
+
+
+def test_the_line_of_a_mask_is_named_when_its_elements_are_returned() -> None:
+    with pytest.raises(UnsupportedError, match=r"found = x\[x > 2\]"):
+        trace_function(return_chosen, call_of((X,)))
 
 
 FIRST_WORDS = {

@@ -100,6 +100,8 @@ def ldexp(b: Builder, x: Operand, n: Operand) -> TensorView:
         raise DTypeError(message)
     # Float16 and bfloat16 do not hold all the exponents that they have room for.
     wide = DType.F32 if dtype.is_half else dtype
+    if b.type_of(n) is int and isinstance(b.type_of(x), DType):
+        kind = DType.I32  # as NumPy takes a Python integer beside an array
     power = b.cast(b.convert(n, kind), wide)
     return b.cast(b.point("ldexp", b.cast(b.convert(x, dtype), wide), power), dtype)
 

@@ -240,12 +240,13 @@ def _full_like(
     del subok
     given("full_like", {"device": device})
     wanted = ops.memory_order(order)
-    fill = t.operand(fill_value)
     if shape is not None:
         kind = t.tensor(a).dtype.numpy if dtype is None else dtype
         return creation.full(t, shape, fill_value, kind, "F" if wanted == "F" else "C")
-    made = t.call_on_tensor(ops.full_like, a, fill, _dtype(dtype))
     held = t.tensor(a)
+    target = _dtype(dtype) or held.dtype
+    fill = creation.fitted(t, fill_value, target)
+    made = t.call_on_tensor(ops.full_like, a, fill, target)
     if held.ndim < 2:
         return made
     if wanted in ("C", "F"):

@@ -20,7 +20,11 @@ from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
-from nfuser.trace.standins.asked import ask_to_convert, ask_to_rewrite
+from nfuser.trace.standins.asked import (
+    TRUTH_OF_AXES,
+    ask_to_convert,
+    ask_to_rewrite,
+)
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
@@ -165,7 +169,9 @@ class TracedArray(Methods, NumpyProtocols):
     def __bool__(self) -> bool:
         if self._tracer.plain is None and self._is_open_truth():
             ask_to_rewrite()
-        return bool(self._tracer.consume(self._operand(), "bool(x), or `if x`,"))
+        held = self._operand()
+        what = TRUTH_OF_AXES if held.ndim else "bool(x), or `if x`,"
+        return bool(self._tracer.consume(held, what))
 
     def _is_open_truth(self) -> bool:
         held = self._operand()

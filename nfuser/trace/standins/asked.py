@@ -28,6 +28,7 @@ _NUMPY_NAMES = {
     **{name: f"arc{name[1:]}" for name in ("asin", "acos", "atan", "atan2")},
     **{name: f"arc{name[1:]}" for name in ("asinh", "acosh", "atanh")},
 }
+TRUTH_OF_AXES = "bool(x), or `if x`, of an array with axes"
 _UNKNOWN = "the values of a traced array, which are not known while tracing"
 
 
@@ -147,6 +148,8 @@ _INSTEAD = {
     "max": "write np.maximum(a, b) in place of max(a, b), and x.max() for max(x)",
     "min": "write np.minimum(a, b) in place of min(a, b), and x.min() for min(x)",
     "sorted": "write np.sort(x) in place of sorted(x)",
+    TRUTH_OF_AXES: "write x.any() or x.all(), or np.where(condition, a, b) for a "
+    "choice of each element",
     "int(x)": "write x.astype(int) for an index or a number to compute with, and pass "
     "what is to be a size, as in np.zeros(n) or x[:n], as an argument",
     "float(x)": "leave float() out: a number of an array is computed with as it is",

@@ -24,6 +24,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
 from nfuser.ir import scalar as sc
 from nfuser.ir.same_value import same_value
+from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
 from nfuser.trace.standins.standin import Standin, chosen_by_masks
@@ -60,7 +61,7 @@ class Chosen(Standin):
     give, one axis stands for them.
     """
 
-    __slots__ = ("_full", "_mask", "_place")
+    __slots__ = ("_full", "_mask", "_place", "line")
     _is_number = False
 
     def __init__(self, full: Any, mask: TensorView, place: int) -> None:
@@ -69,6 +70,7 @@ class Chosen(Standin):
         self._full = full
         self._mask = mask
         self._place = place
+        self.line = current_line()  # who returns it runs no line any more
 
     def _operand(self) -> Any:
         raise UnsupportedError(refusals.MASK)

@@ -22,6 +22,7 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.dtypes import as_dtype
 from nfuser.locks import ForkSafeLock
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.numpy.without_axes import is_number, mark
@@ -117,6 +118,8 @@ def _converted(
     for option, given in options.items():
         if given not in (None, False, "cpu"):
             raise refusals.keyword(name, option)
+    if dtype is not None:
+        as_dtype(dtype)
     held = array_of(t, a)
     is_array = not is_number(a) and hasattr(a, "_remake") and held is t.operand(a)
     found: Any = a if is_array else mark(t.wrap(held), (), is_array=True)

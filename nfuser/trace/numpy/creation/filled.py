@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
@@ -46,9 +48,20 @@ def full(
 ) -> Any:
     """Return ``numpy.full``."""
     target = None if dtype is None else as_dtype(dtype)
-    fill = array_of(t, fill_value) if target is None else t.operand(fill_value)
+    fill = array_of(t, fill_value) if target is None else fitted(t, fill_value, target)
     made = t.apply(ops.full, shape_sizes(t, shape, "full"), fill, target)
     return _laid(t, "full", made, order, device)
+
+
+def fitted(t: Tracer, fill_value: Any, dtype: DType) -> Any:
+    """Return what is to fill an array of ``dtype``: of a complex number the real part.
+
+    NumPy converts it as an array is, where others refuse it.
+    """
+    is_real = not (dtype.is_complex or dtype.is_bool)
+    if is_real and isinstance(fill_value, (complex, np.complexfloating)):
+        fill_value = fill_value.real
+    return t.operand(fill_value)
 
 
 def _filled(fill: int) -> Any:
