@@ -188,12 +188,14 @@ def _captured(make: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
     torch.cuda.synchronize()
     with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
         found = call()
+    return partial(_replay, graph, found, call)
 
-    def replay() -> Any:
-        graph.replay()
-        return found
 
-    return replay
+def _replay(graph: Any, found: Any, holder: Any) -> Any:
+    """Replay a graph; it reads what ``holder``, the call that was captured, keeps."""
+    del holder
+    graph.replay()
+    return found
 
 
 def _bind_torch(item: Gradient, with_value: bool, compiles: bool) -> Any:
