@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.differentiate.centred as centred
 import nfuser.differentiate.loops as loops
 import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow, both, settled
@@ -60,6 +61,7 @@ class _Reverse:
         self._reached = dict.fromkeys(inputs, False)
         extend(self._reached, self.program, b.stopped, b.customs)
         self._definition = {t: e for e in self.program for t in results(e)}
+        self._count = len(self.program)
 
     def add(self, tensor: TensorView, flow: Flow) -> None:
         """Add to the cotangent of ``tensor``, if an input has to do with it."""
@@ -161,8 +163,11 @@ class _Reverse:
         b = self._b
         if operand.shape == expr.result.shape:
             return flow
-        held = ops.broadcast_to(b, settled(b, flow), expr.result.shape)
-        held = ops.sum_to(b, held, operand.shape)
+        t = settled(b, flow)
+        held = centred.summed(b, self._known(), t, expr, operand)
+        if held is None:
+            t = ops.broadcast_to(b, t, expr.result.shape)
+            held = ops.sum_to(b, t, operand.shape)
         if flow.taken is None or not self._reached[operand]:
             return Flow(held)
         zero, one = (b.convert(n, held.dtype) for n in (0, 1))
@@ -170,6 +175,13 @@ class _Reverse:
         where = ops.broadcast_to(b, where, expr.result.shape)
         counted = ops.sum_to(b, where, operand.shape)
         return Flow(held, b.point("not_equal", counted, zero))
+
+    def _known(self) -> dict[TensorView, Expr]:
+        """Return how all is computed that there is by now."""
+        for expr in self._b.exprs[self._count :]:
+            self._definition.update((t, expr) for t in results(expr))
+        self._count = len(self._b.exprs)
+        return self._definition
 
     def _through(self, expr: Expr) -> None:
         b = self._b
