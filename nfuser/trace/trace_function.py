@@ -17,6 +17,7 @@ import numpy as np
 
 import nfuser.config as config
 import nfuser.ops as ops
+import nfuser.trace.captures.torch_seeds as seeds
 import nfuser.trace.numpy.names.namespace as namespace
 import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.tree as tree
@@ -357,8 +358,11 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Any) -> Any:
     if isinstance(stream, Stream) and stream.is_made_in(tracer):
         key, call = stream.take(1)
         return np.uint64(key), np.uint64(call)
-    slot, before = snapshot.draw(stream)
+    on_device = seeds.is_on_gpu(stream, tracer.device)
+    slot, before = snapshot.draw(stream, on_device=on_device)
     b = tracer.builder
+    if on_device and slot not in tracer.captured:
+        tracer.captured[slot] = b.cast(b.argument(slot, 0, DType.I64), DType.U64)
     for one in (slot, slot + 1):
         if one not in tracer.captured:
             tracer.captured[one] = b.argument(one, 0, DType.U64, by_value=True)

@@ -83,9 +83,72 @@ def test_what_a_graph_would_repeat_is_not_drawn_in_it() -> None:
     fused(x, rng)
     with nfuser.capture():
         x.add_(1)
-        with pytest.raises(BackendError, match=r"^draw outside of the CUDA graph"):
+        with pytest.raises(BackendError, match=r"^draw from a generator of torch"):
             fused(x, rng)
     assert rng.state["call"] == 1
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_replays_of_a_graph_draw_anew_from_torchs_generator(given: bool) -> None:
+    generator = torch.Generator("cuda") if given else None
+    seeded = generator or torch.cuda.default_generators[0]
+    fused = nfuser.fuse(lambda x, g: x + torch.rand(x.shape, generator=g))
+    x = torch.zeros(1000, device="cuda")
+    fused(x, generator)
+    graph = torch.cuda.CUDAGraph()
+    if given:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        made = fused(x, generator)
+    runs: list[Any] = []
+    for _ in range(2):
+        seeded.manual_seed(7)
+        for _ in range(3):
+            graph.replay()
+            runs.append(made.clone())
+    for one, other in zip(runs[:3], runs[3:], strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(runs[0], runs[1])
+    assert 0.4 < float(runs[0].mean()) < 0.6
+
+
+def test_a_graph_of_a_step_of_training_drops_anew() -> None:
+    x = torch.rand(64, 100, device="cuda").add_(0.5).requires_grad_()
+    fused = nfuser.fuse(lambda x: torch.nn.functional.dropout(x + 1, 0.5))
+
+    def step() -> tuple[Any, Any]:
+        made = fused(x)
+        return made, torch.autograd.grad(made.sum(), x)[0]
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+        made, grad = step()
+    masks: list[Any] = []
+    for _ in range(3):
+        graph.replay()
+        torch.cuda.synchronize()
+        masks.append(made != 0)
+        assert torch.equal(grad != 0, masks[-1])
+    assert not torch.equal(masks[0], masks[1])
+    assert not torch.equal(masks[1], masks[2])
+
+
+def test_nfusers_own_graph_draws_anew() -> None:
+    fused = nfuser.fuse(lambda x: torch.nn.functional.dropout(x + 1, 0.5))
+    x = torch.ones(64, 100, device="cuda")
+    fused(x)
+    with nfuser.capture() as graph:
+        made = fused(x)
+    graph.replay()
+    first = made.clone()
+    graph.replay()
+    assert not torch.equal(first, made)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import nfuser
 from nfuser.errors import DTypeError
+from nfuser.frontend.call import draws
+from nfuser.trace.captures import torch_seeds
+from tests.random.philox import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,3 +123,33 @@ def test_what_dropout_keeps_of_bfloat16_is_rounded_once() -> None:
     torch.testing.assert_close(
         found, torch.where(found == 0, 0, wanted), rtol=0, atol=0
     )
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_a_key_on_the_device_is_read_there(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def noted(generator: Any) -> Any:
+        given.append(torch_seeds.tensor_of_torch(generator))
+        return given[-1]
+
+    monkeypatch.setattr(
+        torch_seeds, "is_on_gpu", lambda g, _: torch_seeds.is_of_torch(g)
+    )
+    monkeypatch.setattr(draws, "tensor_of_torch", noted)
+    fused = nfuser.fuse(lambda x: F.dropout(x + 1, 0.25), backend=backend)
+    x = torch.ones(6, 700, requires_grad=True)
+    for _ in range(3):
+        torch.manual_seed(5)
+        made, other = fused(x), fused(x)
+        torch.manual_seed(5)
+        keys = [int(torch.randint((1 << 63) - 1, ())) for _ in range(2)]
+        assert list(map(int, given[-2:])) == keys
+        for found, key in zip((made, other), keys, strict=True):
+            kept = words_of(key, 0, (6, 700))(16) >= 1 << 14
+            np.testing.assert_array_equal((found != 0).numpy(), kept)
+            (grad,) = torch.autograd.grad(found.sum(), x, retain_graph=True)
+            np.testing.assert_array_equal((grad != 0).numpy(), kept)
+    assert fused.explain(x).kernels == 1

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.errors import TraceError
 from nfuser.trace.captures.stream import Stream
-from nfuser.trace.captures.torch_seeds import is_of_torch, key_of_torch
+from nfuser.trace.captures.torch_seeds import (
+    is_of_torch,
+    key_of_torch,
+    tensor_of_torch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -57,6 +61,8 @@ def take_draws(drawn: Sequence[DrawnStream], streams: Sequence[Any]) -> dict[int
 def _taken(what: DrawnStream, stream: Any) -> DrawCalls:
     if isinstance(stream, Stream):
         return what.draws, stream.take(what.draws)
+    if what.on_device:
+        return what.draws, (tensor_of_torch(stream), 0)
     if is_of_torch(stream):
         return what.draws, (key_of_torch(stream), 0)
     return what.draws, (stream,)  # NumPy's own counts by itself

@@ -124,10 +124,13 @@ class Ready:
             outside = {what.slot: array for what, array in pairs}
             check_writes(written, arguments, outside, trace.fusion.name)
         drawn = trace.captured.streams.drawn
-        if drawn and self.place.device.is_cuda:
+        if self.place.device.is_cuda and not all(what.on_device for what in drawn):
             _refuse_recorded_draws()
         if drawn:
             numbers.update(take_draws(drawn, arguments.streams))
+        for key in (what.slot for what in drawn if what.on_device):
+            tensor = numbers.pop(key)
+            inputs[plan.inputs[key]] = (tensor, _pointer(tensor))
         scalars = (
             symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers
@@ -205,8 +208,9 @@ def _refuse_recorded_draws() -> None:
 
     if is_recording():
         message = (
-            "draw outside of the CUDA graph, into an array that it reads: a graph "
-            "repeats what was recorded, random numbers too"
+            "draw from a generator of torch's on the GPU, or outside of the CUDA graph "
+            "into an array that it reads: a graph repeats what was recorded, random "
+            "numbers of other generators too"
         )
         raise BackendError(message)
 

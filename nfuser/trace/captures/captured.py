@@ -35,6 +35,7 @@ from nfuser.trace.captures.parts import (
 )
 from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
+from nfuser.trace.captures.torch_seeds import key_origin, like_a_key
 from nfuser.trace.captures.unchanged import same, same_defaults
 from nfuser.trace.captures.windows import memory_of, sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
@@ -271,14 +272,25 @@ class Snapshot:
         origin, held = self._tables.keep(item)
         return self._input(origin, held, type(held))
 
-    def draw(self, stream: Any) -> tuple[int, int]:
-        """Note a draw call; return the slot of the key, and how many came before."""
+    def draw(self, stream: Any, *, on_device: bool = False) -> tuple[int, int]:
+        """Note a draw call; return the slot of the key, and how many came before.
+
+        ``on_device``, it is an input as an array is.
+        """
         before = self._taken
         slot, draws = self._streams.add(
             stream, self._first_slot + before, self._finder.values
         )
         if slot == self._first_slot + before:
             self._take_slots(2)
+            if on_device:
+                self._streams.put_on_device(slot)
+                origin = key_origin(stream.device, slot)
+                like = like_a_key(stream.device)
+                self._slots[origin] = CapturedArray(
+                    *(slot, origin, DType.I64, 0, type(like), like.dtype),
+                    origin.reader(),
+                )
         return slot, draws
 
     def _take_slots(self, count: int) -> int:

@@ -33,13 +33,15 @@ class DrawnStream:
     """A stream that a trace draws from: where it is read, and how often it is drawn.
 
     The key is passed in ``slot``, the number of its first draw call in the next one. A
-    generator of NumPy's is passed itself.
+    generator of NumPy's is passed itself. The key of one that is ``on_device`` is a
+    tensor there.
     """
 
     slot: int
     origin: Origin
     number: int  # among the different streams
     draws: int
+    on_device: bool = False
 
 
 @node
@@ -79,6 +81,7 @@ class StreamDraws:
 
     def __init__(self) -> None:
         self._drawn: dict[int, tuple[Any, Origin, int, int]] = {}
+        self._on_device: set[int] = set()
 
     def add(
         self, stream: Any, slot: int, values: Mapping[Origin, Any]
@@ -100,13 +103,17 @@ class StreamDraws:
         self._drawn[id(stream)] = stream, origin, slot, draws + 1
         return slot, draws
 
+    def put_on_device(self, slot: int) -> None:
+        """Note that the key in ``slot`` is passed as a tensor."""
+        self._on_device.add(slot)
+
     def freeze(self, values: Mapping[Origin, Any]) -> Streams:
         """Return what was drawn, and where all streams were found."""
         seen = [(o, s) for o, s in values.items() if is_drawn_from(s)]
-        numbers = _numbers(stream for _, stream in seen)
+        numbers, on_device = _numbers(stream for _, stream in seen), self._on_device
         places = tuple((o, o.reader(), numbers[id(s)], _class_of(s)) for o, s in seen)
         drawn = tuple(
-            DrawnStream(slot, origin, numbers[id(stream)], draws)
+            DrawnStream(slot, origin, numbers[id(stream)], draws, slot in on_device)
             for stream, origin, slot, draws in self._drawn.values()
         )
         return Streams(places, drawn)
