@@ -22,7 +22,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from asv_bench.compare.provenance import provenance
+from asv_bench.compare.provenance import provenance, rows_before
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.bound_angles import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
@@ -242,12 +242,6 @@ def row(name: str, count: int) -> dict[str, Any]:
     return row
 
 
-def _kept(file: Path, tree: str) -> dict[str, Any]:
-    """Return the rows by name that an earlier run of the same sources wrote."""
-    found = json.loads(file.read_text()) if file.exists() else {}
-    return {r["name"]: r for r in found.get("rows", ()) if found.get("tree") == tree}
-
-
 def main() -> None:
     """Print the largest errors as a Markdown table."""
     parser = argparse.ArgumentParser(prog="tests.accuracy", description=main.__doc__)
@@ -259,7 +253,7 @@ def main() -> None:
     size = () if given.count == COUNT else ("--count", str(given.count))
     command = " ".join(("python -m tests.accuracy", *size))
     head = provenance("accuracy", command) | {"unit": "ulp"}
-    rows = _kept(given.json, head["tree"]) if given.json else {}
+    rows = rows_before(given.json, head)
     print("| function | float32 | at | float64 | at |")  # noqa: T201
     print("|---|---|---|---|---|")  # noqa: T201
     for name in given.names:

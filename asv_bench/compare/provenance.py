@@ -45,6 +45,16 @@ def provenance(kind: str = "cpu", command: str | None = None) -> dict[str, str]:
     }
 
 
+def rows_before(file: Path | None, head: dict[str, str]) -> dict[str, Any]:
+    """Return the rows by name that a run of the same command and sources wrote.
+
+    So a table of which each part takes long can be measured part by part.
+    """
+    found = json.loads(file.read_text()) if file and file.exists() else {}
+    is_same = all(found.get(key) == head[key] for key in ("command", "tree", "machine"))
+    return {row["name"]: row for row in found["rows"]} if is_same else {}
+
+
 def machine(kind: str) -> str:
     """Return the GPU, or the processor and how many cores of it may be used here."""
     if kind == "cuda":

@@ -21,6 +21,8 @@ PAGES = [
 ]
 FIGURE = re.compile(r"\{figure\}`([^`]+)`")
 
+_FENCED = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+
 _NUMBER = (
     r"(?:\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty"
     r"|forty|fifty|(?:ten|dozen|hundred|thousand)s?|half|a quarter|a third|some|several"
@@ -64,8 +66,7 @@ def prose(page: Path) -> str:
         told = ast.get_docstring(ast.parse(text)) or ""
         comments = [line[1:] for line in text.splitlines() if line.startswith("#")]
         return "\n".join([told, "", *comments])
-    fenced = r"^(`{3,})[^`\n]*\n.*?^\1$"
-    return re.sub(fenced, "", text, flags=re.MULTILINE | re.DOTALL)
+    return _FENCED.sub(lambda found: found[3] if found[2][:1] == "{" else "", text)
 
 
 def unfounded(text: str) -> list[str]:

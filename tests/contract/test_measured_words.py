@@ -80,7 +80,11 @@ def test_a_measurement_would_be_seen(text: str, tmp_path: Path) -> None:
     page, script = tmp_path / "page.md", tmp_path / "page.py"
     page.write_text(f"# Title\n\n```\n3 ms\n```\n\nSo it is.\n{text}\n")
     script.write_text(f'"""Title."""\nx = "5 ms"\n# %%\n# {text}\n')
-    for planted in (page, script):
+    figure = tmp_path / "figure.md"
+    figure.write_text(
+        f"```{{figure}} x.svg\n:alt: A\n\n{text}\n```\n\n```\n3 ms\n```\n"
+    )
+    for planted in (page, script, figure):
         assert len(unfounded(prose(planted))) == len(unfounded(text))
 
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from difflib import ndiff
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))  # after what is installed
 
+from asv_bench.programs.__main__ import main
 from asv_bench.programs.program import PROGRAMS, Program, copied, listed
 
 if TYPE_CHECKING:
@@ -57,3 +59,21 @@ def test_the_decorator_alone_fuses_it(program: Program, tmp_path: Path) -> None:
         for one, other in pairs:
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
     assert fused.cache_info().traces == 1
+
+
+def test_parts_of_a_table_are_written_to_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "programs.json"
+    asked = ["--size", "small", "--peers", "", "--turns", "1", "--json", str(file)]
+    for name in ("mandelbrot", "jacobi_1d"):
+        monkeypatch.setattr(sys, "argv", ["programs", name, *asked])
+        main()
+    found = json.loads(file.read_text())
+    assert found["command"] == "python -m asv_bench.programs --size small"
+    assert [row["name"] for row in found["rows"]] == ["jacobi_1d", "mandelbrot"]
+    assert all([*row["values"]] == ["nfuser", "NumPy"] for row in found["rows"])
+    file.write_text(json.dumps(found | {"tree": "of other sources"}))
+    main()
+    rows = json.loads(file.read_text())["rows"]
+    assert [row["name"] for row in rows] == ["jacobi_1d"]
