@@ -92,8 +92,8 @@ def test_what_a_graph_would_repeat_is_not_drawn_in_it() -> None:
 def test_replays_of_a_graph_draw_anew_from_torchs_generator(given: bool) -> None:
     generator = torch.Generator("cuda") if given else None
     seeded = generator or torch.cuda.default_generators[0]
-    fused = nfuser.fuse(lambda x, g: x + torch.rand(x.shape, generator=g))
-    x = torch.zeros(1000, device="cuda")
+    fused = nfuser.fuse(lambda x, g: torch.bernoulli(x, generator=g))
+    x = torch.full((1000,), 0.5, device="cuda")
     fused(x, generator)
     graph = torch.cuda.CUDAGraph()
     if given:
