@@ -107,12 +107,17 @@ def test_every_page_is_read() -> None:
     } < names
 
 
-def test_a_decision_says_of_what_day_its_numbers_are() -> None:
+def test_a_decision_has_a_number_of_its_own_and_a_day() -> None:
     records = sorted((DOCS / "decisions").glob("0*.md"))
     assert records
-    heads = {page.name: page.read_text().split("\n", 3)[:3] for page in records}
+    heads = [page.read_text().split("\n", 3)[:3] for page in records]
     day = re.compile(r"\*20\d\d-\d\d-\d\d\*")
-    assert [name for name, lines in heads.items() if not day.fullmatch(lines[2])] == []
+    pairs = [*zip(records, heads, strict=True)]
+    undated = [page.name for page, head in pairs if not day.fullmatch(head[2])]
+    assert undated == [], "write the day below the title: *2026-11-26*"
+    numbers = [int(page.name[:4]) for page in records]
+    assert [int(head[0][2:].partition(".")[0]) for head in heads] == numbers
+    assert [*dict.fromkeys(numbers)] == numbers, "take the next free number"
 
 
 def test_what_is_let_through_is_still_there() -> None:
