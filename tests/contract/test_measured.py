@@ -121,10 +121,19 @@ def test_a_figure_in_a_sentence_is_of_a_file() -> None:
     asked = [text for page in PAGES for text in FIGURE.findall(page.read_text())]
     assert asked
     assert [text for text in asked if not re.fullmatch(r"\d.*", figure(text))] == []
-    share, times = "h100/gradients share nfuser; batch", "h100/gradients times JAX"
-    assert figure(share) == "0.31"
+
+
+def test_a_figure_is_a_mean_or_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"name": n, "values": {"nfuser": s}} for n, s in (("a b", 1.0), ("c", 4.0))]
+    found = {**HEAD, "unit": "s", "rows": rows}
+    (tmp_path / "one.json").write_text(json.dumps(found))
+    monkeypatch.setattr("asv_bench.charts.measured.RESULTS", tmp_path)
+    assert figure("one values nfuser") == "2.00"
+    assert figure("one values nfuser; a") == "1 s"
     with pytest.raises(KeyError):
-        figure(times)
+        figure("one values JAX")
 
 
 # -- what is made of the numbers ---------------------------------------------------
