@@ -133,7 +133,7 @@ def lines(
     """Draw one line for each over sizes, both axes in powers."""
     for size, row in zip(sizes, found, strict=True):
         _keep(f"{title}: {size:,} {what}", row, size)
-    figure, axes = plt.subplots(figsize=(6.4, 3.4))
+    figure, axes = plt.subplots(figsize=(7.2, 3.4))
     for name in found[0]:
         milliseconds = [1e3 * row[name] for row in found]
         axes.loglog(sizes, milliseconds, "o-", label=name, color=_colour(name))
@@ -144,7 +144,7 @@ def lines(
     axes.set_xlabel(what)
     axes.set_ylabel("milliseconds")
     axes.set_title(title)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
 
