@@ -10,20 +10,26 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
+from asv_bench.charts.measured import load
 from nfuser.interpret.primitives import ELEMENTWISE
 from nfuser.lower.cpu.lanes import of_any_reach
+from tests import accuracy
 from tests.accuracy import BINARY, BOUNDED, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COUNT = 20_000
 
@@ -227,3 +233,30 @@ def test_machine_code_calls_no_library(name: str) -> None:
 def test_the_call_check_sees_a_call() -> None:
     _, assembly = _texts("fmod", np.float64)
     assert re.search(r"\bcall", assembly)
+
+
+def test_the_page_tells_errors_within_these_bounds() -> None:
+    told = {row.name: row.values for row in load("two_cores/accuracy").rows}
+    for name, (single, double) in BOUNDS.items():
+        assert told[name]["float32"] <= single, name
+        assert told[name]["float64"] <= double, name
+    assert set(BOUNDED) < set(told)
+
+
+def test_a_run_for_some_functions_adds_to_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "accuracy.json"
+    for name in ("sin_narrow", "sqrt"):
+        asked = ["accuracy", name, "--count", "500", "--json", str(file)]
+        monkeypatch.setattr("sys.argv", asked)
+        accuracy.main()
+    found = json.loads(file.read_text())
+    assert found["command"] == "python -m tests.accuracy --count 500"
+    assert found["unit"] == "ulp"
+    assert [[row["name"], *row["values"]] for row in found["rows"]] == [
+        ["sqrt", "float32", "float64"],
+        ["sin_narrow", "float32"],
+    ]
+    assert all(0 < u < 1 for row in found["rows"] for u in row["values"].values())
+    assert "| `sqrt` | 0.5" in capsys.readouterr().out
