@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.domains.maps import Point
+from nfuser.dtypes import DType
 from nfuser.lower.kernel.kernel_ir import (
+    Call,
     Element,
     For,
     IndexValue,
     Let,
+    Number,
     SetElement,
     Stmt,
     Value,
@@ -79,6 +82,9 @@ class _Sweep:
         values, turns = self._values, self._turns
         rows = [t for t in self._outputs if t in turns.steps]
         after: list[Stmt] = []
+        going = None if turns.changes is None else Var(DType.I64)
+        if going is not None:
+            values.row.stmts.append(Let(going, Number(1, DType.I64)))
         with values.one_pass() as step:
             self._know(in_turn=True)
             new = [values.value(s.after, s.point) for s in turns.states]
@@ -86,6 +92,8 @@ class _Sweep:
                 values.value(row, values.scheduled.space.points[row])
             for row in rows:
                 self._store(row, after)
+            if going is not None:
+                self._look_for_changes(going)
             for state, value in zip(turns.states, new, strict=True):
                 held = self._held[state]
                 if isinstance(held, Element):
@@ -94,7 +102,20 @@ class _Sweep:
                     after.append(Let(held, value))
         body = step.then(after)
         if body:
-            values.row.stmts.append(For(turns.index, turns.index.extent, body))
+            loop = For(turns.index, turns.index.extent, body, going=going)
+            values.row.stmts.append(loop)
+
+    def _look_for_changes(self, going: Var) -> None:
+        """Let ``going`` say whether this turn changes anything in any lane."""
+        values = self._values
+        values.outside_lane.stmts.append(Let(going, Number(0, DType.I64)))
+        for change in self._turns.changes or ():
+            ends = (
+                Number(int(change.when), DType.I64),
+                Number(int(not change.when), DType.I64),
+            )
+            moved = Call("select", (values.value(*change.read), *ends), DType.I64)
+            values.emit(Let(going, Call("bit_or", (going, moved), DType.I64)))
 
     def _know(self, *, in_turn: bool) -> None:
         """Let the scopes that are open know what is held, in a turn or after all."""

@@ -16,6 +16,7 @@ from nfuser.schedule.placement.varying import Varying
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.at_rest import Change
     from nfuser.domains.first_turn import State
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
@@ -105,7 +106,8 @@ class Turns:
 
     ``states`` are what it carries, ``counter`` is the number of a turn as a tensor;
     ``steps`` says how far apart in memory a turn stores an output and the next one
-    does, and ``starts`` where the first does.
+    does, and ``starts`` where the first does. ``changes`` are truth values of which one
+    holds in each turn that is not the last to change anything, if that can be told.
     """
 
     index: LoopIndex
@@ -113,6 +115,7 @@ class Turns:
     counter: TensorView | None
     steps: Mapping[TensorView, Scalar]
     starts: Mapping[TensorView, Scalar]
+    changes: tuple[Change, ...] | None
 
     @property
     def held(self) -> dict[TensorView, bool]:

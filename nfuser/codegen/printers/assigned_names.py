@@ -50,6 +50,8 @@ class _Assignments:
                 if isinstance(stmt, If):
                     self._use(stmt.condition)
                 self.block(stmt.body, depth + 1)
+                if isinstance(stmt, For) and stmt.going is not None:
+                    self.joined.add(stmt.going)
             else:
                 self._use(stmt)
         for var in own:

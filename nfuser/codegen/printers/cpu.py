@@ -138,6 +138,8 @@ class _CpuPrinter(Printer):
         inner = pad + self.indent
         if stmt.interleave > 1:
             body.insert(0, f"{inner}{self.primitive('interleave')}({stmt.interleave})")
+        if stmt.going is not None:
+            body.insert(0, f"{inner}if {self.var(stmt.going)} == 0: break")
         if stmt.narrow:
             body.insert(0, f"{inner}{self.primitive('lanes_of_32')}()")
         return [head, *body]

@@ -179,16 +179,19 @@ class _CudaPrinter(Printer):
 
     def loop(self, stmt: For, depth: int) -> list[str]:
         pad = self.indent * depth
-        if isinstance(stmt.stop, Const):
+        if isinstance(stmt.stop, Const) and stmt.going is None:
             name = self.symbol(stmt.index)
             body = self.block(stmt.body, depth + 1)
             return [f"{pad}for {name} in range({stmt.stop.value}):", *body]
         self._typed.add(stmt.index)
         name = self.symbol(stmt.index)
         wrap = self.primitive(self._index)
+        test = f"{name} < {self.scalar(stmt.stop)}"
+        if stmt.going is not None:
+            test = f"({test}) & ({self.var(stmt.going)} != 0)"
         return [
             f"{pad}{name} = {wrap}(0)",
-            f"{pad}while {name} < {self.scalar(stmt.stop)}:",
+            f"{pad}while {test}:",
             *self.block(stmt.body, depth + 1),
             f"{pad}{self.indent}{name} = {wrap}({name} + 1)",
         ]

@@ -274,6 +274,7 @@ class For:
 
     Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
     in, and ``interleave`` for so many vectors at once, where LLVM is not to choose.
+    Where there is a variable ``going``, no body begins once that is zero.
     """
 
     index: LoopIndex
@@ -282,6 +283,7 @@ class For:
     narrow: bool = False
     interleave: int = 1
     lane: Lane | None = None
+    going: Var | None = None
 
 
 @node

@@ -129,7 +129,8 @@ class _Printer:
         for stmt in body:
             if isinstance(stmt, For):
                 index = self.names.symbol(stmt.index)
-                yield f"{pad}for {index} in {self.scalar(stmt.stop)}:"
+                going = f" while {self.value(stmt.going)}" if stmt.going else ""
+                yield f"{pad}for {index} in {self.scalar(stmt.stop)}{going}:"
                 yield from self.lines(stmt.body, pad + "  ")
             elif isinstance(stmt, If):
                 yield f"{pad}if {self._condition(stmt.condition)}:"

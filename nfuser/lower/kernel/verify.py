@@ -81,6 +81,7 @@ class _Verifier:
     def _statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, For):
             self._scalars((stmt.stop,))
+            self._use((stmt.going,))
             self._require(stmt.index not in self.known, "a loop inside itself")
             self.known.add(stmt.index)
             self._block(stmt.body)

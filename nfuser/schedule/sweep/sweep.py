@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nfuser.domains.at_rest import changes
 from nfuser.domains.first_turn import first_turn, turn_of
 from nfuser.domains.space import Mismatch
 from nfuser.ir import scalar as sc
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 THREADS = 128  # of a block: each has as many registers as what it carries may take
 LANES = (256, 64, 16)  # elements that a CPU thread takes through a loop at once
+RESTING = (32, 16, 8)  # that are looked at together: all of them wait for the last one
 PIECES = 8  # of work, at least, where there are elements enough
 FEW_LANES = (4, 2)  # where turns lie side by side: one waits for what it computes
 _TURN = 1000  # number of the loop over turns; those of nests are smaller
@@ -67,7 +69,11 @@ class Sweeps:
             return SweepHeuristic(groups, steps, 1, THREADS, wide)
         loops = [[kept[k] for k in group] for group in groups]
         sizes = [math.prod(facts.size(x.extent) for x in group) for group in loops]
-        lanes, even = _lanes(sizes, loops[-1][-1], found) if loops else (1, False)
+        lanes, even = 1, False
+        if loops and changes(turn) is not None:
+            lanes, even = _resting(sizes)
+        elif loops:
+            lanes, even = _lanes(sizes, loops[-1][-1], found)
         return SweepHeuristic(groups, steps, lanes, 1, wide_index=True, even=even)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -103,6 +109,16 @@ def _lanes(
         if lanes <= most and sizes[-1] % lanes == 0:
             return lanes, True
     return LANES[-1] if runs_along else 1, False
+
+
+def _resting(sizes: list[int]) -> tuple[int, bool]:
+    """Return how many lanes end together once all are at rest, and if they are even."""
+    for lanes in RESTING:
+        if math.prod(sizes[:-1]) * -(-sizes[-1] // lanes) >= PIECES:
+            break
+    else:
+        lanes = RESTING[-1]
+    return lanes, sizes[-1] % lanes == 0
 
 
 def _with_rows(fusion: Fusion, turn: FirstTurn, facts: Facts) -> Facts:
@@ -144,7 +160,7 @@ def _turns(fusion: Fusion, turn: FirstTurn, steps: Patterns) -> Turns:
         starts = {row: (trips - 1) * step for row, step in apart.items()}
         apart = {row: -step for row, step in apart.items()}
     index = sc.loop_index(_TURN, trips)
-    return Turns(index, turn.states, turn.turn, apart, starts)
+    return Turns(index, turn.states, turn.turn, apart, starts, changes(turn))
 
 
 def _nest(
