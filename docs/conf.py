@@ -9,7 +9,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from asv_bench.compare.cores import pin
 from nfuser import __version__
+
+pin()  # what the gallery times has the same cores, and threads that do not spin
 
 project = "nfuser"
 author = "The nfuser developers"

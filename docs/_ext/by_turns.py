@@ -41,7 +41,8 @@ DRAWN: list[dict[str, Any]] = []
 def by_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
     """Return the median of the seconds that each takes, after two calls.
 
-    Each rests before its turn, until the threads of the one before no longer spin.
+    Each rests before its turn, until the threads of the one before no longer spin;
+    the build asks them not to, before any is there (``asv_bench.compare.cores``).
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for run in calls.values():

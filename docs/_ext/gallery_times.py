@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT)]
 from by_turns import DRAWN
 
 from asv_bench.charts.measured import load
+from asv_bench.compare.cores import pin
 from asv_bench.compare.provenance import provenance
 
 
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("script", type=Path)
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
     given = parser.parse_args()
+    pin()
     _write(given.json, given.script, times_of(given.script))
 
 

@@ -27,6 +27,8 @@ PAGE = """
 from time import sleep
 from by_turns import bars, by_turns, dots, in_order, lines
 
+import os
+assert os.environ["OMP_WAIT_POLICY"] == "passive"
 slow = lambda: sleep(0.003)
 bars(by_turns({"nfuser": int, "NumPy": slow}), "a call")
 lines([10, 20], [{"nfuser": 1e-3}, {"nfuser": 2e-3}], "two calls", "elements")
@@ -127,4 +129,5 @@ def test_the_build_links_the_file_below_the_picture(tmp_path: Path, times: Any) 
     assert found["machine"] in told
     assert times.keep(None, {**block_vars, "drawn_before": []}, {}) == ""
     settings = (DOCS / "conf.py").read_text()
+    assert "\npin()" in settings
     assert f'"{times.__name__}.{times.keep.__name__}"' in settings
