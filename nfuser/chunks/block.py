@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
+from nfuser.chunks.built import Built, built_for
 from nfuser.chunks.folds import Fold, carries, combined, ended
 from nfuser.chunks.threads import fit_threads
-from nfuser.device.cpu.affinity import as_one_of_many
 from nfuser.errors import BackendError, UnsupportedError
-from nfuser.ir.base import value
+from nfuser.ir.base import node, value
 from nfuser.ir.expr import ReduceOp
 from nfuser.locks import cached_property
 from nfuser.runtime.call import as_read
-from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 _READABLE = (np.ndarray, np.generic, bool, int, float, complex)
 FORM = 2  # of what is pickled
 VERSION = f"{config.VERSION}, form {FORM}"
-_built: Memo[str, FusionExecutorCache] = Memo()
 
 
 @value
@@ -84,40 +81,52 @@ class Block:
     def __dask_tokenize__(self) -> object:
         return "nfuser", self.token
 
-    @property
-    def cache(self) -> FusionExecutorCache:
-        """What this process has built for the stage, whatever its numbers are.
-
-        Tasks that come from a scheduler are unpickled one by one, and do not stay.
-        """
-        return _built.get(self.stage, lambda: FusionExecutorCache(self.fusion))[0]
-
     def __call__(self, *given: Any) -> Any:
         """Run the stage on chunks; the last argument says where they begin and end."""
         fit_threads()
-        # Buffers that came over a network may lie where kernels cannot read.
-        arrays = [as_read(self._read(x)) for x in given[: len(self.reads)]]
-        where = given[len(self.reads)] if len(given) > len(self.reads) else ()
-        inputs = dict(zip(self.reads, arrays, strict=True)) | self.numbers
-        for (label, which), slot in self.edges.items():
-            edge = where[label]
-            inputs[slot] = edge.stop - edge.start if which else edge.start
-        with as_one_of_many():
-            found = self.cache.run([inputs[k] for k in range(len(inputs))])
+        count = len(self.reads)
+        arrays = [self._read(x) for x in given[:count]]
+        where = given[count] if len(given) > count else ()
+        if self._has_arrays_alone:
+            inputs = arrays
+        else:
+            slots = dict(zip(self.reads, arrays, strict=True)) | self.numbers
+            for (label, which), slot in self.edges.items():
+                edge = where[label]
+                slots[slot] = edge.stop - edge.start if which else edge.start
+            inputs = [slots[k] for k in range(len(slots))]
+        found = self.built.run(inputs)
         results: list[Any] = []
+        at = 0
         for output in self.outputs:
-            taken, found = found[: output.count], found[output.count :]
+            taken = found[at : at + output.count]
+            at += output.count
             if output.fold is None:
                 results.append(np.asarray(taken[0]))
             else:
                 results.append(_placed(output, tuple(taken), where))
         return results[0] if len(results) == 1 else tuple(results)
 
+    @property
+    def built(self) -> Built:
+        """What this process has built for the stage, whatever its numbers are.
+
+        Tasks that come from a scheduler are unpickled one by one, and do not stay.
+        """
+        return built_for(self.stage, self.fusion)
+
+    @cached_property
+    def _has_arrays_alone(self) -> bool:
+        return self.reads == tuple(range(len(self.reads))) and not (
+            self.numbers or self.edges
+        )
+
     def _read(self, given: Any) -> Any:
         """Return a chunk as NumPy's; its kind is known when it is met."""
-        chunk = _alone(given)
+        chunk = given if type(given) is np.ndarray else _alone(given)
         if isinstance(chunk, _READABLE) and not isinstance(chunk, np.ma.MaskedArray):
-            return np.asarray(chunk)
+            # Buffers that came over a network may lie where kernels cannot read.
+            return as_read(np.asarray(chunk))
         kind = type(chunk)
         message = (
             f"{self.__name__}: pass x.map_blocks(f) with an f that makes NumPy arrays "
@@ -125,11 +134,6 @@ class Block:
             f"NumPy array, found {kind.__module__}.{kind.__qualname__}"
         )
         raise UnsupportedError(message)
-
-
-def built() -> list[FusionExecutorCache]:
-    """Return what this process has built, stage by stage."""
-    return _built.values()
 
 
 class Unreadable:
@@ -178,34 +182,52 @@ def _placed(output: Output, part: tuple[Any, ...], where: Any) -> tuple[Any, ...
     return part[0], np.ravel_multi_index(moved, [n for n, _ in output.axes])
 
 
+@node
+class Tail:
+    """A pass that the last task of a tree runs: what it reads, and its keys.
+
+    ``reads`` number the results of the tree. Each index of a key is one along the kept
+    label at that place, or 0.
+    """
+
+    block: Block
+    reads: tuple[int, ...]
+    keys: tuple[int | None, ...]
+
+
 class Combine:
-    """Parts of chunks, in their order, as one part; or the results, if it is last."""
+    """Parts of chunks, in their order, as one part; or the results, if it is last.
+
+    ``picks`` say which results of a task the parts are; a ``tail`` is a pass over the
+    results, which is run where the last ones are.
+    """
 
     def __init__(
         self,
         folds: Sequence[Fold],
-        picks: Sequence[int | None],
+        picks: Sequence[int | None] | None,
+        tail: Tail | None = None,
         *,
-        is_first: bool,
         is_last: bool,
     ) -> None:
-        self.folds, self.picks = tuple(folds), tuple(picks)
-        self.is_first, self.is_last = is_first, is_last
+        self.folds, self.is_last, self.tail = tuple(folds), is_last, tail
+        self.picks = tuple(range(len(folds)) if picks is None else picks)
 
     def __dask_tokenize__(self) -> object:
-        return "nfuser", repr(vars(self))
+        own = None if self.tail is None else (self.tail.block.token, self.tail.reads)
+        return "nfuser", repr((self.folds, self.picks, self.is_last, own))
 
     def __call__(self, parts: Sequence[Any]) -> Any:
         """Combine what several tasks gave."""
-        found: list[Any] = []
-        for k, (fold, pick) in enumerate(zip(self.folds, self.picks, strict=True)):
-            at = pick if self.is_first else k
-            own = [p if at is None else p[at] for p in parts]
-            part = combined(fold, own)
-            found.append(part)
+        found = [
+            combined(fold, [p if at is None else p[at] for p in parts])
+            for fold, at in zip(self.folds, self.picks, strict=True)
+        ]
         if not self.is_last:
             return tuple(found)
         ends = [x for f, p in zip(self.folds, found, strict=True) for x in ended(f, p)]
+        if self.tail is not None:
+            return self.tail.block(*(ends[k] for k in self.tail.reads))
         return ends[0] if len(ends) == 1 else tuple(ends)
 
 

@@ -12,19 +12,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from nfuser.chunks.block import Carry
-from nfuser.chunks.graph import (
-    Layers,
-    add_carries,
-    add_pick,
-    add_result,
-    add_tree,
-    split_of,
-    tree_tasks,
-)
+from nfuser.chunks.graph import Layers, add_carries, add_pick, add_result
 from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.passes import fold_of
 from nfuser.chunks.places import label_of, letters_of
 from nfuser.chunks.steps import Step
+from nfuser.chunks.trees import Tree, add_tree, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,25 +79,30 @@ class Ends:
         jobs: list[FoldJob | ScatterJob],
         picks: list[int | None],
     ) -> None:
-        layout, blocks, layers = self.layout, self._blocks, self.layers
-        ends = [(job, t) for job in jobs for t in self._results(job)]
-        last = name if len(ends) == 1 else f"{name}-all"
-        folds = [fold_of(job) for job in jobs]
-        split = split_of(sum(map(self._part_bytes, jobs)))
-        add_tree(layers, last, self._source, blocks, folded, folds, picks, split)
-        kept = [k for k in range(len(blocks)) if k not in folded]
-        for which, (job, result) in enumerate(ends):
+        layout, layers = self.layout, self.layers
+        left = {t: self._left(job) for job in jobs for t in self._results(job)}
+        tree = Tree(
+            layers,
+            self._source,
+            tuple(self._blocks),
+            folded,
+            tuple(map(fold_of, jobs)),
+            tuple(picks),
+            split_of(sum(map(self._part_bytes, jobs))),
+            {t: tuple(labels) for t, (labels, _) in left.items()},
+        )
+        last = name if len(left) == 1 else f"{name}-all"
+        add_tree(last, tree)
+        for which, (t, (labels, chunks)) in enumerate(left.items()):
             own = f"{name}-{which}"
-            labels, chunks = self._left(job)
-            taken = None if len(ends) == 1 else which
-            add_result(layers, own, last, labels, kept, blocks, taken)
-            made = layers.array(own, chunks, result.dtype.numpy)
-            layout.held[result] = made
-        count = prod(blocks[k] for k in folded)
-        size = sum(layout.held[t].nbytes for _, t in ends)
-        tasks = tree_tasks(count, split) * prod(blocks[k] for k in kept)
-        about = ", ".join(f"{fold.op.value}" for fold in folds)
-        layout.steps.append(Step("tree", tasks, count * int(size), about))
+            taken = None if len(left) == 1 else which
+            add_result(layers, own, last, labels, tree.kept, tree.blocks, taken)
+            layout.held[t] = layers.array(own, chunks, t.dtype.numpy)
+            layout.trees[t] = tree
+        count = tree.lengths[0]
+        size = sum(layout.held[t].nbytes for t in left)
+        about = ", ".join(f"{fold.op.value}" for fold in tree.folds)
+        layout.steps.append(Step("tree", tree.tasks, count * int(size), about))
 
     def _results(self, job: FoldJob | ScatterJob) -> tuple[TensorView, ...]:
         if isinstance(job, ScatterJob):

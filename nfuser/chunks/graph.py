@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import pairwise, product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.block import Carry, Combine, assemble, part_of, pick
+from nfuser.chunks.block import assemble, part_of, pick
 from nfuser.chunks.chunkings import boundaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.chunks.block import Carry
     from nfuser.chunks.chunkings import Chunks
-    from nfuser.chunks.folds import Fold
     from nfuser.chunks.places import Along, Read
 
 
@@ -42,20 +41,6 @@ _blocks: Any = Module("dask.blockwise")
 _graphs: Any = Module("dask.highlevelgraph")
 _layers: Any = Module("dask.layers")
 _spec: Any = Module("dask._task_spec")
-
-SPLIT = 8
-"""How many parts one task of a tree combines, at least."""
-_MOST_SPLIT = 64
-_SPLIT_BYTES = 1 << 12
-
-
-def split_of(part_bytes: int) -> int:
-    """Return how many parts one task of a tree combines: more of few numbers.
-
-    >>> split_of(24), split_of(100), split_of(1_000_000)
-    (64, 40, 8)
-    """
-    return min(max(SPLIT, _SPLIT_BYTES // max(part_bytes, 1)), _MOST_SPLIT)
 
 
 class Layers:
@@ -237,72 +222,19 @@ def add_pick(
     layers.add(name, layer, source)
 
 
-# -- trees ---------------------------------------------------------------------
+# -- what follows a pass -------------------------------------------------------
 
 
-def add_tree(
-    layers: Layers,
-    name: str,
-    source: str,
-    blocks: Sequence[int],
-    folded: Sequence[int],
-    folds: Sequence[Fold],
-    picks: Sequence[int | None],
-    split: int,
-) -> None:
-    """Add the layers that combine parts along the labels ``folded``, in their order."""
-    kept = [k for k in range(len(blocks)) if k not in folded]
-    count = prod(blocks[k] for k in folded)
-    order = list(product(*(range(blocks[k]) for k in folded)))
-    level, tasks = 0, dict[Any, Any]()
-    lengths = [count]
-    while lengths[-1] > split:
-        lengths.append(-(-lengths[-1] // split))
-    lengths.append(1)
-    for level, (length, following) in enumerate(pairwise(lengths)):
-        is_last = level == len(lengths) - 2
-        run = Combine(folds, picks, is_first=level == 0, is_last=is_last)
-        for base in product(*(range(blocks[k]) for k in kept)):
-            for group in range(following):
-                stop = min((group + 1) * split, length) if not is_last else length
-                refs = [
-                    _spec.TaskRef(
-                        _part_key(source, order[i], base, kept, folded, len(blocks))
-                        if level == 0
-                        else (f"{name}-{level}", *base, i)
-                    )
-                    for i in range(group * split, stop)
-                ]
-                key = (
-                    (name, *base) if is_last else (f"{name}-{level + 1}", *base, group)
-                )
-                tasks[key] = _spec.Task(key, run, _spec.List(*refs))
-    layers.add(name, tasks, source)
-
-
-def tree_tasks(count: int, split: int) -> int:
-    """Return how many tasks combine ``count`` parts.
-
-    >>> tree_tasks(1, 8), tree_tasks(8, 8), tree_tasks(100, 8)
-    (1, 1, 16)
-    """
-    tasks = 0
-    while count > split:
-        count = -(-count // split)
-        tasks += count
-    return tasks + 1
-
-
-def _part_key(
+def part_key(
     source: str,
     at: Sequence[int],
     base: Sequence[int],
     kept: Sequence[int],
     folded: Sequence[int],
-    rank: int,
 ) -> tuple[Any, ...]:
+    """Return the key of a part of ``source``: ``at`` along the labels ``folded``."""
     index = dict(zip(kept, base, strict=True)) | dict(zip(folded, at, strict=True))
-    return (source, *(index[k] for k in range(rank)))
+    return (source, *(index[k] for k in range(len(index))))
 
 
 def add_carries(
@@ -319,7 +251,7 @@ def add_carries(
     tasks: dict[Any, Any] = {}
     for base in product(*(range(blocks[k]) for k in kept)):
         refs = [
-            _spec.TaskRef(_part_key(source, (i,), base, kept, (label,), len(blocks)))
+            _spec.TaskRef(part_key(source, (i,), base, kept, (label,)))
             for i in range(blocks[label])
         ]
         row = (f"{name}-row", *base)

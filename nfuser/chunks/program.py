@@ -12,16 +12,17 @@ from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.block import Block
+from nfuser.chunks.block import Block, Tail
 from nfuser.chunks.ends import Ends
 from nfuser.chunks.graph import Layers, add_pass, da, read
 from nfuser.chunks.jobs import FoldJob, MoveJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.layout import Layout
 from nfuser.chunks.moves import moved
 from nfuser.chunks.passes import laid, needs_places
-from nfuser.chunks.places import letters_of
+from nfuser.chunks.places import Along, letters_of
 from nfuser.chunks.spread import Axes, Spread
-from nfuser.chunks.steps import step_of_move, step_of_pass, step_of_read
+from nfuser.chunks.steps import Step, step_of_move, step_of_pass, step_of_read
+from nfuser.chunks.trees import add_tree, order_of_tail
 from nfuser.errors import ArgumentError
 from nfuser.ir.expr import Expr, results, sources
 from nfuser.ir.tensor import TensorView
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from nfuser.chunks import Rechunk
     from nfuser.chunks.chunkings import Chunks
     from nfuser.chunks.jobs import Job
-    from nfuser.chunks.places import Read
+    from nfuser.chunks.passes import Pass
+    from nfuser.chunks.places import Place, Read
+    from nfuser.chunks.trees import Tree
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
 
@@ -79,8 +82,8 @@ class Program(Layout):
         for scatter, partial in self.spread.partials.items():
             self.shapes[partial] = self.shapes[scatter.result]
         levels = self.spread.level
-        last = max([*(level for level, _ in self.spread.jobs), *levels.values()])
-        for level in range(last + 1):
+        self._last = max([*(at for at, _ in self.spread.jobs), *levels.values()])
+        for level in range(self._last + 1):
             self._run_level(level)
         return [self.held[t] for t in self.fusion.outputs]
 
@@ -108,6 +111,8 @@ class Program(Layout):
         for target in targets:
             if target not in self.held:
                 grids.setdefault(self.grid(target), []).append(target)
+        if level == self._last:
+            self._run_tails(grids)
         for grid, found in grids.items():
             for together in self._sharing(found):
                 self._run_pass(grid, together)
@@ -140,29 +145,89 @@ class Program(Layout):
 
     # -- one pass over the data ------------------------------------------------
 
+    def _run_tails(self, grids: Mapping[tuple[Chunks, ...], list[Target]]) -> None:
+        """Have trees run what is made of nothing but their results; drop it there."""
+        reads = {t: self.reads(t) for found in grids.values() for t in found}
+        read_by = {t: {self.trees.get(x) for x in found} for t, found in reads.items()}
+        for grid, targets in grids.items():
+            for tree in dict.fromkeys(x for t in targets for x in read_by[t] if x):
+                own = [t for t in targets if read_by[t] == {tree}]
+                readers = [t for t, found in read_by.items() if tree in found]
+                # Whoever else reads what a tree gives would have it combined twice.
+                is_kept = any(t in tree.ends for t in self.fusion.outputs)
+                if is_kept or len(own) < len(readers):
+                    continue
+                if self._run_tail(grid, own, tree):
+                    targets[:] = [t for t in targets if t not in own]
+
+    def _run_tail(
+        self, grid: tuple[Chunks, ...], targets: Sequence[Target], tree: Tree
+    ) -> bool:
+        """Let the last tasks of a tree run a pass, if they have all that it reads."""
+        made = laid(self, targets)
+        order = order_of_tail(tree, made.reads, len(grid))
+        if order is None or needs_places(made):
+            return False
+        arrays = [self.held[what.tensor] for what in made.reads]
+        if not all(
+            along is None or chunks == grid[along.label]
+            for array, what in zip(arrays, made.reads, strict=True)
+            for chunks, along in zip(array.chunks, what.place, strict=True)
+        ):
+            return False
+        name, block = self._block(made, grid, arrays)
+        own, place = self._given(name, targets, grid)
+        ends = list(tree.ends)
+        reads = tuple(ends.index(what.tensor) for what in made.reads)
+        keys = tuple(None if p is None else order[p.label] for p in place)
+        add_tree(own, tree, Tail(block, reads, keys))
+        self.steps.append(Step("tail", 0, 0, made.gives))
+        self._end(tree.layers, name, targets, grid)
+        return True
+
     def _run_pass(self, grid: tuple[Chunks, ...], targets: Sequence[Target]) -> None:
         made = laid(self, targets)
         name = made.fusion.name
         inputs = [(self._read(what, grid, name), what) for what in made.reads]
+        arrays = [array for array, _ in inputs]
+        name, block = self._block(made, grid, arrays)
+        own, place = self._given(name, targets, grid)
+        layers, out = Layers(arrays), letters_of(place)
+        places = needs_places(made) and bool(grid)
+        add_pass(layers, own, block, out, inputs, grid, needs_places=places)
+        self.steps.append(step_of_pass(made.gives, grid, arrays))
+        self._end(layers, name, targets, grid)
+
+    def _block(
+        self, made: Pass, grid: tuple[Chunks, ...], arrays: Sequence[Any]
+    ) -> tuple[str, Block]:
+        """Return what tasks of a pass run, and the name of what it gives."""
         stage = da.core.tokenize(text(made.fusion))
         rows = (stage, repr(made.numbers), made.edges, repr(made.outputs))
         token = da.core.tokenize(*rows)
-        own = da.core.tokenize(token, grid, [a.name for a, _ in inputs])
-        name = f"{name}-{own}"
+        own = da.core.tokenize(token, grid, [a.name for a in arrays])
         parts = made.slots, made.numbers, made.edges, made.outputs
-        block = Block(stage, token, made.fusion, *parts)
-        layers = Layers([a for a, _ in inputs])
+        name = f"{made.fusion.name}-{own}"
+        return name, Block(stage, token, made.fusion, *parts)
+
+    def _given(
+        self, name: str, targets: Sequence[Target], grid: tuple[Chunks, ...]
+    ) -> tuple[str, Place]:
+        """Return the layer of a pass, and where what a task of it gives lies."""
         first = targets[0]
-        is_plain = len(targets) == 1 and isinstance(first, TensorView)
-        out = [f"l{k}" for k in range(len(grid))]
-        if is_plain:
-            out = letters_of(self.place(first))
-        places = needs_places(made) and bool(grid)
-        pass_name = name if is_plain else f"{name}-parts"
-        add_pass(layers, pass_name, block, out, inputs, grid, needs_places=places)
-        self.steps.append(step_of_pass(made.gives, grid, [a for a, _ in inputs]))
-        if is_plain:
-            assert isinstance(first, TensorView)
+        if len(targets) == 1 and isinstance(first, TensorView):
+            return name, self.place(first)
+        return f"{name}-parts", tuple(Along(k) for k in range(len(grid)))
+
+    def _end(
+        self,
+        layers: Layers,
+        name: str,
+        targets: Sequence[Target],
+        grid: tuple[Chunks, ...],
+    ) -> None:
+        first = targets[0]
+        if len(targets) == 1 and isinstance(first, TensorView):
             self.hold(layers, name, first)
         else:
             Ends(self, layers, name, grid).add(targets)

@@ -26,8 +26,9 @@ class Step:
     """Tasks of one kind, and the bytes that they read of other tasks.
 
     A ``pass`` runs a compiled stage on each chunk. A ``tree`` combines what a pass
-    gives of each chunk, a ``carry`` hands totals from chunk to chunk, a ``halo`` joins
-    chunks to the edges of their neighbours, a ``rechunk`` cuts anew; others are Dask's.
+    gives of each chunk, and its last task may run a pass over that, its ``tail``; a
+    ``carry`` hands totals from chunk to chunk, a ``halo`` joins chunks to the edges of
+    their neighbours, a ``rechunk`` cuts anew; others are Dask's.
     """
 
     kind: str

@@ -339,13 +339,14 @@ class FusionExecutorCache:
 
     def kernel_runtime_for(self, inputs: Sequence[Any]) -> FusionKernelRuntime:
         """Return the kernels that a call with ``inputs`` runs."""
-        return self._plan_for(inputs).runtime
+        return self.plan_for(inputs).runtime
 
     def program_for(self, inputs: Sequence[Any]) -> CallProgram:
         """Return the kernels, allocations and frees of a call with ``inputs``."""
-        return self._plan_for(inputs).program
+        return self.plan_for(inputs).program
 
-    def _plan_for(self, inputs: Sequence[Any]) -> Plan:
+    def plan_for(self, inputs: Sequence[Any]) -> Plan:
+        """Return all that is decided for calls of the form of one with ``inputs``."""
         call = self._reader.read(inputs)
         return self._plans.get(call.key, lambda: self._plan_of(call))[0]
 

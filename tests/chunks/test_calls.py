@@ -80,7 +80,7 @@ def test_ragged_chunks_share_one_trace_and_few_kernels() -> None:
     np.testing.assert_allclose(y.compute(scheduler="sync"), np.sin(x) * 2 + 1, 1e-5)
     (task,) = {id(t.func): t.func for t in _tasks(y, "Block")}.values()
     assert fused.cache_info().traces == 1
-    assert task.cache.cache_info().compiled <= 6
+    assert task.built.cache.cache_info().compiled <= 6
 
 
 def _tasks(array: Any, name: str) -> list[Any]:
@@ -138,7 +138,7 @@ def test_a_sum_beside_moments_of_the_same_elements_is_folded_with_them(
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     blocks = {t.func.token: t.func for t in _tasks(lazy[1], "Block")}.values()
     (pass_of_data,) = [b for b in blocks if b.fusion.reductions]
-    (made,) = pass_of_data.cache.concretizations.values()
+    (made,) = pass_of_data.built.cache.concretizations.values()
     assert len(made.rewritten.fusion.reductions) == 2  # distances and their squares
 
 
@@ -301,7 +301,7 @@ def test_what_a_worker_built_for_a_stage_outlives_its_task() -> None:
     da = dask_array()
     y = chain(da.from_array(data((20, 6)), chunks=(7, 6)))
     sent = pickle.dumps(_tasks(y, "Block")[0].func)
-    caches = {id(pickle.loads(sent).cache) for _ in range(3)}
+    caches = {id(pickle.loads(sent).built) for _ in range(3)}
     assert len(caches) == 1
 
 

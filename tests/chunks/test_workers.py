@@ -74,7 +74,7 @@ def test_kernels_of_a_worker_use_the_threads_that_it_has(client: Any) -> None:
 
 
 def _kernels() -> int:
-    from nfuser.chunks.block import built
+    from nfuser.chunks.built import built
 
     return sum(cache.cache_info().compiled for cache in built())
 

@@ -88,6 +88,7 @@ class NativeProgram:
 
     ``ranges`` are the integers, by position, that the kernels can take; ``objects``
     says which of the things allocated each slot is; ``steps`` work numbers out.
+    Kernels of a program that ``is_alone`` run in the calling thread.
     """
 
     def __init__(
@@ -100,8 +101,11 @@ class NativeProgram:
         count: int,
         steps: NumberWriter | None = None,
         draws: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        is_alone: bool = False,
     ) -> None:
         self.keep = Keeper()
+        self._is_alone = is_alone or num_threads() == 1
         self.objects: dict[Slot, int] = {}
         self.ranges: dict[int, tuple[int, int]] = {}
         self.words: list[int] = []
@@ -267,7 +271,7 @@ class NativeProgram:
         alone, fetched = SERIAL_COST, CHUNK_COST
         if self._moves:
             alone, fetched = AWAKE_COST, CHUNK_COST >> 2
-        if launch.cost <= alone or total <= 1 or num_threads() == 1:
+        if launch.cost <= alone or total <= 1 or self._is_alone:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST and not self._moves)
             code = at.RUN_OPEN if _is_open(total) else at.RUN

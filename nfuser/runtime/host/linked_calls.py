@@ -9,27 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.config as config
-from nfuser.debug import dump
-from nfuser.device.describe.descriptor import (
-    describe,
-    key_reader,
-    library_of,
-    pointer_reader,
-)
-from nfuser.device.native import layout as at
-from nfuser.device.native.shared import shared
-from nfuser.device.native.state import Record
+from nfuser.device.describe.descriptor import describe, pointer_reader
 from nfuser.errors import NfuserError
 from nfuser.host.call.evaluate import Evaluator
-from nfuser.host.call.native_call import NativeCall, has_native_calls
-from nfuser.host.call.native_program import NativeProgram, NotNativeError
-from nfuser.host.call.native_record import READ, RecordWriter
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.bind import bind_inputs, common_home
 from nfuser.host.run.frame import Frame
 from nfuser.ir.tensor import TensorView
 from nfuser.runtime.host.link import NotLinkedError, link
+from nfuser.runtime.host.native_form import MISSED, NativeForm, form_of, native_form
 from nfuser.runtime.place import find_place
 from nfuser.runtime.tables.memo import Memo
 
@@ -42,7 +30,6 @@ if TYPE_CHECKING:
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
 
-MISSED: tuple[Any, ...] = ()  # what a native call gives that served nothing
 MOST_NATIVE = 8  # forms that native code is asked about one after another
 
 
@@ -62,7 +49,7 @@ class LinkedCalls:
         self._backend = backend
         self._cache_of = cache_of
         self._linked: Memo[Hashable, _Linked | None] = Memo()
-        self._native: tuple[_NativeCall, ...] = ()
+        self._native: tuple[NativeForm, ...] = ()
         self._may_link = bool(program.outputs) and any(
             isinstance(x.value, TensorView) for x in program.inputs
         )
@@ -75,7 +62,7 @@ class LinkedCalls:
             found = call(*inputs)
             if found is not MISSED:
                 return list(found)
-        if (key := _form(inputs)) is None:
+        if (key := form_of(inputs)) is None:
             return None
         linked, _ = self._linked.get(key, lambda: self._link(inputs))
         if linked is None:
@@ -135,76 +122,7 @@ class _Linked:
         given = {slot: (array, self._pointer(array)) for slot, array in pairs}
         return self._evaluator(given, {}, {})[0]
 
-    def native(self, inputs: Sequence[Any]) -> _NativeCall | None:
+    def native(self, inputs: Sequence[Any]) -> NativeForm | None:
         """Return what lets native code serve such calls, if it can."""
-        found, place = shared(), self._place
-        if (
-            found is None
-            or not has_native_calls()
-            or place.backend == "interpret"
-            or place.library not in READ
-            or len(inputs) > at.MOST_ARGUMENTS
-            or dump.wants("launch")
-        ):
-            return None
-        pairs = zip(self._program.inputs, self._places, strict=True)
-        positions = dict(pairs)
-        try:
-            return _NativeCall(self._record(inputs, positions), len(inputs))
-        except NotNativeError:
-            return None
-
-    def _record(self, inputs: Sequence[Any], positions: dict[Any, int]) -> Record:
-        library, device = self._place.library, self._place.device
-        found, count = shared(), len(inputs)
-        assert found is not None
-        writer = RecordWriter(found, library, device)
-        program = NativeProgram(self._program, library, device, positions, {}, count)
-        frame = found.read(inputs)
-        if frame is None:
-            raise NotNativeError
-        patterns: list[int] = []
-        for item, row in zip(inputs, frame, strict=True):
-            if type(item) is int:
-                cls = writer.keep.object(int)
-                patterns += [at.IS_NUMBER, 40, cls, item, item]
-            else:
-                patterns += writer.array_pattern(item, row)
-        header = writer.header(frame, count, patterns, program)
-        results: list[int] = []
-        for slot in self._program.outputs:
-            given = slot in positions
-            results += [-1 - positions[slot] if given else program.objects[slot], 0]
-        header[at.R_RESULT // 8] = at.MANY
-        header[at.R_RESULT_COUNT // 8] = len(self._program.outputs)
-        header[at.R_RESULTS // 8] = writer.keep.words(results)
-        writer.keep.hold(self)
-        return Record(header, writer.keep, [])
-
-
-class _NativeCall(NativeCall[tuple[Any, ...]]):
-    """Gives the outputs as a tuple, or MISSED for inputs of another form."""
-
-    __slots__ = ()
-
-    def __init__(self, record: Record, inputs: int) -> None:
-        super().__init__()
-        self._serve(record, inputs)
-
-    def _otherwise(self, *args: Any) -> tuple[Any, ...]:
-        return MISSED
-
-
-def _form(inputs: Sequence[Any]) -> tuple[Hashable, ...] | None:
-    """Return what inputs must have in common to follow one program."""
-    found: list[Hashable] = [config.number()]
-    for item in inputs:
-        library = library_of(type(item))
-        if library is not None:
-            pointer = pointer_reader(library)(item)
-            found += [library, key_reader(library)(item), pointer & 15]
-        elif type(item) is int and -(1 << 63) <= item < 1 << 63:
-            found.append(item)
-        else:
-            return None
-    return tuple(found)
+        positions = dict(zip(self._program.inputs, self._places, strict=True))
+        return native_form(self._program, self._place, positions, inputs)
