@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.chunks.block import Block, Tail
 from nfuser.chunks.ends import Ends
-from nfuser.chunks.graph import Layers, add_pass, da, read
+from nfuser.chunks.graph import Layers, add_pass, add_result, da, read
 from nfuser.chunks.jobs import FoldJob, MoveJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.layout import Layout
 from nfuser.chunks.moves import moved
 from nfuser.chunks.passes import laid, needs_places
-from nfuser.chunks.places import Along, letters_of
+from nfuser.chunks.places import Along, label_of, letters_of
 from nfuser.chunks.spread import Axes, Spread
 from nfuser.chunks.steps import Step, step_of_move, step_of_pass, step_of_read
 from nfuser.chunks.trees import add_tree, order_of_tail
@@ -151,7 +151,11 @@ class Program(Layout):
         read_by = {t: {self.trees.get(x) for x in found} for t, found in reads.items()}
         for grid, targets in grids.items():
             for tree in dict.fromkeys(x for t in targets for x in read_by[t] if x):
-                own = [t for t in targets if read_by[t] == {tree}]
+                own = [
+                    t
+                    for t in targets
+                    if isinstance(t, TensorView) and read_by[t] == {tree}
+                ]
                 readers = [t for t, found in read_by.items() if tree in found]
                 # Whoever else reads what a tree gives would have it combined twice.
                 is_kept = any(t in tree.ends for t in self.fusion.outputs)
@@ -161,19 +165,13 @@ class Program(Layout):
                     targets[:] = [t for t in targets if t not in own]
 
     def _run_tail(
-        self, grid: tuple[Chunks, ...], targets: Sequence[Target], tree: Tree
+        self, grid: tuple[Chunks, ...], targets: Sequence[TensorView], tree: Tree
     ) -> bool:
         """Let the last tasks of a tree run a pass, if they have all that it reads."""
         made = laid(self, targets)
-        order = order_of_tail(tree, made.reads, len(grid))
-        if order is None or needs_places(made):
-            return False
         arrays = [self.held[what.tensor] for what in made.reads]
-        if not all(
-            along is None or chunks == grid[along.label]
-            for array, what in zip(arrays, made.reads, strict=True)
-            for chunks, along in zip(array.chunks, what.place, strict=True)
-        ):
+        order = order_of_tail(tree, made.reads, arrays, grid)
+        if order is None or needs_places(made):
             return False
         name, block = self._block(made, grid, arrays)
         own, place = self._given(name, targets, grid)
@@ -182,7 +180,14 @@ class Program(Layout):
         keys = tuple(None if p is None else order[p.label] for p in place)
         add_tree(own, tree, Tail(block, reads, keys))
         self.steps.append(Step("tail", 0, 0, made.gives))
-        self._end(tree.layers, name, targets, grid)
+        if len(targets) == 1:
+            self.hold(tree.layers, name, targets[0])
+            return True
+        labels, blocks = range(len(grid)), [len(chunks) for chunks in grid]
+        for k, t in enumerate(targets):
+            places, taken = map(label_of, self.place(t)), f"{name}-{k}"
+            add_result(tree.layers, taken, own, [*places], labels, blocks, k)
+            self.hold(tree.layers, taken, t)
         return True
 
     def _run_pass(self, grid: tuple[Chunks, ...], targets: Sequence[Target]) -> None:
@@ -196,7 +201,11 @@ class Program(Layout):
         places = needs_places(made) and bool(grid)
         add_pass(layers, own, block, out, inputs, grid, needs_places=places)
         self.steps.append(step_of_pass(made.gives, grid, arrays))
-        self._end(layers, name, targets, grid)
+        first = targets[0]
+        if own == name and isinstance(first, TensorView):
+            self.hold(layers, name, first)
+        else:
+            Ends(self, layers, name, grid).add(targets)
 
     def _block(
         self, made: Pass, grid: tuple[Chunks, ...], arrays: Sequence[Any]
@@ -218,19 +227,6 @@ class Program(Layout):
         if len(targets) == 1 and isinstance(first, TensorView):
             return name, self.place(first)
         return f"{name}-parts", tuple(Along(k) for k in range(len(grid)))
-
-    def _end(
-        self,
-        layers: Layers,
-        name: str,
-        targets: Sequence[Target],
-        grid: tuple[Chunks, ...],
-    ) -> None:
-        first = targets[0]
-        if len(targets) == 1 and isinstance(first, TensorView):
-            self.hold(layers, name, first)
-        else:
-            Ends(self, layers, name, grid).add(targets)
 
     def _read(self, what: Read, grid: tuple[Chunks, ...], name: str) -> Any:
         array = self.held[what.tensor]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.chunks.block import Tail
+    from nfuser.chunks.chunkings import Chunks
     from nfuser.chunks.folds import Fold
     from nfuser.chunks.graph import Layers
     from nfuser.chunks.places import Read
@@ -110,32 +111,38 @@ def add_tree(name: str, tree: Tree, tail: Tail | None = None) -> None:
 
 
 def order_of_tail(
-    tree: Tree, reads: Sequence[Read], labels: int
+    tree: Tree, reads: Sequence[Read], arrays: Sequence[Any], grid: Sequence[Chunks]
 ) -> tuple[int, ...] | None:
     """Return along which kept label of the tree each label of a pass lies.
 
     None where tasks of the pass do not read just what one task of the tree gives.
     """
-    found = {_labels_read(tree, what) for what in reads}
-    if len(found) != 1 or (pairs := found.pop()) is None:
+    pairs = zip(reads, arrays, strict=True)
+    found = {_labels_read(tree, what, array, grid) for what, array in pairs}
+    if len(found) != 1 or (met := found.pop()) is None:
         return None
-    by = dict(pairs)
+    by, labels = dict(met), len(grid)
     cut = [k for k, label in enumerate(tree.kept) if tree.blocks[label] > 1]
     if sorted(by) != list(range(labels)) or sorted(by.values()) != cut:
         return None
     return tuple(by[k] for k in range(labels))
 
 
-def _labels_read(tree: Tree, what: Read) -> tuple[tuple[int, int], ...] | None:
+def _labels_read(
+    tree: Tree, what: Read, array: Any, grid: Sequence[Chunks]
+) -> tuple[tuple[int, int], ...] | None:
     """Return the labels of a pass, each with the kept one of the tree, if they meet."""
     if what.tensor not in tree.ends or any(m != NONE for m in what.margins):
         return None
     pairs: list[tuple[int, int]] = []
-    for along, label in zip(what.place, tree.ends[what.tensor], strict=True):
+    labels = tree.ends[what.tensor]
+    for along, label, chunks in zip(what.place, labels, array.chunks, strict=True):
         is_cut = label is not None and tree.blocks[label] > 1
         if along is None and not is_cut:
             continue
         if along is None or label is None or along != Along(along.label):
+            return None
+        if chunks != grid[along.label]:
             return None
         pairs.append((along.label, tree.kept.index(label)))
     return tuple(sorted(pairs))
