@@ -151,7 +151,7 @@ def report(facts: Facts) -> str:
         lines.append(_line(library, facts.versions[found] if found else None))
     wrong = problems(facts)
     lines += (
-        ["", *(f"problem: {text}" for text in wrong)] if wrong else ["", "all is well"]
+        ["", *(f"problem: {text}" for text in wrong)] if wrong else ["", "no problem with what is here"]
     )
     return "\n".join(lines)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from asv_bench.charts.draw import shown
-from asv_bench.charts.measured import OURS, load, means
+from asv_bench.charts.measured import OURS, geometric_mean, load, means
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from asv_bench.charts.measured import Measured, Row
 
@@ -57,32 +57,49 @@ def summary(measured: Measured) -> str:
 
 
 def behind(names: Sequence[tuple[str, str]]) -> str:
-    """Return a table of the rows of files in which another takes less time than nfuser.
+    """Return a table of the rows of files in which others take less time than nfuser.
 
-    It is held against the column of nfuser that says the same after the comma
-    (``JAX, warm``), or against the first; the one that is most ahead is told.
+    Each is held against the column of nfuser that says the same after the comma
+    (``JAX, warm``), or against the first. The rows of curves are told as one.
     """
     lines = ["| | row | ahead | by |", "|---|---|---|---|"]
     for name, view in names:
-        for row in load(name, view).rows:
-            found = _ahead(row)
-            if found and found[1] > AHEAD:
-                who, ratio = found
-                told = label(row.name, row.is_headline)
-                lines.append(f"| {name} | {told} | {who} | {ratio:.2f} |")
+        measured = load(name, view)
+        is_curve = all(row.at is not None for row in measured.rows)
+        found = _of_curves(measured) if is_curve else _of_rows(measured)
+        lines += [f"| {name} | {told} |" for told in found]
     return "\n".join(lines)
 
 
-def _ahead(row: Row) -> tuple[str, float] | None:
-    """Return who is most ahead, and how many times as long nfuser takes."""
+def _of_rows(measured: Measured) -> Iterator[str]:
+    for row in measured.rows:
+        if ratios := ahead(row):
+            who, by = "; ".join(ratios), "; ".join(f"{r:.2f}" for r in ratios.values())
+            yield f"{label(row.name, row.is_headline)} | {who} | {by}"
+
+
+def _of_curves(measured: Measured) -> Iterator[str]:
+    """Tell in how many rows each is ahead, and by how much in the mean of these."""
+    found: dict[str, list[float]] = {}
+    for row in measured.rows:
+        for who, ratio in ahead(row).items():
+            found.setdefault(who, []).append(ratio)
+    for who, ratios in found.items():
+        count = f"{len(ratios)} of {len(measured.rows)} rows"
+        yield f"{count} | {who} | {geometric_mean(ratios):.2f}"
+
+
+def ahead(row: Row) -> dict[str, float]:
+    """Return who is ahead of nfuser in a row: how many times as long nfuser takes."""
     state = {c: c.partition(", ")[2] for c in row.values}
     ours = {state[c]: v for c, v in row.values.items() if c.startswith(OURS)}
-    others = [c for c in row.values if not c.startswith(OURS)]
-    if not (ours and others):
-        return None
+    if not ours:
+        return {}
     first = next(iter(ours.values()))
-    ratios = {c: ours.get(state[c], first) / row.values[c] for c in others}
-    return max(ratios.items(), key=lambda item: item[1])
+    others = {c: v for c, v in row.values.items() if not c.startswith(OURS)}
+    ratios = {c: ours.get(state[c], first) / v for c, v in others.items()}
+    order = sorted(ratios, key=lambda who: -ratios[who])
+    return {who: ratios[who] for who in order if ratios[who] > AHEAD}
 
 
 def figure(text: str) -> str:

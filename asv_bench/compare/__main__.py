@@ -73,7 +73,11 @@ def joined(files: Sequence[str]) -> dict[str, Any]:
         raise SystemExit(f"join runs of one command, day, commit and machine: {heads}")
     copy = sum(part["copy"] for part in parts) / len(parts)
     rows = [row for part in parts for row in part["rows"]]
-    note = {"note": f"In {len(parts)} runs, with `--only`."} if len(parts) > 1 else {}
+    note = (
+        {"note": f"In {len(parts)} runs of some rows each (`--only`), joined."}
+        if len(parts) > 1
+        else {}
+    )
     return heads[0] | note | {"copy": copy, "rows": rows}
 
 

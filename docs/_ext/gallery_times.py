@@ -14,16 +14,21 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).parents[2]
+HELPER = "/_ext/by_turns.py"  # what scripts import, from the folder of the pages
 sys.path[:0] = [str(ROOT)]
 
 from by_turns import DRAWN
 
 from asv_bench.charts.measured import load
+from asv_bench.charts.tables import ahead
 from asv_bench.compare.cores import pin
 from asv_bench.compare.provenance import provenance
+
+if TYPE_CHECKING:
+    from asv_bench.charts.measured import Measured
 
 
 def keep(_block: object, block_vars: dict[str, Any], _conf: object) -> str:
@@ -37,9 +42,22 @@ def keep(_block: object, block_vars: dict[str, Any], _conf: object) -> str:
     before: list[Any] = block_vars.setdefault("drawn_before", [])
     before += _taken()
     _write(file, Path(block_vars["src_file"]), before)
-    told = load(str(file.with_suffix(""))).told.replace("`", "``")
-    link = f":download:`{file.name} <{file.name}>`"
-    return f"\n.. container:: nf-origin\n\n   Measured {told} {link}\n\n"
+    found = load(str(file.with_suffix("")))
+    told = f"Measured {found.told.replace('`', '``')}"
+    links = f":download:`{file.name} <{file.name}>`, :download:`by_turns.py <{HELPER}>`"
+    said = " ".join([told, links, _said_of_others(found)])
+    return f"\n.. container:: nf-origin\n\n   {said}\n\n"
+
+
+def _said_of_others(measured: Measured) -> str:
+    """Say who is ahead of nfuser, where anybody is."""
+    rows = {row.name: ahead(row) for row in measured.rows}
+    told = [
+        f"{name}: {', '.join(f'{who} by {by:.2f}' for who, by in found.items())}"
+        for name, found in rows.items()
+        if found
+    ]
+    return f"Ahead of nfuser here: {'; '.join(told)}." if told else ""
 
 
 def times_of(script: Path) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.addnodes import download_reference
 from sphinx.util.docutils import SphinxDirective
 
 from asv_bench.charts.draw import curves, dots
@@ -92,13 +93,13 @@ class BehindDirective(SphinxDirective):
 
 
 def _told(measured: Measured, name: str) -> str:
-    file = f"/../asv_bench/compare/results/{name}.json"
-    parts = (summary(measured), f"Measured {measured.told}", _link(file, name))
+    link = f"{{download}}`{name}.json <{_file(name)}>`"
+    parts = (summary(measured), f"Measured {measured.told}", link)
     return " ".join(filter(None, parts))
 
 
-def _link(file: str, name: str) -> str:
-    return f"{{download}}`{name}.json <{file}>`"
+def _file(name: str) -> str:
+    return f"/../asv_bench/compare/results/{name}.json"
 
 
 def _folded(measured: Measured) -> str:
@@ -108,10 +109,14 @@ def _folded(measured: Measured) -> str:
 def _figure(
     name: str, rawtext: str, text: str, lineno: int, inliner: Inliner, *_: object
 ) -> tuple[list[Node], list[system_message]]:
-    """Return one number of a file, which the text says as it was measured."""
+    """Return one number of a file, with a link to it that says how it was measured."""
     env = inliner.document.settings.env
-    env.note_dependency(str(RESULTS / f"{text.split()[0]}.json"))
-    return [nodes.Text(figure(text))], []
+    name = text.split()[0]
+    env.note_dependency(str(RESULTS / f"{name}.json"))
+    told = f"{name}.json, measured {load(name).told}"
+    number = nodes.abbreviation(text, figure(text), explanation=told)
+    link = download_reference(rawtext, "", number, reftarget=_file(name))
+    return [link], []
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

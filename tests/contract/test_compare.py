@@ -114,7 +114,7 @@ def test_runs_of_one_command_are_joined_and_others_are_refused(tmp_path: Path) -
         Path(file).write_text(json.dumps(run))
     found = joined(files[:2])
     assert found["command"] == asked
-    assert found["note"] == "In 2 runs, with `--only`."
+    assert found["note"] == "In 2 runs of some rows each (`--only`), joined."
     assert [row["name"] for row in found["rows"]] == ["a + b", "c", "d"]
     with pytest.raises(SystemExit, match="of one command"):
         joined(files)

@@ -118,11 +118,14 @@ def test_the_build_links_the_file_below_the_picture(tmp_path: Path, times: Any) 
     assert times.keep(None, block_vars, {}) == ""
     assert [*tmp_path.iterdir()] == []
     for title in ("first", "second"):
-        by_turns.bars({"nfuser": 0.001}, title)
+        by_turns.bars({"nfuser": 0.001, "NumPy": 0.002, "torch": 0.0005}, title)
         told = times.keep(None, block_vars, {})
         assert ":download:`plot_9_page.json <plot_9_page.json>`" in told
         command = f"python docs/_ext/gallery_times.py docs/gallery/{PAGES[-1].name}"
         assert f"``{command}``" in told
+        assert ":download:`by_turns.py </_ext/by_turns.py>`" in told
+        assert f"{title}: torch by 2.00" in told
+        assert "NumPy by" not in told
     found = json.loads((tmp_path / "plot_9_page.json").read_text())
     assert [row["name"] for row in found["rows"]] == ["first", "second"]
     assert found["commit"] in told

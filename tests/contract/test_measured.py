@@ -89,12 +89,12 @@ def test_rows_in_which_another_is_ahead_are_looked_for_in_every_chart() -> None:
     (listed,) = LISTED.findall(text)
     names = {line.split()[0] for line in listed.splitlines()}
     for name, _ in SHOWN.findall(text):
-        columns = load(name).columns if "lengths" not in name else ()
+        columns = load(name).columns
         has_others = any(not column.startswith("nfuser") for column in columns)
         assert name in names or not has_others, f"list {name} in {{behind}}"
 
 
-def test_who_is_most_ahead_in_the_same_state_is_told(
+def test_all_who_are_ahead_in_the_same_state_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {"nfuser, cold": 4.0, "nfuser, warm": 1.0, "JAX, warm": 0.5, "torch": 3.0}
@@ -107,8 +107,16 @@ def test_who_is_most_ahead_in_the_same_state_is_told(
     (tmp_path / "one.json").write_text(json.dumps({**HEAD, "unit": "s", "rows": rows}))
     monkeypatch.setattr("asv_bench.charts.measured.RESULTS", tmp_path)
     assert behind([("one", "values")]).splitlines()[2:] == [
-        "| one | a | JAX, warm | 2.00 |",
-        "| one | b | torch | 4.00 |",
+        "| one | a | JAX, warm; torch | 2.00; 1.33 |",
+        "| one | b | torch; JAX, warm | 4.00; 2.00 |",
+    ]
+    curve = [
+        {"name": "x", "at": k, "values": {"nfuser": float(k), "torch": 2.0}}
+        for k in (1, 4, 16)
+    ]
+    (tmp_path / "two.json").write_text(json.dumps({**HEAD, "unit": "s", "rows": curve}))
+    assert behind([("two", "values")]).splitlines()[2:] == [
+        "| two | 2 of 3 rows | torch | 4.00 |"
     ]
 
 

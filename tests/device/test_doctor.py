@@ -40,7 +40,7 @@ def test_a_device_with_all_it_needs() -> None:
     assert problems(facts) == []
     text = report(facts)
     assert "cuda:0 NVIDIA H200, compute capability 9.0, 132 multiprocessors, 60" in text
-    assert text.endswith("all is well")
+    assert text.endswith("no problem with what is here")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_toolkit_stands_in_for_the_packages() -> None:
     assert problems(facts) == []
     text = report(facts)
     assert "nvidia-nvvm /usr/local/cuda/nvvm/lib64/libnvvm.so.4" in text
-    assert text.endswith("all is well")
+    assert text.endswith("no problem with what is here")
 
 
 @pytest.mark.parametrize("lost", ["nvvm", "libdevice", "nvJitLink", "nvrtc"])
