@@ -150,9 +150,8 @@ def report(facts: Facts) -> str:
         found = next((n for n in names if n in facts.versions), None)
         lines.append(_line(library, facts.versions[found] if found else None))
     wrong = problems(facts)
-    lines += (
-        ["", *(f"problem: {text}" for text in wrong)] if wrong else ["", "no problem with what is here"]
-    )
+    told = [f"problem: {text}" for text in wrong]
+    lines += ["", *(told or ["no problem with what is here"])]
     return "\n".join(lines)
 
 
