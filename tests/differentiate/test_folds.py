@@ -77,6 +77,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "nothing": lambda x: x[2:1] ** 2 + x.sum(),
     "pad": lambda x: np.pad(x, ((1, 2), (0, 1))) ** 2,
     "pad with a number": lambda x: np.pad(x, 1, constant_values=2.0) ** 2,
+    "pad with an element": lambda x: np.pad(x[1:], 1, constant_values=x[0, 2]) ** 2,
     "concatenate": lambda x: np.concatenate([x, x * 2, x[:1]]) ** 2,
     "stack": lambda x: np.stack([x, x**2], axis=1) ** 2,
     "broadcast_to": lambda x: np.broadcast_to(x[:, None], (3, 5, 4)) ** 2,

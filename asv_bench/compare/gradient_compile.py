@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First calls of gradients: ``python -m asv_bench.compare.gradient_compile``.
+
+Each function is called for the first time alone, then with its derivative, in one
+process that has compiled before, and with nothing on disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return the seconds of first calls, of each function and with its derivative."""
+    import numpy as np
+
+    import nfuser
+    from asv_bench.compare.gradient import derived
+    from asv_bench.compare.workloads.gradients import GRADIENTS
+
+    def seconds(function: Any, given: list[Any]) -> float:
+        fused = nfuser.fuse(function, dialect="numpy")
+        begin = perf_counter()
+        fused(*given)
+        return perf_counter() - begin
+
+    rng = np.random.default_rng(0)
+    seconds(lambda x: np.exp(x).sum(axis=-1), [np.ones((5, 6), np.float32)])
+    made: list[dict[str, Any]] = []
+    for item in GRADIENTS:
+        sizes = item.cpu or (item.cuda or ((4096, 2048),))[0][:2]
+        specs = item.inputs("float32", *sizes)
+        arrays = [(rng.random(s.shape) + 0.5).astype(s.dtype) for s in specs]
+        value = np.asarray(nfuser.fuse(item.function, dialect="numpy")(*arrays))
+        there = seconds(lambda *given, f=item.function: f(*given) * 1, arrays)
+        cotangent = np.ones_like(value)
+        both = seconds(derived(item, with_value=True), [cotangent, *arrays])
+        made.append({"name": item.name, "values": {"there": there, "both": both}})
+    return made
+
+
+def main() -> int:
+    """Measure, print, and tell whether derivatives take 2.5 times as long at most."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        os.environ["NFUSER_CACHE_DIR"] = folder
+        found = rows()
+    ratios = [row["values"]["both"] / row["values"]["there"] for row in found]
+    for row, ratio in zip(found, ratios, strict=True):
+        sys.stdout.write(f"{row['name']:24} {row['values']} {ratio:.2f}\n")
+    sys.stdout.write(f"geometric mean {geometric_mean(ratios):.2f}\n")
+    if given.json:
+        from asv_bench.compare.provenance import provenance
+
+        whole = provenance() | {"unit": "s", "rows": found}
+        given.json.write_text(json.dumps(whole, indent=1))
+    return 0 if geometric_mean(ratios) <= 2.5 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
