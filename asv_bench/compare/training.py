@@ -50,7 +50,7 @@ def equal(model: Callable[..., Made], steps: int) -> dict[str, Any]:
     pairs = zip(ours.parameters, theirs.parameters, strict=True)
     return {
         "losses": max(abs(a - b) for a, b in zip(found, wanted, strict=True)),
-        "parameters": max(float((a - b).abs().max()) for a, b in pairs),
+        "parameters": max(float((a - b).detach().abs().max()) for a, b in pairs),
         "first": wanted[0],
         "last": wanted[-1],
     }
