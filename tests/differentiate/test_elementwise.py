@@ -112,6 +112,7 @@ _CONVENTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "sign": (np.sign, 0.0, 0.0),
     "sigmoid far out": (xp.sigmoid, -1e4, 0.0),
     "silu far out": (xp.silu, -1e4, 0.0),
+    "silu at minus infinity": (xp.silu, -np.inf, 0.0),
     "cbrt at 0": (np.cbrt, 0.0, np.inf),
 }
 
