@@ -106,7 +106,7 @@ def _folded(measured: Measured) -> str:
     return f":::::{{dropdown}} The numbers\n{table(measured)}\n:::::"
 
 
-def _figure(
+def figure_role(
     name: str, rawtext: str, text: str, lineno: int, inliner: Inliner, *_: object
 ) -> tuple[list[Node], list[system_message]]:
     """Return one number of a file, with a link to it that says how it was measured."""
@@ -123,5 +123,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives and the role."""
     app.add_directive("measured", MeasuredDirective)
     app.add_directive("behind", BehindDirective)
-    app.add_role("figure", _figure)
+    app.add_role("figure", figure_role)
     return {"parallel_read_safe": True}

@@ -28,6 +28,7 @@ from asv_bench.compare.provenance import (
     tree_of,
 )
 from tests.contract.measured_words import FIGURE, PAGES, ROOT
+from tests.contract.reference import extension
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +143,24 @@ def test_a_figure_is_a_mean_or_a_row(
     assert figure("one values nfuser; a") == "1 s"
     with pytest.raises(KeyError):
         figure("one values JAX")
+
+
+def test_a_figure_links_its_file_and_says_how_it_was_measured() -> None:
+    noted: list[str] = []
+    env = SimpleNamespace(note_dependency=noted.append)
+    inliner = SimpleNamespace(
+        document=SimpleNamespace(settings=SimpleNamespace(env=env))
+    )
+    text = "h200/in_a_row times torch.compile"
+    asked = "figure", f"`{text}`", text, 1, inliner
+    found, faults = extension("measured").figure_role(*asked)
+    assert not faults
+    link = found[0]
+    assert link.astext() == figure(text)
+    assert link["reftarget"] == "/../asv_bench/compare/results/h200/in_a_row.json"
+    told = load("h200/in_a_row").told
+    assert link[0]["explanation"] == f"h200/in_a_row.json, measured {told}"
+    assert noted == [str(RESULTS / "h200/in_a_row.json")]
 
 
 # -- what is made of the numbers ---------------------------------------------------
