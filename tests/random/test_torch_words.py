@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import DTypeError
+from nfuser.errors import DTypeError, TraceError
 from nfuser.frontend.call import draws
 from nfuser.trace.captures import torch_seeds
 from tests.random.philox import words_of
@@ -153,3 +153,43 @@ def test_a_key_on_the_device_is_read_there(
             (grad,) = torch.autograd.grad(found.sum(), x, retain_graph=True)
             np.testing.assert_array_equal((grad != 0).numpy(), kept)
     assert fused.explain(x).kernels == 1
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_what_is_kept_names_a_key_on_the_device_without_reading_it(
+    is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        torch_seeds, "is_on_gpu", lambda g, _: torch_seeds.is_of_torch(g)
+    )
+
+    def layer(x: Any, y: Any, generator: Any) -> Any:
+        mask = torch.bernoulli(torch.full_like(x, 0.5), generator=generator)
+        return torch.sin((x * mask) @ y)
+
+    fused = nfuser.fuse(layer)
+    x, y = (torch.rand(6, 6, requires_grad=True) for _ in range(2))
+    generator = torch.Generator().manual_seed(3) if is_given else None
+
+    def unread(tensor: Any) -> Any:
+        raise AssertionError(tensor.shape)
+
+    seeded = generator or torch.default_generator
+    seeded.manual_seed(5)
+    with monkeypatch.context() as patch:
+        for name in ("__repr__", "item", "tolist", "__int__"):
+            patch.setattr(torch.Tensor, name, unread)
+        value = fused(x, y, generator)
+        kept = [t for t in value.grad_fn.saved_tensors if t is not None]
+        assert sum(t.ndim == 0 for t in kept) == 3  # a likeness, a stamp, the key
+        wanted = torch.autograd.grad(value.sum(), (x, y))
+    seeded.manual_seed(5)
+    again = torch.utils.checkpoint.checkpoint(
+        fused, x, y, generator, use_reentrant=False
+    )
+    if is_given:  # torch does not set it back
+        with pytest.raises(TraceError, match=r"^write nfuser\.checkpoint"):
+            again.sum().backward()
+        return
+    found = torch.autograd.grad(again.sum(), (x, y))
+    assert all(map(torch.equal, found, wanted))

@@ -119,7 +119,7 @@ class _Call:
                 by_number[next(numbers) if k.output is None else k.output]
                 for k in plan.kept
             ),
-            *([_stamp(self.draws)] if self._is_stamped else ()),
+            *(_stamp(self.draws) if self._is_stamped else ()),
         ]
 
     @property
@@ -154,8 +154,9 @@ class _Call:
         count = len(self._places)
         leaves = list(self._rest)
         inputs, kept = saved[: len(needed)], saved[len(needed) :]
-        if self._is_stamped:
-            *kept, stamp = kept
+        if self.plan and self._is_stamped:
+            first = len(self.plan.kept)
+            kept, stamp = kept[:first], kept[first:]
             _check_stamp(stamp, self.draws)
         for k, tensor, like in zip(self._places, inputs, standins, strict=False):
             leaves[k] = like if tensor is None else tensor
@@ -189,21 +190,33 @@ class _Call:
         return {id(x): g for x, g in zip(captured, found, strict=True)}
 
 
-def _stamp(draws: Sequence[DrawCalls]) -> Any:
-    """Return a tensor that is saved beside what is kept: which numbers that is of."""
-    words = sha256(repr(draws).encode()).digest()
-    return sys.modules["torch"].tensor(int.from_bytes(words[:7], "big"))
+def _stamp(draws: Sequence[DrawCalls]) -> list[Any]:
+    """Return tensors saved beside what is kept, which say of what numbers that is.
+
+    A key on a GPU is one of them itself: to read it would wait for the device, which a
+    CUDA graph that is recorded forbids.
+    """
+    told = [(count, [x for x in xs if not _is_tensor(x)]) for count, xs in draws]
+    words = sha256(repr(told).encode()).digest()
+    number = sys.modules["torch"].tensor(int.from_bytes(words[:7], "big"))
+    return [number, *(x for _, xs in draws for x in xs if _is_tensor(x))]
 
 
-def _check_stamp(stamp: Any, draws: Sequence[DrawCalls]) -> None:
+def _check_stamp(stamp: Sequence[Any], draws: Sequence[DrawCalls]) -> None:
     """Refuse what was kept by another run of the call, with other random numbers."""
-    if stamp != _stamp(draws):
+    if not all(map(_is_same, stamp, _stamp(draws))):
         message = (
             "write nfuser.checkpoint, or draw from a generator of torch: "
             "torch.utils.checkpoint runs the function again for what it keeps, and "
             "sets back torch's generators alone"
         )
         raise TraceError(message)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two tensors have the same elements, unread where they are one."""
+    is_one = one.data_ptr() == other.data_ptr()
+    return is_one or bool(sys.modules["torch"].equal(one, other))
 
 
 def _flat(fused: Fused[..., Any], shape: Tree) -> Callable[..., Any]:
