@@ -3,14 +3,12 @@
 
 What is found: that 200 steps in f64 are those of torch; that the losses of f32, and of
 bf16 under autocast, lie within the spread that seeds have in torch alone; how long a
-step takes, what it keeps for the way back, and how much memory it takes at most.
+step takes, and what it keeps for the way back.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
 import sys
 from functools import partial
@@ -93,29 +91,8 @@ def kept(made: Made) -> int:
     return total
 
 
-def peak(call: Callable[[], Any]) -> int:
-    """Return the bytes by which the memory of the process grows in a call, at most."""
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what it is now
-    before = _memory("VmRSS")
-    call()
-    return _memory("VmHWM") - before
-
-
-def _give_back_at_once() -> None:
-    """Let arrays be memory of their own, which the process loses with them."""
-    m_mmap_threshold = -3
-    ctypes.CDLL(None).mallopt(m_mmap_threshold, 1 << 16)
-
-
-def _memory(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    (line,) = [line for line in lines if line.startswith(name)]
-    return 1024 * int(line.split()[1])
-
-
 def speed(model: Callable[..., Made], rounds: int) -> dict[str, dict[str, Any]]:
-    """Return seconds of a step, the bytes it keeps, and its peak, of each library."""
+    """Return seconds of a step, and the bytes it keeps, of each library."""
     size = (LARGE if rounds > 1 else SMALL)[model]
     calls: dict[str, Callable[[], Any]] = {}
     found: dict[str, dict[str, float]] = {}
@@ -134,11 +111,7 @@ def speed(model: Callable[..., Made], rounds: int) -> dict[str, dict[str, Any]]:
             begin = perf_counter()
             call()
             spent[name].append(perf_counter() - begin)
-    _give_back_at_once()
-    for name, call in calls.items():
-        call()
-        found[name] |= {"seconds": median(spent[name]), "peak": peak(call)}
-    return found
+    return {name: {"seconds": median(spent[name]), **found[name]} for name in calls}
 
 
 def main() -> int:
@@ -154,13 +127,14 @@ def main() -> int:
         row["f64"] = equal(model, steps)
         row["f32"] = spread(model, steps, None)
         row["bf16"] = spread(model, steps, AUTOCAST)
-        row["memory"] = speed(model, rounds)
-        row["values"] = {k: of.pop("seconds") for k, of in row["memory"].items()}
+        found = speed(model, rounds)
+        row["values"] = {name: of["seconds"] for name, of in found.items()}
+        row["kept"] = {name: of["kept"] for name, of in found.items()}
         rows.append(row)
         sys.stdout.write(f"{json.dumps(row, indent=1)}\n")
     if given.json:
-        found = provenance() | {"unit": "s", "rows": rows}
-        given.json.write_text(json.dumps(found, indent=1))
+        whole = provenance() | {"unit": "s", "rows": rows}
+        given.json.write_text(json.dumps(whole, indent=1))
     return 0 if all(map(_is_right, rows)) else 1
 
 
