@@ -115,6 +115,11 @@ class Running:
         return update if isinstance(update, ast.AugAssign) else None
 
     @property
+    def is_indexing(self) -> bool:
+        """Whether an item is read: ``x[i]``."""
+        return self.instruction == "BINARY_SUBSCR"
+
+    @property
     def assigned(self) -> str | None:
         """The part of an array that is assigned to, as it is written."""
         return self.text if self.instruction.startswith("STORE_S") else None

@@ -114,7 +114,7 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x.tolist(), TraceError, "tolist"),
     (lambda x: x[0, 0].item(), TraceError, "item"),
     (lambda x: x and x, TraceError, "bool(x)"),
-    (lambda x: max(x[0, 0], x[0, 1]), TraceError, "np.maximum(a, b)"),
+    (lambda x: max(x[0], x[1]), TraceError, "np.maximum(a, b)"),
     (lambda x: range(3)[x.sum()], TraceError, "an index"),
     (lambda x: np.ptp(x > 0), DTypeError, "any(x) != all(x)"),
     (lambda x: x.size(0), TraceError, "write x.shape[0]"),

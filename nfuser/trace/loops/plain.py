@@ -30,6 +30,7 @@ from nfuser.errors import NfuserError, TraceError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.trace.captures.parts import is_users_file
+from nfuser.trace.loops.extremes import extreme
 from nfuser.trace.loops.harmless import is_harmless
 from nfuser.trace.loops.jumps import PREFIX
 from nfuser.trace.loops.lasting import Lasting
@@ -99,8 +100,9 @@ class Plain(Lasting):
             return function
         if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
             return self.call(inner)
-        if (drawing := method_of(self._t, function, self.written)) is not None:
-            return drawing
+        own = extreme(function) or method_of(self._t, function, self.written)
+        if own is not None:
+            return own
         if kind is partial and not is_harmless(function.func):
             return partial(
                 self.call(function.func), *function.args, **function.keywords

@@ -84,6 +84,13 @@ def wanted(what: str | None = None) -> TraceError:
     if found is not None and found.assigned is not None:
         return to_be_assigned(_assigned(found.assigned))
     called = None if found is None else found.called
+    if found is not None and found.is_indexing:
+        # What plain NumPy made takes no traced index; what the trace makes does.
+        return to_be_assigned(str(_asked(what, called)))
+    return _asked(what, called)
+
+
+def _asked(what: str | None, called: str | None) -> TraceError:
     library = library_function()
     name = (called or library or "").rpartition(".")[2]
     if library is not None:
