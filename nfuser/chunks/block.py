@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
 
 _READABLE = (np.ndarray, np.generic, bool, int, float, complex)
-FORM = 2  # of what is pickled
+FORM = 3  # of what is pickled
 VERSION = f"{config.VERSION}, form {FORM}"
 
 
@@ -48,6 +48,14 @@ class Output:
     axes: tuple[tuple[int, int | None], ...] = ()
 
 
+@value
+class Sent:
+    """A fusion that came in a message, which is read where it is needed."""
+
+    name: str
+    fusion: bytes
+
+
 class Block:
     """A stage as a function of chunks: NumPy arrays in, an array or a tuple out.
 
@@ -58,25 +66,38 @@ class Block:
         self,
         stage: str,
         token: str,
-        fusion: Fusion,
+        fusion: Fusion | Sent,
         reads: Sequence[int],
         numbers: Mapping[int, Any],
         edges: Mapping[tuple[int, int], int],
         outputs: tuple[Output, ...],
     ) -> None:
-        self.stage, self.token, self.fusion = stage, token, fusion
+        self.stage, self.token, self._given = stage, token, fusion
         self.reads = tuple(reads)
         self.numbers, self.edges, self.outputs = dict(numbers), dict(edges), outputs
         self.__name__ = fusion.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is made of as bytes, which are read after the version."""
+        """Pickle what it is made of as bytes, which are read after the version.
+
+        The fusion is bytes within them: a worker that has built the stage reads none.
+        """
         return _block, (VERSION, self._parts)
 
     @cached_property
     def _parts(self) -> bytes:
-        parts = self.stage, self.token, self.fusion, self.reads
+        given = self._given
+        sent = (
+            given if isinstance(given, Sent) else Sent(given.name, pickle.dumps(given))
+        )
+        parts = self.stage, self.token, sent, self.reads
         return pickle.dumps((*parts, self.numbers, self.edges, self.outputs))
+
+    @cached_property
+    def fusion(self) -> Fusion:
+        """What the stage computes."""
+        given = self._given
+        return pickle.loads(given.fusion) if isinstance(given, Sent) else given
 
     def __dask_tokenize__(self) -> object:
         return "nfuser", self.token
@@ -113,7 +134,7 @@ class Block:
 
         Tasks that come from a scheduler are unpickled one by one, and do not stay.
         """
-        return built_for(self.stage, self.fusion)
+        return built_for(self.stage, lambda: self.fusion)
 
     @cached_property
     def _has_arrays_alone(self) -> bool:

@@ -15,7 +15,7 @@ from nfuser.runtime.host.native_form import MISSED, NativeForm, form_of, native_
 from nfuser.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from nfuser.ir.fusion import Fusion
 
@@ -67,9 +67,12 @@ class Built:
 _built: Memo[str, Built] = Memo()
 
 
-def built_for(stage: str, fusion: Fusion) -> Built:
-    """Return what this process has built for a stage; ``stage`` tells fusions apart."""
-    return _built.get(stage, lambda: Built(fusion))[0]
+def built_for(stage: str, read: Callable[[], Fusion]) -> Built:
+    """Return what this process has built for a stage; ``stage`` tells fusions apart.
+
+    What it computes is read once.
+    """
+    return _built.get(stage, lambda: Built(read()))[0]
 
 
 def built() -> list[FusionExecutorCache]:
