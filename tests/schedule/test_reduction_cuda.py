@@ -317,3 +317,27 @@ def test_the_lanes_of_columns_are_joined_by_a_thread_each() -> None:
     lanes = re.findall(r"if int32\(ty \+ \w+ \* fold\) < (\d):", kernel.source)
     assert set(lanes) == {"8"}  # of this kernel, and of what its last block joins
     assert kernel.source.count("cuda.syncthreads()") >= 2
+
+
+def test_sums_of_columns_leave_registers_to_threads_and_to_loads() -> None:
+    def one(x: Any) -> Any:
+        return x.sum(axis=0, dtype=np.float32)
+
+    def two(x: Any) -> Any:
+        y = x.astype(np.float32)
+        return y.sum(axis=0), (y * y).sum(axis=0)
+
+    def way_back(x: Any, g: Any) -> Any:
+        y = g.astype(np.float32)
+        first, second = y.sum(axis=0), (x * y).sum(axis=0)
+        return y - first - x * second
+
+    x, g = (np.empty((16384, 4096), ml_dtypes.bfloat16) for _ in range(2))
+    calls = [(one, (x,)), (two, (x,)), (way_back, (x, g))]
+    forms: list[tuple[int, int, int, bool]] = []
+    for function, arrays in calls:
+        found = Call(function, *arrays, computes=False).heuristic()
+        assert isinstance(found, CudaReduction)
+        resident = found.blocks * found.threads
+        forms.append((found.width, found.flight, resident, found.phases))
+    assert forms == [(8, 2, 0, False), (4, 4, 1024, False), (4, 4, 512, True)]

@@ -7,9 +7,11 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import space_of
+from nfuser.ir.expr import ReduceOp
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.cuda_geometry import (
+    NARROW_BYTES,
     RESIDENT_THREADS,
     STEPS,
     cuda_heuristic,
@@ -30,6 +32,7 @@ LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocess
 AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
 LINE_PACKETS = 8  # of the columns that a block reads side by side, in parts of them
+SUMS_PER_THREAD = 16  # registers for sums of columns, which have two each, in f64
 LAUNCH_PACKETS = 6144  # that a multiprocessor would load while a launch begins and ends
 
 
@@ -37,6 +40,8 @@ def looped(
     fusion: Fusion, shape: RowShape, width: int, *, is_single: bool
 ) -> CudaReduction:
     """Let a block read a row once a pass, or several if one pass is all there is."""
+    sums = _column_sums(fusion, shape) if is_single else 0
+    width = _beside_sums(shape, width, sums)
     narrow = is_narrow(shape, width)
     is_light = is_single or narrow
     limit = LOOP_THREADS if is_light else shape.target.most_threads
@@ -63,15 +68,33 @@ def looped(
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
         flight=_flight(shape, width),
-        # Across memory each lane of a packet has sums of its own: all in registers.
-        blocks=RESIDENT_THREADS // most if shape.inner else 0,
+        # Across memory each lane of a packet has states of its own: all in registers.
+        blocks=RESIDENT_THREADS // most if shape.inner or sums > 1 else 0,
         # One kernel serves all shorter rows, and all that are read but once.
         known=narrow and not is_single and geometry.fold == most,
     )
 
 
+def _column_sums(fusion: Fusion, shape: RowShape) -> int:
+    """Return how many sums a thread has for each lane, if it folds nothing else."""
+    found = fusion.reductions
+    are_sums = all(r.op is ReduceOp.SUM and r.source.dtype.is_float for r in found)
+    return len(found) if are_sums and not shape.inner else 0
+
+
+def _beside_sums(shape: RowShape, width: int, sums: int) -> int:
+    """Return the widest packet whose sums leave registers to threads and to loads."""
+    while sums > 1 and width * shape.widest() > NARROW_BYTES:
+        if 2 * sums * width <= SUMS_PER_THREAD:
+            break
+        width //= 2
+    return width
+
+
 def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
     """Let several blocks read a row, in a launch for each pass, if rows are few."""
+    sums = _column_sums(fusion, shape)
+    width = _beside_sums(shape, width, sums)
     geometry, most = geometry_of(fusion, shape, width, LOOP_THREADS)
     if not shape.inner:
         keep = min(LINE_PACKETS, power_of_two(max(shape.rows // width, 1)), most)
@@ -90,7 +113,7 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
         steps=0,
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
-        flight=_flight(shape, width),
+        flight=_flight(shape, width, KEPT_PER_THREAD if sums > 1 else 0),
         # Sums of each lane take registers: half as many threads share them.
         blocks=max(RESIDENT_THREADS // (most if shape.inner else 2 * most), 1),
         phases=True,
@@ -109,9 +132,12 @@ def passes(fusion: Fusion) -> int:
     return max(space_of(fusion).levels.values(), default=-1) + 1
 
 
-def _flight(shape: RowShape, width: int) -> int:
-    """Return how many packets of a row a thread loads before it waits for the first."""
-    room = KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2
+def _flight(shape: RowShape, width: int, room: int = 0) -> int:
+    """Return how many packets of a row a thread loads before it waits for the first.
+
+    They take up to ``room`` registers, if that is told.
+    """
+    room = room or (KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2)
     most = in_flight(shape, width) if shape.inner else STEPS
     words = shape.kept_words(1, width)
     if is_narrow(shape, width):
