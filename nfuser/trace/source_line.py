@@ -115,9 +115,16 @@ class Running:
         return update if isinstance(update, ast.AugAssign) else None
 
     @property
-    def is_indexing(self) -> bool:
-        """Whether an item is read: ``x[i]``."""
-        return self.instruction == "BINARY_SUBSCR"
+    def indexed(self) -> str | None:
+        """The name of that of which an item is read: ``x`` in ``x[i]``."""
+        if self.instruction != "BINARY_SUBSCR":
+            return None
+        try:
+            found = ast.parse(self.text, mode="eval").body
+        except SyntaxError:
+            return None
+        whole = found.value if isinstance(found, ast.Subscript) else None
+        return whole.id if isinstance(whole, ast.Name) else None
 
     @property
     def assigned(self) -> str | None:
