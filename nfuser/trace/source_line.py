@@ -115,18 +115,6 @@ class Running:
         return update if isinstance(update, ast.AugAssign) else None
 
     @property
-    def indexed(self) -> str | None:
-        """The name of that of which an item is read: ``x`` in ``x[i]``."""
-        if self.instruction != "BINARY_SUBSCR":
-            return None
-        try:
-            found = ast.parse(self.text, mode="eval").body
-        except SyntaxError:
-            return None
-        whole = found.value if isinstance(found, ast.Subscript) else None
-        return whole.id if isinstance(whole, ast.Name) else None
-
-    @property
     def assigned(self) -> str | None:
         """The part of an array that is assigned to, as it is written."""
         return self.text if self.instruction.startswith("STORE_S") else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import TraceError
-from nfuser.trace.source_line import is_users, library_function, running, users_frame
+from nfuser.trace.source_line import is_users, library_function, running
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -84,22 +84,6 @@ def wanted(what: str | None = None) -> TraceError:
     if found is not None and found.assigned is not None:
         return to_be_assigned(_assigned(found.assigned))
     called = None if found is None else found.called
-    if found is not None and _is_array_of_numpys(found.indexed):
-        # What plain NumPy made takes no traced index; what the trace makes does.
-        return to_be_assigned(str(_asked(what, called)))
-    return _asked(what, called)
-
-
-def _is_array_of_numpys(name: str | None) -> bool:
-    """Tell whether the user's line calls a plain array by ``name``."""
-    frame = users_frame()
-    if name is None or frame is None:
-        return False
-    held = frame.f_locals.get(name, frame.f_globals.get(name))
-    return type(held) is np.ndarray
-
-
-def _asked(what: str | None, called: str | None) -> TraceError:
     library = library_function()
     name = (called or library or "").rpartition(".")[2]
     if library is not None:
