@@ -17,7 +17,7 @@ import pytest
 import nfuser
 import nfuser.numpy as xp
 from nfuser.errors import UnsupportedError
-from tests.differentiate.numeric import agree, gradients, numbers
+from tests.differentiate.numeric import agree, gradients, meaning, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,6 +146,23 @@ _PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_gradients_of_products_are_those_of_differences(name: str) -> None:
     function, operands = _PRODUCTS[name]
     agree(lambda x, y: (function(x, y) ** 2).sum(), *operands)
+
+
+@pytest.mark.parametrize("name", _PRODUCTS)
+def test_tangents_of_products_pair_with_their_gradients(name: str) -> None:
+    function, xs = _PRODUCTS[name]
+    tangents = tuple(np.cos(3 * x + 1) for x in xs)
+
+    def value(*xs: Any) -> Any:
+        return np.sin(function(*xs)).sum()
+
+    def pushed(xs: Any, tangents: Any) -> Any:
+        return nfuser.jvp(value, xs, tangents)[1]
+
+    forward = meaning(nfuser.fuse(pushed), xs, tangents)
+    pairs = zip(gradients(value, *xs), tangents, strict=True)
+    backward = sum(float((g * t).sum()) for g, t in pairs)
+    np.testing.assert_allclose(forward, backward, rtol=1e-9)
 
 
 @pytest.mark.parametrize("zeros", [[(0, 1)], [(0, 1), (0, 3)], [(2, 0), (1, 0)]])
