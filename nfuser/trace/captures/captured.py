@@ -209,10 +209,7 @@ class Snapshot:
         self._finder.values.setdefault(origin, found)
 
     def may_write(self, code: CodeType | None = None) -> bool:
-        """Tell whether ``code``, or any that is known, may write into a captured array.
-
-        Tensors of torch are no such arrays: they say themselves that they are written.
-        """
+        """Tell whether ``code``, or any that is known, may write into such an array."""
         if not any(is_silent(found) for found in self._finder.values.values()):
             return False
         return any(map(may_write, self._finder.codes if code is None else (code,)))

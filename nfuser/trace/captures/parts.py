@@ -31,7 +31,7 @@ from nfuser.trace.standins.standin import Standin, is_ndarray
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TELLING = frozenset({"torch", "jax", "jaxlib"})
+_IMMUTABLE = frozenset({"jax", "jaxlib"})
 PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 # What is known by identity or compared whole. The environment is watched as it is read.
 _WHOLE = (
@@ -216,14 +216,11 @@ def shows_memory(item: Any) -> bool:
 
 
 def is_silent(item: Any) -> bool:
-    """Tell whether writes into ``item`` are seen only in the code that does them.
-
-    Tensors of torch say that they are written; arrays of JAX refuse it.
-    """
+    """Tell whether writes into ``item`` are seen only in the code that does them."""
     kind: type[Any] = type(item)
     if isinstance(item, Standin) or not hasattr(kind, "__setitem__"):
         return False
-    return is_array(item) and kind.__module__.partition(".")[0] not in _TELLING
+    return is_array(item) and kind.__module__.partition(".")[0] not in _IMMUTABLE
 
 
 def is_users_array(item: Any) -> bool:

@@ -21,10 +21,15 @@ _WRITERS = frozenset(
 )
 
 
+def is_in_place(name: str) -> bool:
+    """Tell whether torch has methods of such a name that write: ``add_``."""
+    return name.endswith("_") and not name.endswith("__") and name != "_"
+
+
 @lru_cache(1024)
 def may_write(code: CodeType) -> bool:
     """Tell whether ``code``, or a function inside of it, may write into an array."""
-    if not _WRITERS.isdisjoint(code.co_names):
+    if any(name in _WRITERS or is_in_place(name) for name in code.co_names):
         return True
     for instruction in dis.get_instructions(code):
         name, text = instruction.opname, instruction.argrepr

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KINDS = (np.ndarray, np.memmap)
-_Memory: TypeAlias = "tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]"
+_Memory: TypeAlias = "tuple[int, tuple[int, ...], tuple[int, ...], int]"
 
 
 @value
@@ -82,15 +82,18 @@ def sharing(item: Any, known: Iterable[Any]) -> list[Any]:
 
 
 def _sharing_on_device(item: Any, known: Iterable[Any]) -> list[Any]:
-    """Return the same of arrays that show memory of a GPU, CuPy's for one."""
-    low, high = _bounds(_on_device(item))
-    bounds = [(x, *_bounds(_on_device(x))) for x in known]
+    """Return the same of arrays of other libraries, torch and CuPy for two."""
+    low, high = _bounds(_place_of(item))
+    bounds = [(x, *_bounds(_place_of(x))) for x in known]
     return [x for x, first, end in bounds if max(low, first) < min(high, end)]
 
 
-def _on_device(item: Any) -> _Memory | None:
+def _place_of(item: Any) -> _Memory | None:
     kind: type[Any] = type(item)
-    if not hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "data_ptr"):
+    if hasattr(kind, "data_ptr"):
+        steps = tuple(n * item.itemsize for n in item.stride())
+        return item.data_ptr(), tuple(item.shape), steps, item.itemsize
+    if not hasattr(kind, "__cuda_array_interface__"):
         return None
     shown = getattr(item, "__cuda_array_interface__", None)
     if not shown or "data" not in shown:
@@ -98,23 +101,23 @@ def _on_device(item: Any) -> _Memory | None:
     shape, dtype = tuple(shown["shape"]), np.dtype(shown["typestr"])
     sizes = accumulate(reversed(shape), operator.mul, initial=dtype.itemsize)
     packed = tuple(sizes)[-2::-1]
-    return shown["data"][0], shape, shown.get("strides") or packed, dtype
+    steps = shown.get("strides") or packed
+    return shown["data"][0], shape, steps, dtype.itemsize
 
 
 def _bounds(memory: _Memory | None) -> tuple[int, int]:
     """Return the addresses between which elements lie: equal where there are none."""
     if memory is None or 0 in memory[1]:
         return 0, 0
-    first, shape, strides, dtype = memory
+    first, shape, strides, itemsize = memory
     spans = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low = first + sum(span for span in spans if span < 0)
-    return low, first + sum(span for span in spans if span > 0) + dtype.itemsize
+    return low, first + sum(span for span in spans if span > 0) + itemsize
 
 
 def memory_of(item: Any) -> Any:
     """Return what two views of the same elements have in common."""
     if is_ndarray(item):
         return item.__array_interface__["data"][0], item.shape, item.strides, item.dtype
-    if hasattr(type(item), "data_ptr"):
-        return item.data_ptr(), tuple(item.shape), item.stride(), str(item.dtype)
-    return _on_device(item) or id(item)
+    place = _place_of(item)
+    return id(item) if place is None else (*place, str(item.dtype))

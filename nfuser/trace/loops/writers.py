@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.trace.captures.parts import is_silent
+from nfuser.trace.captures.stores import is_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ def writer(function: Any, written: Callable[[Any], Any]) -> Any:
     name: str = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
     if is_silent(owner):
-        if name in _METHODS:
+        if name in _METHODS or is_in_place(name):
             return getattr(written(owner), name)
         return None
     is_at = name == "at" and isinstance(owner, np.ufunc)
