@@ -112,9 +112,16 @@ def test_replays_of_a_graph_draw_anew_from_torchs_generator(given: bool) -> None
     assert 0.4 < float(runs[0].mean()) < 0.6
 
 
-def test_a_graph_of_a_step_of_training_drops_anew() -> None:
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_graph_of_a_step_of_training_drops_anew(keeps: bool) -> None:
     x = torch.rand(64, 100, device="cuda").add_(0.5).requires_grad_()
-    fused = nfuser.fuse(lambda x: torch.nn.functional.dropout(x + 1, 0.5))
+    w = torch.eye(100, device="cuda")
+
+    def dropped(x: Any) -> Any:
+        made = torch.nn.functional.dropout(x + 1, 0.5)
+        return (made @ w * 0.5).sinh() if keeps else made  # a product is kept
+
+    fused = nfuser.fuse(dropped)
 
     def step() -> tuple[Any, Any]:
         made = fused(x)
