@@ -34,7 +34,9 @@ def is_on_gpu(item: Any, device: Any) -> bool:
     """Tell whether ``item`` is a generator of torch's for ``device``, a GPU."""
     if not is_of_torch(item) or item.device.type != "cuda":
         return False
-    return str(item.device) == str(device)
+    own, torch = item.device, sys.modules["torch"]
+    index = torch.cuda.current_device() if own.index is None else own.index
+    return str(device) == f"cuda:{index}"
 
 
 def key_of_torch(generator: Any) -> int:
