@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 TURNS = 4
 LIGHT, WIDE, READ, DEPTH = 600, 150, 16, 40
+LATE = 0.002
+BYTES = 1 << 26  # more than caches hold
 FETCHED = 1 << 24
 
 stencil = nfuser.fuse(laplace)
-halved = nfuser.fuse(lambda x: x * 0.5 + 1)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def costs_of(client: Any) -> Costs:
     """
     one = held(client, (10,), 10)
     many = held(client, (LIGHT * 10,), 10)
-    graphs = halved(one), halved(many), _wide(many)
+    graphs = _narrow(one), _narrow(many), _wide(many)
     rows = [(graph_of(made), *seconds_of(client, made)) for made in graphs]
     counts = [(1, graph.tasks, graph.reads) for graph, *_ in rows]
     call = rows[0][1]
@@ -158,8 +159,19 @@ def costs_of(client: Any) -> Costs:
     )
 
 
+def _late(x: Any) -> Any:
+    """Take long enough that what is said of tasks does not go in one message."""
+    sleep(LATE)
+    return x + 1
+
+
 def _first(parts: list[Any]) -> Any:
-    return parts[0] + 1
+    return _late(parts[0])
+
+
+def _narrow(x: Any) -> Any:
+    """Return an array each of whose tasks reads a chunk of ``x``."""
+    return x.map_blocks(_late, dtype=x.dtype, meta=np.empty(0, x.dtype))
 
 
 def _wide(x: Any) -> Any:
@@ -214,7 +226,8 @@ def _fetch(client: Any) -> tuple[float, float]:
 def seconds_a_chunk(run: Callable[[Any], Any], shape: tuple[int, ...]) -> float:
     """Return the time of ``run`` for a chunk, in one thread, into new memory."""
     rng = np.random.default_rng(0)
-    chunks = [rng.random(shape, "f4") for _ in range(12)]
+    count = max(BYTES // (4 * shape[0] * shape[1]), 8)
+    chunks = [rng.random(shape, "f4") for _ in range(count)]
     times: list[float] = []
     kept: list[Any] = []
     with nfuser.config.override(num_threads=1):
