@@ -54,7 +54,6 @@ NO_MEASUREMENT = (
     "takes more than ten microseconds runs without Python's lock",
     "CI runs six seconds",
     # what is counted, or supposed
-    "busy forty times as long as the scheduler needs",
     "takes nothing is kept, products are computed twice",
 )
 
