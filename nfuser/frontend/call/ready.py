@@ -124,13 +124,14 @@ class Ready:
             outside = {what.slot: array for what, array in pairs}
             check_writes(written, arguments, outside, trace.fusion.name)
         drawn = trace.captured.streams.drawn
-        if self.place.device.is_cuda and not all(what.on_device for what in drawn):
-            _refuse_recorded_draws()
         if drawn:
+            keys = [what.slot for what in drawn if what.on_device]
+            if len(keys) < len(drawn) and self.place.device.is_cuda:
+                _refuse_recorded_draws()
             numbers.update(take_draws(drawn, arguments.streams))
-        for key in (what.slot for what in drawn if what.on_device):
-            tensor = numbers.pop(key)
-            inputs[plan.inputs[key]] = (tensor, _pointer(tensor))
+            for key in keys:
+                tensor = numbers.pop(key)
+                inputs[plan.inputs[key]] = (tensor, _pointer(tensor))
         scalars = (
             symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
             if numbers
