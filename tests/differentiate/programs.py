@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random differentiable programs, as functions of a NumPy-like module and of arrays.
 
-``python -m tests.differentiate 1000`` compares as many with central differences, and
-with JAX where it is installed.
+``python -m tests.differentiate --programs 1000`` compares gradients of as many with
+central differences, and with JAX where it is installed.
 """
 
 # Arrays of any library have no static type.
@@ -52,10 +52,29 @@ class Program:
             total = total + xp.sum(xp.sin(value + 0.1 * number))
         return total
 
-    def arguments(self) -> list[Any]:
-        """Return arrays between -1 and 1."""
-        rng = np.random.default_rng(self.seed)
+    def function(self, xp: Any) -> Callable[..., Any]:
+        """Return the program as a function of its arguments."""
+        return lambda *args: self.run(xp, *args)
+
+    def complex_function(self, xp: Any) -> Callable[..., Any]:
+        """Return the program as a function of complex arguments, made real first."""
+
+        def function(*zs: Any) -> Any:
+            reals = list(_REALS.values())
+            picked = [reals[(self.seed + k) % len(reals)] for k in range(len(zs))]
+            return self.run(xp, *(f(xp, z) for f, z in zip(picked, zs, strict=True)))
+
+        return function
+
+    def arguments(self, turn: int = 0) -> list[Any]:
+        """Return arrays between -1 and 1, others in each turn."""
+        rng = np.random.default_rng([self.seed, turn] if turn else self.seed)
         return [rng.uniform(-1, 1, shape) for shape in self.shapes]
+
+    def complex_arguments(self, turn: int = 0) -> list[Any]:
+        """Return complex arrays, both parts between -1 and 1."""
+        parts = [self.arguments(2 * turn + k + 1) for k in range(2)]
+        return [a + 1j * c for a, c in zip(*parts, strict=True)]
 
     def __str__(self) -> str:
         lines = [f"arguments {self.shapes}, seed {self.seed}"]
@@ -95,6 +114,14 @@ _UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "complex": lambda xp, x: xp.abs((x + 0.3j) * (1 - x * 1j) + 2.1),
     "complex exp": lambda xp, x: xp.real(xp.exp(1j * x) / (2 + 1j * x)),
     "f32": lambda xp, x: x.astype("float64"),
+}
+_REALS: dict[str, Callable[[Any, Any], Any]] = {
+    "square": lambda xp, z: xp.real(z * z),
+    "abs": lambda xp, z: xp.abs(z + 2.5),
+    "exp": lambda xp, z: xp.imag(xp.exp(z)),
+    "divide": lambda xp, z: xp.real(z / (3 + 1j * z)),
+    "conjugate": lambda xp, z: xp.imag(xp.conj(z) * (z * z + 1j)),
+    "log": lambda xp, z: xp.real(xp.log(z + 3)) - xp.imag(z),
 }
 _BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": lambda xp, x, y: x + y,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from tests.differentiate.__main__ import of_jax
+from tests.differentiate.calls import Derived, Tally, check, of_jax, within
 from tests.differentiate.numeric import differences, gradients, meaning
 from tests.differentiate.programs import random_program
 
@@ -108,3 +108,20 @@ def test_gradients_of_narrow_floats_are_near_those_of_wide_ones(dtype: Any) -> N
     unit = float(ml_dtypes.finfo(dtype).eps)
     assert [g.dtype for g in found] == [x.dtype for x in narrow]
     _close([g.astype(np.float64) for g in found], wanted, 8 * unit)
+
+
+def test_calls_in_every_dtype_are_right() -> None:
+    tally = check(1003, "cpu")
+    assert tally.calls == 2 * 4
+    assert not tally.problems
+
+
+def test_a_gradient_that_is_off_by_more_than_rounding_is_found() -> None:
+    function, xs = _function(1003)
+    derived = Derived(function, len(xs), "cpu")
+    meant = derived.meaning(xs)
+    for off, count in ((1e-14, 0), (1e-9, len(xs))):
+        tally = Tally()
+        found = [g * (1 + off) + off for g in meant]
+        within(tally, "", found, meant, lambda u, s: derived.meaning(xs, u, s), 2**-51)
+        assert len(tally.problems) == count

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the gradients of a random program, and what is right of them.
+
+Gradients of f64 and of complex numbers are those of central differences, and of JAX
+where it is installed. Kernels give what their fusion means, in each dtype, as near as
+its rounding lets them; and what that means in f32 and bf16 is what it means in f64.
+"""
+
+# Arrays of any library have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportMissingImports=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+import nfuser
+from nfuser.trace import call_of, trace_function, tree
+from tests.differentiate.noise import MORE_RUNS, UNITS, Noisy, gap, spread
+from tests.differentiate.numeric import STEP, differences
+from tests.differentiate.programs import Program, random_program
+from tests.hand_built import sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+NARROW = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+TURNS = 2  # calls of each gradient, the second by what was compiled for the first
+UNSTEADY = 0.1  # of the size of a gradient: so far noise may carry what is judged
+
+
+@dataclass
+class Tally:
+    """What became of the calls of a program."""
+
+    calls: int = 0
+    unjudged: int = 0
+    problems: list[str] = field(default_factory=list[str])
+
+    def judge(
+        self, what: str, found: Any, wanted: Any, bound: float, *, call: bool = False
+    ) -> None:
+        """Compare what a call gave with what it should be, relative to its size."""
+        self.calls += call
+        for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            size = 1 + float(np.abs(np.asarray(other).astype(complex)).max(initial=0))
+            far = gap(one, other) / size
+            if not far <= bound:
+                self.problems.append(f"{what}, argument {k}: off by {far:.3g}")
+
+
+class Derived:
+    """The gradient of a function in all of its arguments, and what it means."""
+
+    def __init__(self, function: Callable[..., Any], count: int, backend: str) -> None:
+        fused = nfuser.fuse(function, backend=backend)
+        self.kernels = nfuser.grad(fused, argnums=tuple(range(count)))
+
+    def meaning(self, xs: Sequence[Any], unit: float = 0.0, seed: int = 0) -> list[Any]:
+        """Return what the fusion of a call means, with noise in what it rounds."""
+        return meaning_of(self.kernels, xs, unit, seed)
+
+
+def meaning_of(
+    fused: nfuser.Fused[..., Any], xs: Sequence[Any], unit: float = 0.0, seed: int = 0
+) -> list[Any]:
+    """Return what the fusion of a call means, with noise in what it rounds."""
+    trace = trace_function(fused._function, call_of(tuple(xs)))
+    taken = trace.captured.read(tuple(xs))
+    assert taken is not None
+    arrays = [*tree.flatten(tuple(xs))[0], *taken]
+    sizes = sizes_of(*(np.shape(x) for x in arrays))
+    found = Noisy(arrays, sizes, unit, seed).run(trace.fusion)
+    return tree.flatten(tree.unflatten(trace.output_tree, found))[0]
+
+
+def check(seed: int, backend: str) -> Tally:
+    """Make the calls of the program of a seed."""
+    program = random_program(seed, 4 + seed % 9)
+    tally = Tally()
+    _check_wide(tally, program, backend)
+    for name, dtype in NARROW.items():
+        _check_narrow(tally, program, backend, name, dtype)
+    _check_complex(tally, program, backend)
+    if seed % 10 == 0:
+        _check_twice(tally, program, backend)
+    if seed % 3 == 0:
+        _check_tangents(tally, program, backend)
+    return tally
+
+
+def _check_wide(tally: Tally, program: Program, backend: str) -> None:
+    function = program.function(np)
+    derived = Derived(function, len(program.shapes), backend)
+    for turn in range(TURNS):
+        xs = program.arguments(turn)
+        meant = derived.meaning(xs)
+        if turn == 0:
+            tally.judge("f64 and differences", meant, differences(function, *xs), 2e-4)
+            if find_spec("jax"):
+                tally.judge("f64 and JAX", meant, of_jax(program, xs), 1e-8)
+        _near(tally, "f64 kernels", derived, xs, "float64")
+
+
+def _check_narrow(
+    tally: Tally, program: Program, backend: str, name: str, dtype: np.dtype[Any]
+) -> None:
+    derived = Derived(program.function(np), len(program.shapes), backend)
+    for turn in range(TURNS):
+        xs = [x.astype(dtype) for x in program.arguments(turn)]
+        if turn == 0:
+            wide = [x.astype(np.float64) for x in xs]
+            wanted = derived.meaning(wide)
+            within(
+                *(tally, f"{name} and f64", derived.meaning(xs), wanted),
+                *(lambda u, s, wide=wide: derived.meaning(wide, u, s), UNITS[name]),
+            )
+        _near(tally, f"{name} kernels", derived, xs, "float32", UNITS[name])
+
+
+def _near(
+    tally: Tally,
+    what: str,
+    derived: Derived,
+    xs: Sequence[Any],
+    computed: str,
+    rounded: float = 0.0,
+) -> None:
+    """Judge kernels: they give what their fusion means, but for their rounding."""
+    found = derived.kernels(*xs)
+    tally.calls += 1
+    if [(g.dtype, g.shape) for g in found] != [(x.dtype, x.shape) for x in xs]:
+        tally.problems.append(f"{what}: gradients of another form")
+        return
+    wanted = derived.meaning(xs)
+    noisy = lambda u, s: derived.meaning(xs, u, s)  # noqa: E731
+    within(tally, what, found, wanted, noisy, UNITS[computed], rounded)
+
+
+def within(
+    tally: Tally,
+    what: str,
+    found: Sequence[Any],
+    wanted: Sequence[Any],
+    noisy: Callable[[float, int], Any],
+    unit: float,
+    rounded: float = 0.0,
+) -> None:
+    """Judge by what noise does to each output, with more of it where that is near."""
+    far = spread(noisy, wanted, unit)
+    for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        size = 1 + float(np.abs(np.asarray(other).astype(complex)).max(initial=0))
+        room = 4 * (unit + rounded) * size
+        off = gap(one, other)
+        if off > 8 * far[k] + room:
+            far = spread(noisy, wanted, 2 * unit, MORE_RUNS)
+        if not far[k] <= UNSTEADY * size:
+            tally.unjudged += 1
+        elif not off <= 8 * far[k] + room:
+            text = f"{what}, argument {k}: off by {off:.3g}, noise {far[k]:.3g}"
+            tally.problems.append(f"{text}, size {size:.3g}")
+
+
+def _check_complex(tally: Tally, program: Program, backend: str) -> None:
+    function = program.complex_function(np)
+    derived = Derived(function, len(program.shapes), backend)
+    for turn in range(TURNS):
+        zs = program.complex_arguments(turn)
+        if turn == 0:
+            meant = derived.meaning(zs)
+            parts = [part for z in zs for part in (z.real, z.imag)]
+            slopes = differences(lambda *p: function(*_joined(p)), *parts)
+            wanted = [a - 1j * c for a, c in zip(slopes[::2], slopes[1::2])]  # noqa: B905
+            tally.judge("c128 and differences", meant, wanted, 2e-4)
+            if find_spec("jax"):
+                theirs = of_jax(program, zs, "complex_function")
+                tally.judge("c128 and JAX", meant, theirs, 1e-8)
+        _near(tally, "c128 kernels", derived, zs, "float64")
+
+
+def _joined(parts: Sequence[Any]) -> list[Any]:
+    return [a + 1j * c for a, c in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _check_twice(tally: Tally, program: Program, backend: str) -> None:
+    """Check the gradient of a gradient along some weights, by differences of those."""
+    everywhere = tuple(range(len(program.shapes)))
+    slopes = nfuser.grad(program.function(np), argnums=everywhere)
+    xs = program.arguments()
+    weights = [np.sin(2 * x + 1) for x in xs]
+
+    def along(xs: Any) -> Any:
+        pairs = zip(slopes(*xs), weights, strict=True)
+        return sum((g * w).sum() for g, w in pairs)
+
+    again = nfuser.grad(nfuser.fuse(along, backend=backend))
+    meant = meaning_of(again, (xs,))
+    sides = [
+        meaning_of(slopes, [x + s * w for x, w in zip(xs, weights, strict=True)])
+        for s in (STEP, -STEP)
+    ]
+    wanted = [(a - c) / (2 * STEP) for a, c in zip(*sides, strict=True)]
+    tally.judge("second gradient and differences", meant, wanted, 1e-3)
+    tally.judge("second gradient's kernels", again(xs), meant, 1e-9, call=True)
+
+
+def _check_tangents(tally: Tally, program: Program, backend: str) -> None:
+    """Check that tangents pair with gradients."""
+    function = program.function(np)
+    xs = program.arguments()
+    tangents = [np.cos(3 * x + 1) for x in xs]
+
+    def pushed(xs: Any, tangents: Any) -> Any:
+        return nfuser.jvp(function, xs, tangents)[1]
+
+    found = nfuser.fuse(pushed, backend=backend)(tuple(xs), tuple(tangents))
+    slopes = Derived(function, len(xs), backend).meaning(xs)
+    wanted = sum(float((g * t).sum()) for g, t in zip(slopes, tangents, strict=True))
+    tally.judge("tangents", [found], [wanted], 1e-8, call=True)
+
+
+def of_jax(program: Program, xs: list[Any], kind: str = "function") -> list[Any]:
+    """Return the gradients that JAX computes."""
+    import jax
+
+    everywhere = tuple(range(len(xs)))
+    with jax.enable_x64(True):
+        theirs = jax.grad(getattr(program, kind)(jax.numpy), everywhere)
+        return [np.asarray(g) for g in theirs(*map(jax.numpy.asarray, xs))]
