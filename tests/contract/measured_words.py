@@ -9,17 +9,35 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-HISTORY = ("decisions",)  # each is of its day, which it says
 PAGES = [
     ROOT / "README.md",
     *(
         page
         for page in sorted(DOCS.rglob("*.md"))
-        if page.relative_to(DOCS).parts[0] not in (*HISTORY, "_build")
+        if page.relative_to(DOCS).parts[0] != "_build"
     ),
     *sorted((DOCS / "gallery").glob("*.*")),
 ]
 FIGURE = re.compile(r"\{figure\}`([^`]+)`")
+
+IN_README = {  # rows of its table: the means of which files
+    "share of a copy's bandwidth": (
+        ("h200/in_a_row", "share", ("nfuser", "torch.compile", "JAX", "Liger")),
+    ),
+    "the same of RoPE": (
+        ("h200/rope", "share", ("nfuser", "torch.compile", "torch.compile, dynamic")),
+    ),
+    "times as long as nfuser": (
+        ("two_cores/workloads", "times", ("the best peer",)),
+        ("two_cores/workloads", "reused_times", ("the best peer",)),
+        ("two_cores/workloads", "times", ("torch.compile", "JAX")),
+    ),
+    "the same on sixteen cores": (
+        ("server/sixteen_threads", "times", ("the best peer",)),
+        ("server/sixteen_threads", "reused_times", ("the best peer",)),
+        ("server/sixteen_threads", "times", ("torch.compile", "JAX")),
+    ),
+}
 
 _FENCED = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 
@@ -28,21 +46,33 @@ _NUMBER = (
     r"|forty|fifty|(?:ten|dozen|hundred|thousand)s?|half|a quarter|a third|some|several"
     r"|a few)\b)"
 )
-_PART = rf"(?:{_NUMBER} ?%|\b(?:half|third|quarter|tenth|double|twice|thrice)\b)"
+_FRACTION = (
+    r"\b(?:half|third|quarter|(?:fif|six|seven|eigh|nin|ten|twelf|twentie)th)s?\b"
+)
+_PART = rf"(?:{_NUMBER} ?%|{_FRACTION}|\b(?:double|twice|thrice)\b)"
+_SHARE = r"[01]\.\d+"
 _UNIT = r"(?:micro|milli|nano)?(?:second|minute|hour)s?\b"
 _SPEED = r"(?:fast|slow|long|quick|cheap)(?:er)?\b"
 _PEER = r"(?:NumPy|SciPy|PyTorch|torch|JAX|Numba|CuPy|Liger|Dask|nfuser|nvFuser|Python)"
+_MOST = r"(?:copy|speed|bandwidth|throughput|peak)\b"
+_AHEAD = r"\b(?:ahead|behind|slower|faster|los(?:t|es?)|gain(?:s|ed)?|wins?|won|gap)\b"
+_MEMORY = r"[KMGT]i?B"
 _TAKES = r"\b(?:cost|take|took|taken|save|use|load|peak)(?:s|d|ed)?\b"
 WORDS = (
-    r"\d ?(?:µs|us|ms|ns|s|[KMGT]i?B/s)(?![\w/-])",
+    rf"\d ?(?:µs|us|ms|ns|s|{_MEMORY}/s)(?![\w/-])",
+    rf"{_NUMBER} (?:µs|ms|ns)\b|{_MEMORY} (?:per|a|each) second",
     rf"{_NUMBER}(?: of)?(?: an?)?[ -]{_UNIT}",
     rf"{_NUMBER} times (?:as )?(?:{_SPEED}|less|much time|the time|that of|a copy)",
-    rf"{_NUMBER} times {_PEER}\b",
+    rf"{_NUMBER} times (?:{_PEER}\b|eager)|{_TAKES}[^.,;:]{{0,40}}{_NUMBER} times",
     rf"{_PART} (?:as )?(?:{_SPEED}|ahead|behind|less|more time|the time)",
     rf"{_PART} of (?:the time|one|what|a copy|the copy)\b",
-    r"\d\.\d+x\b|\d\.\d+ of (?:a|the) copy",
+    rf"\d\.\d+x\b|\dx (?:as )?{_SPEED}|\bspeed-?ups? (?:of|by) {_NUMBER}",
+    rf"(?:\d|{_PART}) of (?:[\w.]+'?s? ){{0,2}}{_MOST}",
+    rf"\b(?:reach(?:es|ed)?|r[au]ns? at|share of|gap is|gap was) {_SHARE}",
+    rf"{_SHARE} (?:against|instead of|not) {_SHARE}",
+    rf"{_AHEAD}[^.;:|]{{0,30}}{_NUMBER} ?%",
     rf"{_TAKES}[^.;:]{{0,40}}{_PART}",
-    rf"{_TAKES}[^.;:]{{0,40}}\d ?[KMGT]i?B\b",
+    rf"{_TAKES}[^.;:]{{0,40}}\d ?{_MEMORY}\b",
 )
 NO_MEASUREMENT = (
     # how long a reader needs

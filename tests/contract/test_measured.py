@@ -27,7 +27,7 @@ from asv_bench.compare.provenance import (
     stamped,
     tree_of,
 )
-from tests.contract.measured_words import FIGURE, PAGES, ROOT
+from tests.contract.measured_words import FIGURE, IN_README, PAGES, ROOT
 from tests.contract.reference import extension
 
 if TYPE_CHECKING:
@@ -254,26 +254,6 @@ def test_reused_results_are_a_column_or_take_the_place_of_new_ones(
     }
     assert means(load("one", "times"))["the best peer"] == (2.5, 1)
     assert means(load("one", "reused_times"))["the best peer"] == (4.0, 1)
-
-
-IN_README = {
-    "share of a copy's bandwidth": (
-        ("h200/in_a_row", "share", ("nfuser", "torch.compile", "JAX", "Liger")),
-    ),
-    "the same of RoPE": (
-        ("h200/rope", "share", ("nfuser", "torch.compile", "torch.compile, dynamic")),
-    ),
-    "times as long as nfuser": (
-        ("two_cores/workloads", "times", ("the best peer",)),
-        ("two_cores/workloads", "reused_times", ("the best peer",)),
-        ("two_cores/workloads", "times", ("torch.compile", "JAX")),
-    ),
-    "the same on sixteen cores": (
-        ("server/sixteen_threads", "times", ("the best peer",)),
-        ("server/sixteen_threads", "reused_times", ("the best peer",)),
-        ("server/sixteen_threads", "times", ("torch.compile", "JAX")),
-    ),
-}
 
 
 @pytest.mark.parametrize("start", IN_README)
