@@ -203,23 +203,37 @@ def test_what_a_killed_writer_left_is_never_read_and_goes(store: DiskStore) -> N
     _age(old, 7200)
     fresh = DiskStore(store.folder)
     assert fresh.keys() == [KEY]
-    fresh.put(OTHER, ENTRY)
+    fresh.put(KEY[:2] + OTHER[2:], ENTRY)
     assert not old.exists()
     assert new.exists()  # its writer may still be there
 
 
-def test_beyond_the_limit_the_least_recently_used_go(
+def test_beyond_the_limit_the_least_recently_used_of_a_folder_go(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = store.size(KEY)
-    monkeypatch.setattr(disk_store, "LIMIT", 5 * size)
-    keys = [KEY, *(f"{n:02x}" * 32 for n in range(4))]
+    monkeypatch.setattr(disk_store, "LIMIT", 256 * 5 * size)
+    keys = [KEY, *(KEY[:2] + f"{n:02x}" * 31 for n in range(4))]
     for age, key in enumerate(keys):
         store.put(key, ENTRY)
         _age(_file(store, key), 1000 - age)
-    assert store.get(KEY) == ENTRY  # used: now the youngest
     store.put(OTHER, ENTRY)
-    assert store.keys() == [*keys[3:], KEY, OTHER]
+    _age(_file(store, OTHER), 2000)
+    assert store.get(KEY) == ENTRY  # used: now the youngest
+    last = KEY[:2] + OTHER[2:]
+    store.put(last, ENTRY)
+    # The oldest of all has a folder to itself, and stays.
+    assert store.keys() == [OTHER, *keys[3:], KEY, last]
+
+
+def test_an_entry_larger_than_its_folders_share_is_kept(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_store, "LIMIT", 1)
+    _age(_file(store), 10)
+    last = KEY[:2] + OTHER[2:]
+    store.put(last, ENTRY)
+    assert store.keys() == [last]
 
 
 def test_clearing_leaves_what_is_not_ours(store: DiskStore) -> None:
@@ -250,7 +264,8 @@ def test_only_files_with_the_names_of_entries_are_ever_removed(
         path.write_text("mine")
         _age(path, age)
     fresh = DiskStore(store.folder)
-    fresh.put(OTHER, ENTRY)
+    for folder in KEY[:2], "db":
+        fresh.put(folder + OTHER[2:], ENTRY)
     fresh.clear()
     assert not entry.exists()
     assert [path.read_text() for path in theirs] == ["mine"] * len(theirs)

@@ -28,8 +28,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT = 1 << 30
-"""Bytes that a folder may hold; beyond it the least recently used entries go."""
+"""Bytes that a store may hold; beyond it the least recently used entries go.
 
+Keys are digests, so each of the store's 256 folders has the same share of it, and a
+new entry makes room among the files of its own folder. To count them takes a process
+milliseconds where the whole store has several hundred thousand files.
+"""
+
+_FOLDERS = 256
 _KEPT_SHARE = 0.8  # of the limit, so that not each new entry makes a search
 _STALE = 3600  # seconds after which a file written aside has lost its writer
 _LARGEST = 1 << 26
@@ -49,7 +55,7 @@ class DiskStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._bytes: int | None = None  # nobody has counted yet
+        self._bytes: dict[Path, int] = {}  # of the folders that were counted
         self._reads = self._writes = self._prepare()
 
     @property
@@ -101,7 +107,7 @@ class DiskStore:
                 aside.unlink(missing_ok=True)
             self._stop_writing(error)
             return
-        self._make_room(len(data))
+        self._make_room(path.parent, len(data))
 
     def remove(self, key: str, reason: str) -> None:
         """Remove an entry that is of no use."""
@@ -111,7 +117,7 @@ class DiskStore:
 
     def keys(self) -> list[str]:
         """Return the keys of all entries, the least recently used first."""
-        return [_key(path) for path, _ in self._aged()]
+        return [_key(path) for path, _ in self._aged("??")]
 
     def size(self, key: str) -> int:
         """Return how many bytes the file of an entry has; 0 if there is none."""
@@ -125,10 +131,10 @@ class DiskStore:
         found = self.keys()
         for key in found:
             self.remove(key, "the cache is cleared")
-        for aside in self._files(_WRITTEN_ASIDE):
+        for aside in self._files("??", _WRITTEN_ASIDE):
             with contextlib.suppress(OSError):
                 aside.unlink()
-        self._bytes = None
+        self._bytes.clear()
         return len(found)
 
     # -- the folder ----------------------------------------------------------
@@ -170,41 +176,46 @@ class DiskStore:
             "in each process until it can"
         )
 
-    def _make_room(self, added: int) -> None:
-        if self._bytes is not None:
-            self._bytes += added
-        if self._bytes is None or self._bytes > LIMIT:
-            self._bytes = self._evict()
+    def _make_room(self, folder: Path, added: int) -> None:
+        found = self._bytes.get(folder)
+        found = None if found is None else found + added
+        if found is None or found > LIMIT // _FOLDERS:
+            found = self._evict(folder)
+        self._bytes[folder] = found
 
-    def _evict(self) -> int:
-        """Remove the oldest entries if there are too many; return the bytes left."""
+    def _evict(self, folder: Path) -> int:
+        """Remove the oldest entries if there are too many; return the bytes left.
+
+        The youngest stays, however large it is: it was just put.
+        """
         now = time.time()
-        for aside in self._files(_WRITTEN_ASIDE):
+        for aside in self._files(folder.name, _WRITTEN_ASIDE):
             with contextlib.suppress(OSError):
                 if now - aside.stat().st_mtime > _STALE:
                     aside.unlink()
-        aged = self._aged()
+        aged = self._aged(folder.name)
         total = sum(found.st_size for _, found in aged)
-        if total <= LIMIT:
+        most = LIMIT // _FOLDERS
+        if total <= most:
             return total
-        for path, found in aged:
-            if total <= LIMIT * _KEPT_SHARE:
+        for path, found in aged[:-1]:
+            if total <= most * _KEPT_SHARE:
                 break
             self.remove(_key(path), "it was not used for longest")
             total -= found.st_size
         return total
 
-    def _aged(self) -> list[tuple[Path, os.stat_result]]:
+    def _aged(self, folder: str) -> list[tuple[Path, os.stat_result]]:
         def found() -> Iterator[tuple[Path, os.stat_result]]:
-            for path in self._files(_ENTRY):
+            for path in self._files(folder, _ENTRY):
                 with contextlib.suppress(OSError):
                     yield path, path.stat()
 
         return sorted(found(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]))
 
-    def _files(self, name: re.Pattern[str]) -> Iterator[Path]:
+    def _files(self, folder: str, name: re.Pattern[str]) -> Iterator[Path]:
         """Yield the files that have such a name, where this store puts them."""
-        for path in self.folder.glob("??/*"):
+        for path in self.folder.glob(f"{folder}/*"):
             if _FOLDER.fullmatch(path.parent.name) and name.fullmatch(path.name):
                 yield path
 
