@@ -52,6 +52,8 @@ def kernels(
         for axis, extent in enumerate(array.shape)
     }
     traced = trace_function(function, call_of(arrays))  # callable → Fusion
+    if traced.raised is not None:
+        raise traced.raised
     asked = questions(traced.fusion)
     answers = answer(traced.fusion, asked, sizes)
     concrete = concretize(traced.fusion, asked, answers)

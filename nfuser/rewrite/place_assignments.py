@@ -130,7 +130,8 @@ def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
 
     It may be the same element of its value that reads it, by way of the same part.
     """
-    if earlier.result in fusion.outputs or not _is_same_part(earlier, later):
+    is_seen = earlier.result in fusion.outputs or earlier.result is later.value
+    if is_seen or not _is_same_part(earlier, later):
         return False
     if fails_between(fusion, earlier, later):
         return False

@@ -115,7 +115,8 @@ class Trace:
     ``captured`` holds inputs found in closures and globals (slots after the caller's)
     and the constants it depends on; ``captured.read`` is asked at each call. ``writes``
     are the slots of arguments that were assigned to, each with its place among the
-    outputs: what it holds in the end.
+    outputs: what it holds in the end. A function that ``raised`` has returned nothing,
+    and its writes are those of the statements before.
     """
 
     fusion: Fusion
@@ -127,6 +128,7 @@ class Trace:
     checks: tuple[ScalarFits, ...] = ()
     captured: Captured = Captured()
     writes: tuple[tuple[int, int], ...] = ()
+    raised: Exception | None = None
 
 
 def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> TracedCall:

@@ -82,6 +82,8 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
             if more == mode:
                 raise
             mode = more
+    if trace.raised is not None:
+        return trace
     # All that the trace itself held is gone now.
     warn_of_kept(tracer.made, tracer.builder.name, line_of(None, function))
     return trace
@@ -154,8 +156,8 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         with tracer.running():
             plain = tracer.plain
             called = function if plain is None else plain.call(function)
-            returned = snapshot.observe(
-                lambda: _call(called, args, kwargs),
+            returned, raised = snapshot.observe(
+                lambda: _ended(called, args, kwargs),
                 lambda: tracer.is_looping,
                 lambda code: _enter(tracer, snapshot, code),
             )
@@ -180,6 +182,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         checks=tuple(tracer.builder.questions.checks),
         captured=captured,
         writes=writes,
+        raised=raised,
     )
 
 
@@ -190,6 +193,18 @@ def _enter(tracer: Tracer, snapshot: Snapshot, code: CodeType) -> None:
     """
     if tracer.plain is None and (snapshot.may_write(code) or snapshot.may_draw()):
         ask_to_rewrite()
+
+
+def _ended(
+    function: Callable[..., Any], args: Any, kwargs: Any
+) -> tuple[Any, Exception | None]:
+    """Return what ``function`` returns, or what it raises as plain Python would."""
+    try:
+        return _call(function, args, kwargs), None
+    except NfuserError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whoever runs the trace raises it)
+        return None, error
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

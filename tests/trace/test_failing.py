@@ -32,7 +32,7 @@ def fails_alike(function: Callable[..., Any], *more: Any, dtype: Any = float) ->
         theirs = [np.arange(6).astype(dtype) + turn, np.ones(6, dtype)]
         mine = [x.copy() for x in theirs]
         outside = G.copy()
-        with pytest.raises((IndexError, np.linalg.LinAlgError)) as wanted:
+        with pytest.raises((IndexError, ValueError, NameError)) as wanted:
             function(*theirs, *more)
         after = G.copy()
         G[...] = outside
@@ -153,3 +153,88 @@ def test_random_programs_fail_as_in_numpy(backend: str) -> None:
         text, rank = failing_programs.generate(seed)
         failing_programs.compare(text, seed, rank, backend, tally)
     assert tally.in_between
+
+
+def test_what_plain_python_raises_comes_after_the_statements_before() -> None:
+    def other_shape(a: Any, b: Any, n: Any) -> None:
+        a += n
+        z = np.ones(a.shape)
+        z[:3] = z[:2]
+        b += 1
+
+    def its_own(a: Any, b: Any, n: Any) -> None:
+        b *= n
+        if len(a) > 4:
+            G[0] += 1
+            message = "too long"
+            raise IndexError(message)
+        a += 1
+
+    def after_a_loop(a: Any, b: Any, n: Any) -> None:
+        for i in range(n + 80):
+            a[i % 6] += b[0]
+            b[0] *= 0.5
+        np.linalg.cholesky(np.zeros((2, 2)))
+        a += 1
+
+    def unbound(a: Any, b: Any, n: Any) -> None:
+        b[1:] = a[1:] * n
+        for later in range(n, n):
+            b[0] = later
+        a += later  # pyright: ignore[reportPossiblyUnboundVariable]
+
+    for work in (other_shape, its_own, after_a_loop, unbound):
+        fails_alike(work, 3)
+
+
+def test_what_fails_while_running_is_raised_before_what_fails_later() -> None:
+    def work(a: Any, b: Any, k: Any) -> None:
+        a += 1
+        b[k] = 2
+        np.linalg.inv(np.zeros((2, 2)))
+
+    fails_alike(work, BEYOND)
+
+
+def test_a_call_that_does_not_raise_is_traced_once() -> None:
+    @nfuser.fuse
+    def work(a: Any) -> None:
+        a += 1
+        if len(a) > 3:
+            raise ValueError
+        a *= 2
+
+    short, long = np.zeros(3), np.zeros(4)
+    for _ in range(4):
+        work(short)
+        with pytest.raises(ValueError, match=r"^$"):
+            work(long)
+    np.testing.assert_array_equal(short, 30.0)
+    np.testing.assert_array_equal(long, 4.0)
+    assert work.cache_info().traces == 5
+
+
+def test_to_look_at_a_call_that_raises_writes_nothing() -> None:
+    @nfuser.fuse
+    def work(a: Any) -> None:
+        a += 1
+        raise ValueError
+
+    a = np.zeros(3)
+    for look in (work.explain, work.kernels, work.lower, work.bind):
+        with pytest.raises(ValueError, match=r"^$"):
+            look(a)
+    np.testing.assert_array_equal(a, 0.0)
+
+
+def test_an_array_that_reverses_itself_twice_is_what_it_was() -> None:
+    def work(a: Any) -> None:
+        a[::-1] = a
+        a[0] += 1
+        a[::-1] = a
+        a[::-1] = a
+
+    theirs, mine = np.arange(5.0), np.arange(5.0)
+    work(theirs)
+    nfuser.fuse(work)(mine)
+    np.testing.assert_array_equal(mine, theirs)

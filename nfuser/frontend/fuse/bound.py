@@ -117,7 +117,7 @@ class Bound(NativeCall[R]):
         arguments = Arguments(args, named, fused._function)
         if any_asks(arguments.arrays.values()):
             return None
-        ready, captured = fused._prepare(arguments, args, named)
+        ready, captured = fused._prepare(arguments, args, named, runs=True)
         if not _may_write(ready, args, outputs):
             return None
         ready.run(arguments, captured, outputs)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import nfuser.config as config
 import nfuser.frontend.fuse.dynamo as dynamo
-from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.call.line import telling, told
-from nfuser.frontend.fuse.families import Families
 from nfuser.frontend.fuse.keeping import Keeping, asked_with_arguments
 from nfuser.frontend.fuse.pickling import envoy_of, reduced
+from nfuser.frontend.fuse.serving import Serving
 from nfuser.locks import ForkSafeLock, cached_property
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from nfuser.chunks import Rechunk
     from nfuser.concretize import ResizePolicy
     from nfuser.device.describe.descriptor import Descriptor
-    from nfuser.device.native.state import State
     from nfuser.frontend.call import parts
     from nfuser.frontend.call.arguments import Arguments, Described
     from nfuser.frontend.call.plan_table import Entry, PlanTable
@@ -86,8 +84,7 @@ class Fused(Keeping, Generic[P, R]):
         self._name = getattr(function, "__name__", "function")
         self._lock = ForkSafeLock()
         self._counters = Counters()
-        self._families = Families()
-        self._state: State | None = None
+        self._serving = Serving(function)
         self._new_at = 0  # the number of calls when something was made for one
         self.is_of_nfuser = False  # fused always, and traced as often as it takes
         self.made_by: tuple[Any, ...] = ()  # what makes it anew from what, if not fuse
@@ -154,7 +151,7 @@ class Fused(Keeping, Generic[P, R]):
                 if parts.any_asks(arguments.arrays.values()):
                     return parts.recorded(self, given, named)
                 try:
-                    ready, arrays = self._prepare(arguments, given, named)
+                    ready, arrays = self._prepare(arguments, given, named, runs=True)
                 except parts.GradientAskedError:
                     return parts.recorded(self, given, named)
                 self._widen(arguments, ready, args, kwargs)
@@ -196,24 +193,15 @@ class Fused(Keeping, Generic[P, R]):
         kwargs: Mapping[str, Any],
     ) -> None:
         """Let native code serve calls like this one, if it can."""
-        # Not before a call repeats: the first one of a process is to be quick.
-        imported("nfuser.frontend.native.calls")
-        from nfuser.frontend.native.calls import record_call  # noqa: PLC0415
-
         with self._lock:
             # Forgotten meanwhile, nobody would ever discard it; or none is asked now.
             if not self._plans.holds(key, entry) or config.is_left_to_python():
                 return
-            made = None
-            if _has_native_calls():
-                made = record_call(self._function, ready, args, kwargs)
-            if made is not None:
-                state = self._made_state()
-                entry.records.append(made)
-                state.add(made)
-            entry.may_record = (
-                made is not None and len(entry.records) < parts.MOST_RECORDS
-            )
+            if not _has_native_calls():
+                entry.may_record = False
+                return
+            self._serving.record(entry, ready, args, kwargs)
+            self._native = self._serving.owned
 
     def _widen(
         self,
@@ -224,32 +212,10 @@ class Fused(Keeping, Generic[P, R]):
     ) -> None:
         """Let native code serve calls of other sizes, where these keep changing."""
         with self._lock:
-            wants = arguments.is_as_given and self._families.wants(ready.variant)
-            if not (wants and _has_native_calls()):
-                return
-            from nfuser.frontend.native.family import record_family  # noqa: PLC0415
-
-            made = record_family(self._function, ready, args, kwargs, arguments)
-            dropped = self._families.add(ready.variant, made)
-            if made is not None:
-                self._made_state().add(made)
-                for record in dropped:
-                    self._made_state().discard(record)
-
-    def _made_state(self) -> State:
-        """Return where native code finds records: one for good, calls count in it."""
-        from nfuser.device.native.state import State  # noqa: PLC0415
-
-        if self._state is None:
-            self._state = State()
-            self._native = self._state.owned
-        return self._state
-
-    def _discard(self, entries: Iterable[Entry]) -> None:
-        if self._state is not None:
-            for entry in entries:
-                for record in entry.records:
-                    self._state.discard(record)
+            wants = arguments.is_as_given and self._serving.wants(ready)
+            if wants and _has_native_calls():
+                self._serving.widen(arguments, ready, args, kwargs)
+                self._native = self._serving.owned
 
     def _arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -315,8 +281,18 @@ class Fused(Keeping, Generic[P, R]):
     # -- the slow way --------------------------------------------------------
 
     def _prepare(
-        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        arguments: Arguments,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        runs: bool = False,
     ) -> tuple[Ready, tuple[Any, ...]]:
+        """Return the plan of a call, and what it captures.
+
+        Where the function raises while it is traced, that is raised; of a call that
+        ``runs``, once the statements before have been carried out.
+        """
         with self._lock:
             ready, arrays, _ = self._plans.find(arguments, args, kwargs)
             if ready is not None:
@@ -324,7 +300,10 @@ class Fused(Keeping, Generic[P, R]):
             known = self._counters.counts["concretizations"]
             made = self._counters.made()
             with parts.watching(self._name) as told:
-                found, described = self._traced(arguments, args, kwargs)
+                found, described = self._begun(arguments, args, kwargs)
+                raised = found[0].trace.raised
+                if raised is not None and not (runs and found[0].trace.writes):
+                    raise raised
                 ready = self._ready(*found, described)
                 if self._counters.made() > made:
                     told["why"] = self._counters.reason
@@ -332,18 +311,33 @@ class Fused(Keeping, Generic[P, R]):
             if self._counters.counts["concretizations"] > known:
                 look = functools.partial(self._seen, *found, described)
                 parts.dump_call(self._name, self._function, self, look)
-            self._discard(self._plans.add(arguments.key, ready))
-            return ready, found[1]
+            if raised is None:
+                self._serving.discard(self._plans.add(arguments.key, ready))
+                return ready, found[1]
+        ready.run(arguments, found[1])
+        raise raised
 
     def _traced(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Variant, tuple[Any, ...]], Described]:
-        """Return the trace that serves a call, with what it captures; and the call."""
+        """Return what ``_begun`` does; raise what the function raises."""
+        found, described = self._begun(arguments, args, kwargs)
+        if found[0].trace.raised is not None:
+            raise found[0].trace.raised
+        return found, described
+
+    def _begun(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Variant, tuple[Any, ...]], Described]:
+        """Return the trace that serves a call, with what it captures; and the call.
+
+        The function may have raised in it.
+        """
         described = parts.Described(arguments, self._function)
         call = (arguments, described, args, kwargs)
         found = self._variants.find(*call)
         if found is None:
-            self._discard(self._plans.drop_dead())
+            self._serving.discard(self._plans.drop_dead())
             found = self._variants.trace(*call, self._counters)
         return found, described
 
@@ -521,7 +515,7 @@ class Fused(Keeping, Generic[P, R]):
     @property
     def native_calls(self) -> int:
         """The number of calls that native code served."""
-        return 0 if self._state is None else self._state.calls
+        return self._serving.calls
 
     def why(self, *args: object, **kwargs: object) -> str:
         """Say what was new about the last call that compiled; it takes no arguments."""
@@ -543,9 +537,7 @@ class Fused(Keeping, Generic[P, R]):
         with self._lock:
             self._variants.clear()
             self._plans.clear()
-            self._families.clear()
-            if self._state is not None:
-                self._state.clear()
+            self._serving.clear()
             self._counters = Counters()
             self._new_at = self._calls()
 

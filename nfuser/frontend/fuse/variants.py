@@ -130,7 +130,10 @@ class Variants:
         kwargs: Mapping[str, Any],
         counters: Counters,
     ) -> _Found:
-        """Trace the function anew; return what ``find`` does."""
+        """Trace the function anew; return what ``find`` does.
+
+        A trace in which the function raised serves this call alone.
+        """
         structure = _structure(arguments, described)
         drop_dead(self._found)
         drop_dead(self._traced)
@@ -144,7 +147,8 @@ class Variants:
         counters.add("traces")
         counters.reason = reason
         _log.info("traced %s: %s", self._name, reason)
-        self._warn_of_many(structure, reason)
+        if trace.raised is None:
+            self._warn_of_many(structure, reason)
         arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None:
             changed = changed_constants(trace.captured, args, kwargs)
@@ -157,6 +161,8 @@ class Variants:
             raise TraceError(message)
         cache = _shared_cache()(trace.fusion, self._resize, self._should_merge)
         variant = Variant(trace, cache)
+        if trace.raised is not None:
+            return variant, arrays
         # The newest first, and not without bound: each call asks them in turn.
         self._found[structure] = [variant, *found[: MOST_VARIANTS - 1]]
         while (leaving := self._gone.drop(self._found, structure)) is not None:

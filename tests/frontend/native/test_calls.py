@@ -418,8 +418,8 @@ def test_what_is_forgotten_is_not_served() -> None:
             for _ in range(3):
                 x = _array(n)
                 _same(fused(x, x), _plain(x, x))
-        assert fused._state is not None
-        assert len(fused._state) <= 4
+        assert fused._serving.state is not None
+        assert len(fused._serving.state) <= 4
 
 
 def test_keywords_are_served_in_any_order() -> None:
