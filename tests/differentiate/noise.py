@@ -27,6 +27,7 @@ from nfuser.ir.expr import (
 )
 from tests.oracle.emulate import Emulated
 from tests.oracle.fusion_meaning import Evaluator
+from tests.oracle.number_types import is_inexact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,14 +62,21 @@ class Noisy(Evaluator):
 
     def _results(self, expr: Expr) -> list[Any]:
         found = super()._results(expr)
-        return [self._moved(x) for x in found] if _rounds(expr) else found
+        if not _rounds(expr):
+            return found
+        # A product of 16-bit floats is rounded to them, or reaches its readers in f32.
+        is_rounded = isinstance(expr, Matmul) and expr.result.dtype.itemsize == 2
+        unit = UNITS["bfloat16"] if self._unit and is_rounded else self._unit
+        return [self._moved(x, unit) for x in found]
 
-    def _moved(self, array: Any) -> Any:
+    def _moved(self, array: Any, unit: float) -> Any:
         """Return the numbers with noise; what is no float is as it was."""
         data: Any = array.data if isinstance(array, Emulated) else np.asarray(array)
-        if not np.issubdtype(data.dtype, np.inexact):
+        if not is_inexact(data.dtype):
             return array
-        noise = 1 + self._unit * self._rng.uniform(-1, 1, data.shape)
+        if data.dtype.itemsize == 2:
+            data = data.astype(np.float32)
+        noise = 1 + unit * self._rng.uniform(-1, 1, data.shape)
         moved = data * noise.astype(data.real.dtype)
         return Emulated(moved, array.dtype) if isinstance(array, Emulated) else moved
 

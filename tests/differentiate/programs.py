@@ -67,14 +67,28 @@ class Program:
         return function
 
     def arguments(self, turn: int = 0) -> list[Any]:
-        """Return arrays between -1 and 1, others in each turn."""
+        """Return arrays between -1 and 1, of other shapes in odd turns if those fit."""
         rng = np.random.default_rng([self.seed, turn] if turn else self.seed)
+        if turn % 2:
+            longer = [tuple(n + (n > 1) for n in shape) for shape in self.shapes]
+            xs = [rng.uniform(-1, 1, shape) for shape in longer]
+            if self._fits(xs):
+                return xs
         return [rng.uniform(-1, 1, shape) for shape in self.shapes]
 
     def complex_arguments(self, turn: int = 0) -> list[Any]:
         """Return complex arrays, both parts between -1 and 1."""
-        parts = [self.arguments(2 * turn + k + 1) for k in range(2)]
-        return [a + 1j * c for a, c in zip(*parts, strict=True)]
+        real = self.arguments(turn)
+        rng = np.random.default_rng([self.seed, turn, 1])
+        return [x + 1j * rng.uniform(-1, 1, x.shape) for x in real]
+
+    def _fits(self, xs: list[Any]) -> bool:
+        """Return whether the program runs on these arrays, and gives a number."""
+        try:
+            with np.errstate(all="ignore"):
+                return bool(np.isfinite(self.run(np, *xs)))
+        except (ValueError, IndexError):
+            return False
 
     def __str__(self) -> str:
         lines = [f"arguments {self.shapes}, seed {self.seed}"]
