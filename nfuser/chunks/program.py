@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.chunks.block import Block, Tail
 from nfuser.chunks.ends import Ends
 from nfuser.chunks.graph import Layers, add_pass, add_result, da, read
+from nfuser.chunks.in_memory import joined_to_data
 from nfuser.chunks.jobs import FoldJob, MoveJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.layout import Layout
 from nfuser.chunks.moves import moved
@@ -85,7 +86,7 @@ class Program(Layout):
         self._last = max([*(at for at, _ in self.spread.jobs), *levels.values()])
         for level in range(self._last + 1):
             self._run_level(level)
-        return [self.held[t] for t in self.fusion.outputs]
+        return joined_to_data([self.held[t] for t in self.fusion.outputs])
 
     def _moved_chunks(
         self, expr: Expr, chunks: list[tuple[Chunks, ...]]

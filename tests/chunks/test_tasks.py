@@ -107,3 +107,64 @@ def test_native_code_reads_chunks_of_one_form_alone() -> None:
             made = fused(import_module("dask.array").from_array(x, chunks=(rows, 5)), n)
             found = made.compute(scheduler="sync")
             np.testing.assert_allclose(found, x * n + x.sum(1, keepdims=True) / n)
+
+
+def optimized(*made: Any) -> dict[Any, Any]:
+    """Return the tasks of results as Dask runs them."""
+    arrays = import_module("dask").optimize(*made)
+    return {k: t for array in arrays for k, t in dict(array.dask).items()}
+
+
+def test_chunks_in_memory_are_part_of_the_task_that_reads_them() -> None:
+    x = normal(40, 6)
+    y = x[::-1].copy()
+    made = nfuser.fuse(lambda x, y: x * 2 + y)(in_chunks(x, 7, 3), in_chunks(y, 7, 3))
+    tasks = optimized(made)
+    assert len(tasks) == made.npartitions
+    assert all(isinstance(task.func, Block) for task in tasks.values())
+    np.testing.assert_array_equal(made, x * 2 + y)
+    np.testing.assert_array_equal(made[10:20], (x * 2 + y)[10:20])
+    assert len(made[:7, :3].__dask_optimize__(made.dask, [(made.name, 0, 0)])) == 1
+
+
+def test_chunks_that_tasks_have_all_of_an_axis_of_are_part_of_them() -> None:
+    x = normal(40, 6, 5)
+    made = nfuser.fuse(lambda x: x.transpose(2, 0, 1).sum(1))(in_chunks(x, 7, 3, 5))
+    assert not any(name.startswith("array-") for name in made.dask.layers)
+    np.testing.assert_allclose(made, x.transpose(2, 0, 1).sum(1), rtol=1e-12)
+
+
+WEIGHT = np.linspace(0.5, 1.5, 6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x - x.mean(0), id="two passes"),
+        pytest.param(lambda x: (x * 2, np.roll(x, 3, 0)), id="a pass and a move"),
+        pytest.param(lambda x: np.zeros(6) + x.sum(1)[:6] * WEIGHT, id="other chunks"),
+    ],
+)
+def test_chunks_that_others_read_too_stay_apart(function: Any) -> None:
+    x = normal(40, 6)
+    made = nfuser.fuse(function)(in_chunks(x, 7, 6))
+    several = made if isinstance(made, tuple) else (made,)
+    layers = {name for array in several for name in array.dask.layers}
+    assert any(name.startswith("array-") for name in layers)
+    found = function(x)
+    assert_gives(several, found if isinstance(found, tuple) else (found,))
+
+
+def test_what_all_tasks_read_stays_apart() -> None:
+    x = normal(40, 6)
+    made = nfuser.fuse(lambda x: x * WEIGHT)(in_chunks(x, 7, 6))
+    assert sum(name.startswith("array-") for name in made.dask.layers) == 1
+    np.testing.assert_array_equal(made, x * WEIGHT)
+
+
+def test_chunks_that_were_persisted_are_part_of_tasks() -> None:
+    x = normal(40, 6)
+    lazy = (in_chunks(x, 7, 6) + 1).persist()
+    made = nfuser.fuse(lambda x: x * 2)(lazy)
+    assert len(optimized(made)) == len(made.dask) == 6
+    np.testing.assert_array_equal(made, (x + 1) * 2)
