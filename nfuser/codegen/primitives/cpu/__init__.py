@@ -8,373 +8,42 @@ element at a time. Compile kernels without fast-math flags: compensated sums wou
 optimised away.
 """
 
-# Numba and llvmlite carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# Numba carries no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnsupportedDunderAll=false
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from numba.core.types import boolean
-from numba.core.types import float32 as f32
-from numba.core.types import float64 as f64
-from numba.core.types import int8 as i8
-from numba.core.types import int16 as i16
-from numba.core.types import int32 as i32
-from numba.core.types import int64 as i64
-from numba.core.types import uint8 as u8
-from numba.core.types import uint16 as u16
-from numba.core.types import uint32 as u32
-from numba.core.types import uint64 as u64
-from numba.core.typing.templates import signature
+from numba.core import types
 
-from nfuser.codegen.primitives.cpu import arithmetic as arithmetic
-from nfuser.codegen.primitives.cpu.cast import (
-    to_bool,
-    to_f32,
-    to_f32_odd,
-    to_f64,
-    to_i8,
-    to_i16,
-    to_i32,
-    to_i64,
-    to_u8,
-    to_u16,
-    to_u32,
-    to_u64,
-)
-from nfuser.codegen.primitives.cpu.define import (
-    ANY,
-    BOOL,
-    FLOAT,
-    INTEGER,
-    NUMBER,
-    WORD,
-    Body,
-    common_type,
-    define,
-    register,
-    untyped,
-)
-from nfuser.codegen.primitives.cpu.math import error as error
-from nfuser.codegen.primitives.cpu.math import exponential as exponential
-from nfuser.codegen.primitives.cpu.math import inverse as inverse
-from nfuser.codegen.primitives.cpu.math import power as powers
-from nfuser.codegen.primitives.cpu.math import root as roots
-from nfuser.codegen.primitives.cpu.math import trigonometry as trigonometry
-from nfuser.codegen.primitives.cpu.math import value as values
-from nfuser.codegen.primitives.cpu.math.value import Value, call
-from nfuser.codegen.primitives.cpu.memory import (
-    fetch,
-    load,
-    load_bf16,
-    load_bool,
-    load_f16,
-    load_volatile,
-    round_bf16,
-    round_f16,
-    settle,
-    stack_f32,
-    stack_f64,
-    stack_i8,
-    stack_i16,
-    stack_i32,
-    stack_i64,
-    stack_u8,
-    stack_u16,
-    stack_u32,
-    stack_u64,
-    store,
-    store_bf16,
-    store_bool,
-    store_f16,
-    store_line,
-    take_ticket,
-    up_to_line,
-)
-from nfuser.codegen.primitives.cpu.random_words import (
-    draw_block_16,
-    draw_block_32,
-    draw_block_64,
-)
-from nfuser.codegen.primitives.cpu.target import (
-    functions_apart,
-    interleave,
-    lanes_of_32,
-    stride,
-    wide_vectors,
-)
+from nfuser.codegen.primitives.cpu import cast as cast
+from nfuser.codegen.primitives.cpu import elementwise as elementwise
+from nfuser.codegen.primitives.cpu import memory as memory
+from nfuser.codegen.primitives.cpu import random_words as random_words
+from nfuser.codegen.primitives.cpu import target as target
+from nfuser.codegen.primitives.cpu.define import PRIMITIVES
+
+_TYPES = {
+    "boolean": types.boolean,
+    "f32": types.float32,
+    "f64": types.float64,
+    "i8": types.int8,
+    "i16": types.int16,
+    "i32": types.int32,
+    "i64": types.int64,
+    "u8": types.uint8,
+    "u16": types.uint16,
+    "u32": types.uint32,
+    "u64": types.uint64,
+}
+_NAMES: dict[str, Any] = _TYPES | PRIMITIVES
+__all__ = [*_NAMES]
 
 
-def _float_unary(name: str, body: Body) -> Any:
-    return define(name, 1, FLOAT, untyped(body))
-
-
-def _float_binary(name: str, body: Body) -> Any:
-    return define(name, 2, FLOAT, untyped(body))
-
-
-def _rounding(name: str) -> Any:
-    def body(x: Value) -> Value:
-        return call(f"llvm.{name}", x)
-
-    return _float_unary(name, body)
-
-
-def _inverse_root(x: Value) -> Value:
-    return 1.0 / values.sqrt(x)
-
-
-def _reassociated(name: str, method: str) -> Any:
-    # Free order is what lets LLVM keep one partial result a vector lane.
-    def body(_kind: Any, total: Value, x: Value) -> Value:
-        emit = getattr(total.builder, method)
-        return total.make(emit(total.ir, x.ir, flags=("reassoc", "nsz")))
-
-    return define(name, 2, FLOAT, body)
-
-
-def _select_rule(_typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    kind = common_type((a, b), ANY)
-    if kind is None or condition != boolean:
-        return None
-
-    def emit(_context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
-        return builder.select(*arguments)
-
-    return signature(kind, boolean, kind, kind), emit
-
-
-exp = _float_unary("exp", exponential.exp)
-exp_near = _float_unary("exp_near", exponential.exp)
-exp2 = _float_unary("exp2", exponential.exp2)
-expm1 = _float_unary("expm1", exponential.expm1)
-log = _float_unary("log", exponential.log)
-log_positive = _float_unary("log_positive", exponential.log_positive)
-log2 = _float_unary("log2", exponential.log2)
-log10 = _float_unary("log10", exponential.log10)
-log1p = _float_unary("log1p", exponential.log1p)
-sinh = _float_unary("sinh", exponential.sinh)
-cosh = _float_unary("cosh", exponential.cosh)
-tanh = _float_unary("tanh", exponential.tanh)
-tanh_near = _float_unary("tanh_near", exponential.tanh)
-asinh = _float_unary("asinh", exponential.asinh)
-acosh = _float_unary("acosh", exponential.acosh)
-atanh = _float_unary("atanh", exponential.atanh)
-logaddexp = _float_binary("logaddexp", exponential.logaddexp)
-sin = _float_unary("sin", trigonometry.sin)
-cos = _float_unary("cos", trigonometry.cos)
-tan = _float_unary("tan", trigonometry.tan)
-sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bounded"))
-cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))
-sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
-cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
-sin_unit = _float_unary("sin_unit", trigonometry.sin_unit)
-cos_unit = _float_unary("cos_unit", trigonometry.cos_unit)
-tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
-asin = _float_unary("asin", trigonometry.asin)
-acos = _float_unary("acos", trigonometry.acos)
-atan = _float_unary("atan", trigonometry.atan)
-atan2 = _float_binary("atan2", trigonometry.atan2)
-erf = _float_unary("erf", error.erf)
-erfc = _float_unary("erfc", error.erfc)
-erfinv = _float_unary("erfinv", inverse.erfinv)
-erfcinv = _float_unary("erfcinv", inverse.erfcinv)
-power = define("power", 2, NUMBER, powers.power)
-ldexp = _float_binary("ldexp", exponential.scale)
-hypot = _float_binary("hypot", powers.hypot)
-sqrt = _float_unary("sqrt", values.sqrt)
-sqrt_near = _float_unary("sqrt_near", values.sqrt)
-rsqrt = _float_unary("rsqrt", _inverse_root)
-cbrt = _float_unary("cbrt", roots.cbrt)
-reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
-reciprocal_near = define("reciprocal_near", 1, FLOAT, arithmetic.reciprocal)
-floor = _rounding("floor")
-ceil = _rounding("ceil")
-trunc = _rounding("trunc")
-rint = _rounding("rint")
-
-negative = define("negative", 1, NUMBER, arithmetic.negative)
-absolute = define("absolute", 1, NUMBER, arithmetic.absolute)
-sign = define("sign", 1, NUMBER, arithmetic.sign)
-invert = define("invert", 1, INTEGER | BOOL, arithmetic.invert)
-isnan = define("isnan", 1, FLOAT, arithmetic.isnan, boolean)
-isinf = define("isinf", 1, FLOAT, arithmetic.isinf, boolean)
-isfinite = define("isfinite", 1, FLOAT, arithmetic.isfinite, boolean)
-signbit = define("signbit", 1, FLOAT, arithmetic.signbit, boolean)
-add = define("add", 2, NUMBER, arithmetic.add)
-subtract = define("subtract", 2, NUMBER, arithmetic.subtract)
-multiply = define("multiply", 2, NUMBER, arithmetic.multiply)
-divide = define("divide", 2, FLOAT, arithmetic.divide)
-divide_near = define("divide_near", 2, FLOAT, arithmetic.divide)
-floor_divide = define("floor_divide", 2, NUMBER, arithmetic.floor_divide)
-remainder = define("remainder", 2, NUMBER, arithmetic.remainder)
-fmod = define("fmod", 2, NUMBER, arithmetic.fmod)
-gcd = define("gcd", 2, INTEGER, arithmetic.gcd)
-multiply_add = define("multiply_add", 3, FLOAT, arithmetic.multiply_add)
-philox16 = define("philox16", 3, WORD, arithmetic.philox16)
-philox32 = define("philox32", 3, WORD, arithmetic.philox32)
-philox64 = define("philox64", 3, WORD, arithmetic.philox64)
-udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
-urem = define("urem", 2, INTEGER, arithmetic.urem)
-copysign = _float_binary("copysign", values.copysign)
-nextafter = define("nextafter", 2, FLOAT, arithmetic.nextafter)
-maximum = define("maximum", 2, ANY, arithmetic.maximum)
-minimum = define("minimum", 2, ANY, arithmetic.minimum)
-fmax = define("fmax", 2, ANY, arithmetic.fmax)
-fmin = define("fmin", 2, ANY, arithmetic.fmin)
-left_shift = define("left_shift", 2, INTEGER, arithmetic.left_shift)
-right_shift = define("right_shift", 2, INTEGER, arithmetic.right_shift)
-bit_and = define("bit_and", 2, INTEGER | BOOL, arithmetic.bit_and)
-bit_or = define("bit_or", 2, INTEGER | BOOL, arithmetic.bit_or)
-bit_xor = define("bit_xor", 2, INTEGER | BOOL, arithmetic.bit_xor)
-select = register("select", _select_rule)
-sum_reassoc = _reassociated("sum_reassoc", "fadd")
-product_reassoc = _reassociated("product_reassoc", "fmul")
-
-__all__ = [
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bit_and",
-    "bit_or",
-    "bit_xor",
-    "boolean",
-    "cbrt",
-    "ceil",
-    "copysign",
-    "cos",
-    "cos_bounded",
-    "cos_narrow",
-    "cos_unit",
-    "cosh",
-    "divide",
-    "divide_near",
-    "draw_block_16",
-    "draw_block_32",
-    "draw_block_64",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfinv",
-    "exp",
-    "exp2",
-    "exp_near",
-    "expm1",
-    "f32",
-    "f64",
-    "fetch",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "functions_apart",
-    "gcd",
-    "hypot",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "interleave",
-    "invert",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "lanes_of_32",
-    "ldexp",
-    "left_shift",
-    "load",
-    "load_bf16",
-    "load_bool",
-    "load_f16",
-    "load_volatile",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "log_positive",
-    "logaddexp",
-    "maximum",
-    "minimum",
-    "multiply",
-    "multiply_add",
-    "negative",
-    "nextafter",
-    "philox16",
-    "philox32",
-    "philox64",
-    "power",
-    "product_reassoc",
-    "reciprocal",
-    "reciprocal_near",
-    "remainder",
-    "right_shift",
-    "rint",
-    "round_bf16",
-    "round_f16",
-    "rsqrt",
-    "select",
-    "settle",
-    "sign",
-    "signbit",
-    "sin",
-    "sin_bounded",
-    "sin_narrow",
-    "sin_unit",
-    "sinh",
-    "sqrt",
-    "sqrt_near",
-    "stack_f32",
-    "stack_f64",
-    "stack_i8",
-    "stack_i16",
-    "stack_i32",
-    "stack_i64",
-    "stack_u8",
-    "stack_u16",
-    "stack_u32",
-    "stack_u64",
-    "store",
-    "store_bf16",
-    "store_bool",
-    "store_f16",
-    "store_line",
-    "stride",
-    "subtract",
-    "sum_reassoc",
-    "take_ticket",
-    "tan",
-    "tan_bounded",
-    "tanh",
-    "tanh_near",
-    "to_bool",
-    "to_f32",
-    "to_f32_odd",
-    "to_f64",
-    "to_i8",
-    "to_i16",
-    "to_i32",
-    "to_i64",
-    "to_u8",
-    "to_u16",
-    "to_u32",
-    "to_u64",
-    "trunc",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "udiv",
-    "up_to_line",
-    "urem",
-    "wide_vectors",
-]
+def __getattr__(name: str) -> Any:
+    """Return the primitive, or the type, that kernels call ``name``."""
+    if name not in _NAMES:
+        raise AttributeError(name)
+    return _NAMES[name]

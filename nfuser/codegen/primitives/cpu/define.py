@@ -32,6 +32,7 @@ FLOAT: Kinds = frozenset({types.float32, types.float64})
 NUMBER: Kinds = INTEGER | FLOAT
 ANY: Kinds = NUMBER | BOOL
 WORD: Kinds = frozenset({types.uint64})
+PRIMITIVES: dict[str, Any] = {}  # by the names that kernels call them by
 
 
 def common_type(operands: tuple[Any, ...], kinds: Kinds) -> Any:
@@ -81,9 +82,11 @@ def define(name: str, arity: int, kinds: Kinds, body: TypedBody, to: Any = None)
 
 
 def register(name: str, rule: Callable[..., Any], **options: Any) -> Any:
-    """Turn a typing rule into the intrinsic `name`."""
+    """Turn a typing rule into the intrinsic `name`, which kernels import."""
     rule.__name__ = rule.__qualname__ = name
-    return intrinsic(rule, **options) if not options else intrinsic(**options)(rule)
+    made: Any = intrinsic(**options)(rule) if options else intrinsic(rule)
+    PRIMITIVES[name] = made
+    return made
 
 
 def untyped(body: Body) -> TypedBody:

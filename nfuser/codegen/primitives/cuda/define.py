@@ -51,6 +51,7 @@ class ArrayPointer(types.Type):
 
 
 register_model(ArrayPointer)(models.PointerModel)
+PRIMITIVES: dict[str, Any] = {}  # by the names that kernels call them by
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def primitive(name: str, rule: Rule, emit: Emit, arity: int | None = None) -> An
     parameters = [inspect.Parameter(name, kind) for name in names]
     typed.__signature__ = inspect.Signature(parameters)
     typed.__name__ = typed.__qualname__ = name
-    return intrinsic(typed)
+    PRIMITIVES[name] = made = intrinsic(typed)
+    return made
 
 
 def same(kinds: frozenset[Any], result: Any = None) -> Rule:

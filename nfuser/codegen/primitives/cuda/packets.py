@@ -267,49 +267,10 @@ def _store_packet(length: int, kind: _Format) -> Any:
     return primitive(f"store_packet_{length}{kind.suffix}", rule, emit)
 
 
-def _family(
-    make: Any, kind: _Format, lengths: Sequence[int] = LENGTHS
-) -> tuple[Any, ...]:
-    return tuple(make(length, kind) for length in lengths)
-
-
-load_packet_2, load_packet_4, load_packet_8, load_packet_16 = _family(
-    _load_packet, _PLAIN
-)
-load_packet_2_f16, load_packet_4_f16, load_packet_8_f16 = _family(
-    _load_packet, _F16, LENGTHS[:3]
-)
-load_packet_2_bf16, load_packet_4_bf16, load_packet_8_bf16 = _family(
-    _load_packet, _BF16, LENGTHS[:3]
-)
-load_packet_2_bool, load_packet_4_bool, load_packet_8_bool, load_packet_16_bool = (
-    _family(_load_packet, _BOOL)
-)
-store_packet_2, store_packet_4, store_packet_8, store_packet_16 = _family(
-    _store_packet, _PLAIN
-)
-store_packet_2_f16, store_packet_4_f16, store_packet_8_f16 = _family(
-    _store_packet, _F16, LENGTHS[:3]
-)
-store_packet_2_bf16, store_packet_4_bf16, store_packet_8_bf16 = _family(
-    _store_packet, _BF16, LENGTHS[:3]
-)
-store_packet_2_bool, store_packet_4_bool, store_packet_8_bool, store_packet_16_bool = (
-    _family(_store_packet, _BOOL)
-)
-copy_packet_2, copy_packet_4, copy_packet_8, copy_packet_16 = (
-    _copy_packet(length) for length in LENGTHS
-)
 await_copies = primitive("await_copies", types.void, _await_copies)
-take_packet_2, take_packet_4, take_packet_8, take_packet_16 = _family(
-    _take_packet, _PLAIN
-)
-take_packet_2_f16, take_packet_4_f16, take_packet_8_f16 = _family(
-    _take_packet, _F16, LENGTHS[:3]
-)
-take_packet_2_bf16, take_packet_4_bf16, take_packet_8_bf16 = _family(
-    _take_packet, _BF16, LENGTHS[:3]
-)
-take_packet_2_bool, take_packet_4_bool, take_packet_8_bool, take_packet_16_bool = (
-    _family(_take_packet, _BOOL)
-)
+_OF_BYTES = _PLAIN, _BOOL  # 16 of them are a packet; of halves eight are
+for _length in LENGTHS:
+    _copy_packet(_length)
+    for _kind in _OF_BYTES if _length == 16 else (*_OF_BYTES, _F16, _BF16):
+        for _make in (_load_packet, _store_packet, _take_packet):
+            _make(_length, _kind)

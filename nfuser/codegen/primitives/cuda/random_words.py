@@ -44,4 +44,5 @@ def _draw_packet(length: int) -> Any:
     return primitive(f"draw_packet_{length}", rule, emit, arity=5)
 
 
-draw_packet_2, draw_packet_4, draw_packet_8, draw_packet_16 = map(_draw_packet, LENGTHS)
+for _length in LENGTHS:
+    _draw_packet(_length)
