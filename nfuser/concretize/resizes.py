@@ -84,7 +84,7 @@ def summed(expr: SumTo, shape: Sequence[Scalar]) -> Made:
     if axes:
         kept = [x for k, x in enumerate(source.shape) if k not in axes]
         folded = concrete(kept, expr.result)
-        made.append(Reduce(ReduceOp.SUM, source, (folded,), axes))
+        made.append(Reduce(ReduceOp.SUM, source, (folded,), axes, is_derived=True))
         source = folded
     gone = lead - sum(k < lead for k in axes)
     if gone:

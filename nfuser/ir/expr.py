@@ -265,12 +265,16 @@ class Reduce:
     ``EXPONENTIALS`` is the sum of ``exp(x - max(x))`` in one pass, with ``exp_near``
     if it is the near one; a schedule makes it. ``FMAX`` and ``FMIN`` leave out what is
     not a number, and are not a number where nothing is left.
+
+    ``is_derived`` marks a sum that a derivative asks for, the transpose of stretching:
+    its factors may be taken out where another sum has the rest.
     """
 
     op: ReduceOp
     source: TensorView
     results: tuple[TensorView, ...]
     axes: tuple[int, ...]
+    is_derived: bool = False
 
     @property
     def result(self) -> TensorView:

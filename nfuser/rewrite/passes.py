@@ -19,6 +19,7 @@ from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.rewrite.place_assignments import place_assignments
+from nfuser.rewrite.share_derived_sums import share_derived_sums
 from nfuser.rewrite.split_complex import split_complex
 from nfuser.rewrite.unread_of_loops import drop_unread_of_loops
 
@@ -33,6 +34,7 @@ PASSES = (
     simplify_casts,  # after widen_halves, which leaves casts behind
     insert_axes_last,
     merge_common_subexpressions,
+    share_derived_sums,  # after it: equal factors are one tensor by then
     drop_dead_code,
     copy_leaf_outputs,  # late: it makes what the others take out
     place_assignments,  # so does this, and the order that it leaves is to stay

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ops.folds.reduction as reduction
 import nfuser.ops.shapes.views as views
 from nfuser.ir import scalar as sc
-from nfuser.ir.expr import SumTo
+from nfuser.ir.expr import Reduce, ReduceOp, SumTo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,5 +32,7 @@ def sum_to(b: Builder, x: TensorView, shape: Sequence[Scalar]) -> TensorView:
     axes = [k for k, (old, new) in enumerate(pairs) if k < lead or new is not old]
     if not axes:
         return x
-    found = reduction.sum(b, x, axes)
+    kept = [extent for k, extent in enumerate(x.shape) if k not in axes]
+    found = b.new(kept, x.dtype)
+    b.emit(Reduce(ReduceOp.SUM, x, (found,), tuple(axes), is_derived=True))
     return views.expand_dims(b, found, [k - lead for k in axes if k >= lead])
