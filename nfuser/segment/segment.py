@@ -35,11 +35,12 @@ from nfuser.segment.both_ways import (
     only_one_way,
     summed_both_ways,
 )
+from nfuser.segment.order import Order
 from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, ShouldMerge
@@ -114,6 +115,7 @@ class _Cutter:
         # Both parts of a complex array are one to those who read them.
         self._whole = {imag: real for real, imag in fusion.complex_arguments}
         self.group_of: dict[Expr, _Group] = {}
+        self.groups = Order[_Group](())
         self._together = dict(fusion.sums_in_parts)
         self.cuts: dict[TensorView, tuple[Rejection, ...]] = {}
         self.overwriting = Overwriting(fusion)
@@ -122,6 +124,8 @@ class _Cutter:
         for expr in self.fusion.exprs:
             if not _is_free(expr):
                 self._begin(expr)
+        begun = list(dict.fromkeys(self.group_of.values()))
+        self.groups = Order(self._in_order(begun))
         for expr in (*self.overwriting.left_by_loops, *list(self.group_of)):
             self._merge_with_producers(expr)
         self._merge_siblings()
@@ -205,7 +209,8 @@ class _Cutter:
         if self.should_merge and not self.should_merge(first.exprs, second.exprs):
             self._refuse(first, second, tensor, self.why_apart)
             return
-        if self._has_detour(first, second):
+        between = self._between(first, second)
+        if between is None:
             self._refuse(first, second, tensor, _BETWEEN)
             return
         exprs = sorted(first.exprs + second.exprs, key=self.order.__getitem__)
@@ -216,6 +221,7 @@ class _Cutter:
         if isinstance(found, tuple):
             self._refuse(first, second, tensor, *found)
             return
+        self.groups.merge(second, first, between)
         first.exprs, second.exprs = exprs, []
         for expr in exprs:
             self.group_of[expr] = first
@@ -232,40 +238,14 @@ class _Cutter:
         for shared in both if tensor is None else (tensor,):
             self.cuts.setdefault(shared, reasons)
 
-    def _has_detour(self, first: _Group, second: _Group) -> bool:
-        """Tell whether a path between the two leads through a third.
+    def _between(self, first: _Group, second: _Group) -> set[_Group] | None:
+        """Return the groups between two, as seen from ``second``; None for a detour.
 
-        Searched from ``second``, which is the smaller one as groups grow along the
-        program, and only where expressions lie in the order that such a path needs.
+        It is the smaller one as groups grow along the program.
         """
-        begin, end = self._span(first)
-        return self._reaches(
-            second, first, self._producers, lambda g: self._span(g)[1] > begin
-        ) or self._reaches(
-            second, first, self._consumers, lambda g: self._span(g)[0] < end
-        )
-
-    def _reaches(
-        self,
-        start: _Group,
-        goal: _Group,
-        step: Callable[[_Group], list[_Group]],
-        is_near: Callable[[_Group], bool],
-    ) -> bool:
-        """Tell whether ``step`` leads from ``start`` to ``goal`` in more than one."""
-        stack = [g for g in step(start) if g is not goal]
-        seen: set[_Group] = {start}
-        while stack:
-            group = stack.pop()
-            if group is goal:
-                return True
-            if group not in seen and is_near(group):
-                seen.add(group)
-                stack.extend(step(group))
-        return False
-
-    def _span(self, group: _Group) -> tuple[int, int]:
-        return self.order[group.exprs[0]], self.order[group.exprs[-1]]
+        is_behind = self.groups.is_behind(second, first)
+        step = self._producers if is_behind else self._consumers
+        return self.groups.between(second, first, step)
 
     def _producers(self, group: _Group) -> list[_Group]:
         definition, group_of = self.fusion.definition, self.group_of
