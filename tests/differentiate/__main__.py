@@ -32,6 +32,7 @@ class Result:
     index: int
     calls: int = 0
     unjudged: int = 0
+    leaked: int = 0
     report: str | None = None
     is_late: bool = False
 
@@ -76,7 +77,7 @@ def _run_one(task: Task, seed: int) -> Result:
     except Exception as error:  # noqa: BLE001 (whatever it raised is the finding)
         return Result(seed, report=_report(seed, [f"{type(error).__name__}: {error}"]))
     report = _report(seed, tally.problems) if tally.problems else None
-    return Result(seed, tally.calls, tally.unjudged, report)
+    return Result(seed, tally.calls, tally.unjudged, tally.leaked, report)
 
 
 def _parsed() -> argparse.Namespace:
@@ -106,11 +107,12 @@ def main() -> int:
         return 0
     until = time.time() + given.seconds
     task = Task(given.seed, given.seed + given.programs, given.backend, until)
-    programs = calls = unjudged = wrong = 0
+    programs = calls = unjudged = leaked = wrong = 0
     for result in run_all(task, given.jobs, _CHUNK):
         programs += not result.is_late
         calls += result.calls
         unjudged += result.unjudged
+        leaked += result.leaked
         if result.report is not None:
             wrong += 1
             _say(result.report)
@@ -118,7 +120,7 @@ def main() -> int:
             _say(f"{programs} programs, {calls} calls, {wrong} programs wrong")
     _say(
         f"gradients: {programs} programs, {calls} calls, {wrong} programs wrong, "
-        f"{unjudged} gradients not judged"
+        f"{unjudged} gradients not judged, {leaked} are no number in JAX alone"
     )
     return int(wrong > 0)
 
