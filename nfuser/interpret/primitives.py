@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from nfuser.ir.point_op import POINT_OPS
 from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
 from nfuser.ops.elementwise.random_words import philox
 
@@ -115,85 +116,27 @@ def _cast(dtype: str) -> Callable[[Any], Any]:
     return cast
 
 
-_FLOAT_UNARY: dict[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "exp_near": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
-    "sqrt_near": np.sqrt,
+# What NumPy has under another name, or not at all.
+_MEANINGS: dict[str, Callable[..., Any]] = {
     "log_positive": np.log,
     "rsqrt": _rsqrt,
-    "cbrt": np.cbrt,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "tanh_near": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
     "erf": _through_double(math.erf),
     "erfc": _through_double(math.erfc),
     "erfinv": _through_double(erfinv),
     "erfcinv": _through_double(erfcinv),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "rint": np.rint,
-    "reciprocal": np.reciprocal,
-    "reciprocal_near": np.reciprocal,
-}
-_FLOAT_BINARY: dict[str, Callable[..., Any]] = {
-    "divide": np.divide,
-    "divide_near": np.divide,
-    "atan2": np.arctan2,
-    "hypot": np.hypot,
-    "logaddexp": np.logaddexp,
-    "copysign": np.copysign,
     "ldexp": ldexp,
-    "nextafter": np.nextafter,
-}
-_FLOAT_TESTS: dict[str, Callable[..., Any]] = {
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "signbit": np.signbit,
-}
-_NUMBER_UNARY: dict[str, Callable[..., Any]] = {
-    "negative": np.negative,
-    "absolute": np.absolute,
-    "sign": np.sign,
-}
-_NUMBER_BINARY: dict[str, Callable[..., Any]] = {
-    "floor_divide": np.floor_divide,
-    "remainder": np.remainder,
-    "fmod": np.fmod,
     "power": power,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "fmax": np.fmax,
-    "fmin": np.fmin,
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-}
-_INTEGER_BINARY: dict[str, Callable[..., Any]] = {
-    "gcd": np.gcd,
-    "left_shift": np.left_shift,
-    "right_shift": np.right_shift,
+    "multiply_add": _multiply_add,
     "bit_and": np.bitwise_and,
     "bit_or": np.bitwise_or,
     "bit_xor": np.bitwise_xor,
+}
+_TAKES = {
+    "float": FLOAT,
+    "real": NUMBER,
+    "number": NUMBER,
+    "integer": INTEGER,
+    "bits": INTEGER,
 }
 CASTS = {
     "to_bool": "bool",
@@ -210,20 +153,26 @@ CASTS = {
 }
 
 
+def _of_rows() -> dict[str, Elementwise]:
+    """Return what the operations mean that have a primitive: NumPy's of their name."""
+    found: dict[str, Elementwise] = {}
+    for op in POINT_OPS.values():
+        named: Any = getattr(np, op.name.removesuffix("_near"), None)
+        meaning: Any = _MEANINGS.get(op.name) or named
+        if op.takes in _TAKES and (meaning is not named or isinstance(named, np.ufunc)):
+            gives = "bool" if op.gives == "bool" else None
+            found[op.name] = Elementwise(meaning, op.arity, _TAKES[op.takes], gives)
+    return found
+
+
 def _table() -> dict[str, Elementwise]:
-    table = {name: Elementwise(f, 1, FLOAT) for name, f in _FLOAT_UNARY.items()}
-    table |= {name: Elementwise(f, 2, FLOAT) for name, f in _FLOAT_BINARY.items()}
-    table |= {n: Elementwise(f, 1, FLOAT, "bool") for n, f in _FLOAT_TESTS.items()}
-    table |= {name: Elementwise(f, 1, NUMBER) for name, f in _NUMBER_UNARY.items()}
-    table |= {name: Elementwise(f, 2, NUMBER) for name, f in _NUMBER_BINARY.items()}
-    table |= {name: Elementwise(f, 2, INTEGER) for name, f in _INTEGER_BINARY.items()}
+    table = _of_rows()
     table |= {name: Elementwise(_cast(d), 1, ANY, d) for name, d in CASTS.items()}
     return table | {
         "invert": Elementwise(np.invert, 1, INTEGER | BOOL),
         "to_f32_odd": Elementwise(_to_f32_odd, 1, frozenset({"float64"}), "float32"),
         "round_f16": Elementwise(_round_f16, 1, FLOAT, "float32"),
         "round_bf16": Elementwise(_round_bf16, 1, FLOAT, "float32"),
-        "multiply_add": Elementwise(_multiply_add, 3, FLOAT),
         "udiv": Elementwise(np.floor_divide, 2, INDEX),
         "urem": Elementwise(np.remainder, 2, INDEX),
         "fast_divide": Elementwise(_fast_divide, 3, WORD, "int32"),

@@ -27,6 +27,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.numpy.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
+from nfuser.ops.verbs import elementwise_verbs
 from nfuser.trace.dialect import in_numpy
 from nfuser.trace.numpy.composed.products import outer_of
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
@@ -352,20 +353,6 @@ def _elementwise(verb: Any, count: int) -> Any:
     return handler
 
 
-_UNARY = (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh "
-    "asinh acosh atanh sqrt rsqrt erf erfc rint floor ceil trunc fabs deg2rad rad2deg "
-    "cbrt sinc square reciprocal negative positive absolute sign invert logical_not "
-    "isnan isinf isfinite signbit isposinf isneginf conj sigmoid silu relu "
-    "softplus"
-)
-_BINARY = (
-    "add subtract multiply divide floor_divide remainder fmod divmod power float_power "
-    "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 copysign nextafter "
-    "heaviside equal not_equal less less_equal greater greater_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift "
-    "gcd lcm ldexp"
-)
 _ALIASES = {
     "arcsin": "asin",
     "arccos": "acos",
@@ -430,8 +417,10 @@ _OTHERS: dict[str, Any] = {
 
 
 def _table() -> dict[str, Any]:
-    table = {n: _elementwise(getattr(ops, n), 1) for n in _UNARY.split()}
-    table |= {n: _elementwise(getattr(ops, n), 2) for n in _BINARY.split()}
+    table: dict[str, Any] = {}
+    for count in (1, 2):
+        verbs = elementwise_verbs(count)
+        table |= {n: _elementwise(verb, count) for n, verb in verbs.items()}
     table |= {n: _folding(n, typed=True) for n in ("sum", "prod", "mean")}
     table |= {n: _folding(n) for n in ("max", "min", "any", "all", "ptp")}
     table |= {n: _var(n) for n in ("var", "std", "var_mean")}

@@ -24,55 +24,44 @@ from nfuser.frontend.definition.operations.random import RANDOM
 from nfuser.frontend.definition.operations.scans import SCANS
 from nfuser.frontend.definition.operations.shapes import SHAPES
 from nfuser.frontend.definition.refused import OPERATIONS, refuse
+from nfuser.ops.verbs import elementwise_verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.frontend.definition.draft import Draft
 
-UNARY = {
-    name: getattr(ops, name)
-    for name in (
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh"),
-        *("erf", "erfc", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p"),
-        *("log2", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
-        *("sign", "signbit", "isfinite", "isinf", "isnan", "isneginf", "isposinf"),
-        *("logical_not", "relu", "sigmoid", "silu", "real", "imag", "conj", "angle"),
-        *("cbrt", "deg2rad", "fabs", "positive", "rad2deg", "rint", "sinc", "softplus"),
-        *("square", "truth", "erfinv", "erfcinv", "lgamma"),
-    )
-} | {
-    "abs": ops.absolute,
-    "bitwise_not": ops.invert,
-    "neg": ops.negative,
-    "round": ops.rint,
-    "segment_set": ops.copy,
-    "set": ops.copy,
+# What has another name in nvFuser, or a form of its own (None).
+RENAMED = {
+    "absolute": "abs",
+    "complex_of": "complex",
+    "divide": "truediv",
+    "divmod": None,
+    "equal": "eq",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "power": None,
+    "reciprocal": None,
+    "right_shift": "bitwise_right_shift",
+    "subtract": "sub",
 }
-BINARY = {
-    name: getattr(ops, name)
-    for name in (
-        *("add", "atan2", "fmod", "maximum", "minimum", "nextafter", "remainder"),
-        *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or"),
-        *("logical_xor", "copysign", "floor_divide", "fmax", "fmin", "heaviside"),
-        *("hypot", "logaddexp", "logaddexp2", "float_power", "gcd", "lcm"),
-        "ldexp",
-    )
-} | {
-    "bitwise_left_shift": ops.left_shift,
-    "bitwise_right_shift": ops.right_shift,
-    "complex": ops.complex_of,
-    "eq": ops.equal,
-    "ge": ops.greater_equal,
-    "gt": ops.greater,
-    "le": ops.less_equal,
-    "lt": ops.less,
-    "mod": ops.fmod,
-    "mul": ops.multiply,
-    "ne": ops.not_equal,
-    "sub": ops.subtract,
-    "truediv": ops.divide,
-}
+
+
+def _named(count: int) -> dict[str, Callable[..., Any]]:
+    """Return the verbs of ``count`` operands by nvFuser's names."""
+    verbs = elementwise_verbs(count).items()
+    return {n: verb for name, verb in verbs if (n := RENAMED.get(name, name))}
+
+
+UNARY = _named(1) | {"round": ops.rint, "segment_set": ops.copy, "set": ops.copy}
+BINARY = _named(2) | {"mod": ops.fmod}
 GENERAL = (
     *("all", "any", "argmax", "argmin", "count_nonzero", "mean", "ptp", "std"),
     *("expand_dims", "flip", "moveaxis", "swapaxes", "full_like", "isclose"),
