@@ -4,6 +4,7 @@
 ``python -m asv_bench.chunks`` runs all workloads; names that are given, those that
 begin so. All forms take turns on the threads of one process; medians of elapsed time,
 and in brackets of the processor's, which other work on the machine changes less.
+``--json FILE`` keeps the seconds of both, each row as it comes.
 """
 
 # Dask has no static types that a strict checker could use.
@@ -15,6 +16,8 @@ and in brackets of the processor's, which other work on the machine changes less
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
@@ -23,11 +26,13 @@ import dask
 import numpy as np
 
 from asv_bench.chunks.workloads import WORKLOADS, Workload
+from asv_bench.compare.provenance import provenance, rows_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAD = "workload | nfuser ms | plain dask / nfuser | by hand / nfuser | tasks"
+FORMS = ("nfuser", "plain Dask", "by hand")
 
 
 def seconds_of(
@@ -45,7 +50,7 @@ def seconds_of(
     return [median(t) for t in elapsed], [median(t) for t in busy]
 
 
-def measure(workload: Workload, turns: int) -> str:
+def measure(workload: Workload, turns: int) -> dict[str, Any]:
     """Return one row of the table; the forms are compared with one another first."""
     data = workload.data()
     forms = [workload.fused, workload.plain, workload.by_hand]
@@ -57,11 +62,22 @@ def measure(workload: Workload, turns: int) -> str:
     # Results stay in chunks: their copy into one array is the same for all forms.
     calls = [lambda m=m: dask.persist(m, scheduler="threads") for m in lazy]
     elapsed, busy = seconds_of(calls, turns)
-    ratios = " | ".join(
+    return {
+        "name": workload.name,
+        "values": dict(zip(FORMS, elapsed, strict=True)),
+        "busy": dict(zip(FORMS, busy, strict=True)),
+        "tasks": sum(len(dict(m.dask)) for m in _leaves(lazy[0])),
+    }
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """Return a row as it is printed."""
+    elapsed, busy = (list(row[key].values()) for key in ("values", "busy"))
+    ratios = (
         f"{elapsed[k] / elapsed[0]:.2f} ({busy[k] / busy[0]:.2f})" for k in (1, 2)
     )
-    tasks = sum(len(dict(m.dask)) for m in _leaves(lazy[0]))
-    return f"{workload.name} | {elapsed[0] * 1e3:.0f} | {ratios} | {tasks}"
+    cells = (row["name"], f"{elapsed[0] * 1e3:.0f}", *ratios, str(row["tasks"]))
+    return " | ".join(cells)
 
 
 def _leaves(made: Any) -> tuple[Any, ...]:
@@ -75,14 +91,25 @@ def _flat(found: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="asv_bench.chunks", description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
+    given = ["--turns", str(chosen.turns)] if chosen.turns != 5 else []
+    command = " ".join(["python -m asv_bench.chunks", *given])
+    head = provenance("dask", command) | {"unit": "s"}
+    rows = rows_before(chosen.json, head)
     print(HEAD)
     for workload in WORKLOADS:
-        if not chosen.names or workload.name.startswith(tuple(chosen.names)):
-            print(measure(workload, chosen.turns), flush=True)
+        if chosen.names and not workload.name.startswith(tuple(chosen.names)):
+            continue
+        row = measure(workload, chosen.turns)
+        print(line_of(row), flush=True)
+        if chosen.json is not None:
+            rows[workload.name] = row
+            made = head | {"rows": list(rows.values())}
+            chosen.json.write_text(json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":
