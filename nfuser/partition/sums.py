@@ -18,17 +18,24 @@ if TYPE_CHECKING:
 def sums_of_arrays(exprs: Iterable[Expr]) -> frozenset[TensorView]:
     """Return what ``exprs`` compute as sums of arrays, which may be moved and weighted.
 
-    Weights are computed of no array: numbers, and what is drawn of a key.
+    Weights are computed of no array: numbers, and what is drawn of a key, which may be
+    one integer in memory.
     """
     found: set[TensorView] = set()
     free: set[TensorView] = set()
     for expr in exprs:
-        is_array = isinstance(expr, Argument) and not expr.by_value
+        is_array = isinstance(expr, Argument) and not _is_number(expr)
         if not is_array and free.issuperset(sources(expr)):
             free.update(results(expr))
         elif is_array or _adds(expr, found, free):
             found.update(results(expr))
     return frozenset(found)
+
+
+def _is_number(expr: Argument) -> bool:
+    """Tell whether an argument is one number that no derivative goes back to."""
+    is_integer = not (expr.result.dtype.is_float or expr.result.dtype.is_complex)
+    return expr.by_value or (is_integer and not expr.result.ndim)
 
 
 def _adds(expr: Expr, found: set[TensorView], free: set[TensorView]) -> bool:

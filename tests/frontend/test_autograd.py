@@ -295,6 +295,13 @@ def test_a_sum_is_saved_in_the_place_of_its_terms(columns: int) -> None:
         torch.testing.assert_close(ours, theirs)
 
 
+def test_a_term_may_be_weighted_by_an_integer_in_memory() -> None:
+    x, y, n = _leaf(4, 4), _leaf(4, 4), torch.tensor(3)
+    fused = nfuser.fuse(lambda x, y, n: np.sin(x * n + y))
+    assert _saved(fused(x, y, n)) == [(), (4, 4)]
+    assert torch.autograd.gradgradcheck(lambda x, y: fused(x, y, n), (x, y))
+
+
 def test_a_sum_of_halves_is_rounded_as_torch_rounds_it() -> None:
     shapes = (5, 8), (5, 8), (8,)
     one, other, weight = (_leaf(*shape, dtype=torch.bfloat16) for shape in shapes)

@@ -188,3 +188,18 @@ def test_gradients_of_gradients_on_a_device_see_one_mask() -> None:
     mask = (made != 0) * 2.0
     torch.testing.assert_close(first, 3 * x**2 * mask)
     torch.testing.assert_close(second, 6 * x.detach() * mask)
+
+
+def test_a_sum_with_dropout_is_saved_in_the_place_of_its_terms() -> None:
+    def normed(x: Any, y: Any) -> Any:
+        held = torch.nn.functional.dropout(x, 0.5) + y
+        return held / torch.sqrt((held * held).mean(-1, keepdim=True) + 0.1)
+
+    x, y = (torch.rand(64, 256, device="cuda", requires_grad=True) for _ in range(2))
+    made = nfuser.fuse(normed)(x, y)
+    saved = [t for t in made.grad_fn.saved_tensors if t is not None]
+    assert [t.shape for t in saved if t.numel() > 64] == [(64, 256)]
+    slopes = torch.autograd.grad(made.sum(), (x, y))
+    dropped = slopes[0] == 0
+    torch.testing.assert_close(slopes[0][~dropped], 2 * slopes[1][~dropped])
+    assert 0.4 < dropped.float().mean().item() < 0.6
