@@ -130,7 +130,7 @@ def _why(
 ) -> str:
     expr = definition[tensor]
     if _is_array(expr):
-        return "an argument, which the way back reads"
+        return "an argument, which the backward pass reads"
     if is_asked:
         return "what a policy keeps"
     if tensor in results_there:

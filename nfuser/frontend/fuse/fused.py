@@ -518,7 +518,10 @@ class Fused(Keeping, Generic[P, R]):
         return self._serving.calls
 
     def why(self, *args: object, **kwargs: object) -> str:
-        """Say what was new about the last call that compiled; it takes no arguments."""
+        """Say what was new about the last call that compiled.
+
+        With arguments, for which it has no use, it raises an error that says what has.
+        """
         if args or kwargs:
             raise ArgumentError(asked_with_arguments(self._name))
         if self._calls() <= self._new_at:

@@ -37,8 +37,8 @@ class Keeping:
         >>> f = nfuser.fuse(lambda x, w: np.tanh(x @ w))
         >>> for kept in f.saved(np.ones((4, 3)), np.ones((3, 2))):
         ...     print(kept)
-        x: f64[4, 3], 96 bytes: an argument, which the way back reads
-        w: f64[3, 2], 48 bytes: an argument, which the way back reads
+        x: f64[4, 3], 96 bytes: an argument, which the backward pass reads
+        w: f64[3, 2], 48 bytes: an argument, which the backward pass reads
         result 0: f64[4, 2], 64 bytes: a result, which is there anyway
         """
         # Few ask for it; and it imports what imports this.
