@@ -2,7 +2,9 @@
 """First calls of gradients: ``python -m asv_bench.compare.gradient_compile``.
 
 Each function is called for the first time alone, then with its derivative, in one
-process that has compiled before, and with nothing on disk.
+process that has compiled before, and with nothing on disk. Arrays have the sizes of
+rows for CPUs, also where a function is a row for GPUs alone: of larger ones a first
+call would be the time that memory takes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def rows() -> list[dict[str, Any]]:
 
     import nfuser
     from asv_bench.compare.gradient import derived
-    from asv_bench.compare.workloads.gradients import GRADIENTS
+    from asv_bench.compare.workloads.gradients import CPU_ROWS, GRADIENTS
 
     def first(function: Any, given: list[Any]) -> tuple[float, Any]:
         fused = nfuser.fuse(function, dialect="numpy")
@@ -36,8 +38,7 @@ def rows() -> list[dict[str, Any]]:
     first(lambda x: np.exp(x).sum(axis=-1), [np.ones((5, 6), np.float32)])
     made: list[dict[str, Any]] = []
     for item in GRADIENTS:
-        sizes = item.cpu or (item.cuda or ((4096, 2048),))[0][:2]
-        specs = item.inputs("float32", *sizes)
+        specs = item.inputs("float32", *(item.cpu or CPU_ROWS))
         arrays = [(rng.random(s.shape) + 0.5).astype(s.dtype) for s in specs]
         there, value = first(item.function, arrays)
         given = [np.ones_like(value), *arrays]
