@@ -29,7 +29,8 @@ from nfuser.lower.kernel.parameters import take_from_host
 from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
 from nfuser.lower.prune import prune
-from nfuser.schedule.scheduled import Scheduled
+from nfuser.lower.serial import build_serial
+from nfuser.schedule.scheduled import Scheduled, Serial
 
 if TYPE_CHECKING:
     from nfuser.debug.passes import Pass
@@ -60,6 +61,8 @@ def lower(schedule: Schedule) -> Kernel:
     """Return the kernel that runs ``schedule``."""
     if isinstance(schedule, Scheduled):
         return take_from_host(passed(build(schedule)))
+    if isinstance(schedule, Serial):
+        return take_from_host(passed(build_serial(schedule)))
     return take_from_host(_parts(schedule))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import Point, source_points
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Concatenate,
@@ -24,7 +23,7 @@ from nfuser.ir.expr import (
     Pointwise,
     Reduce,
 )
-from nfuser.ir.point_op import CAST, NEAR, POINT_OPS, is_copy
+from nfuser.ir.point_op import NEAR, POINT_OPS
 from nfuser.ir.walk import toposort
 from nfuser.lower.cuda import quotients
 from nfuser.lower.kernel.kernel_ir import (
@@ -40,6 +39,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.loads import Loads, risky
 from nfuser.lower.lower_bound import least
+from nfuser.lower.numbers import applied, from_scalar
 from nfuser.lower.scopes import Key, Scope
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Values(Loads):
                 assert not isinstance(number, complex)
                 return Number(number, expr.result.dtype.compute)
             case FromScalar(scalar):
-                return self._from_scalar(scalar, expr.result.dtype)
+                return from_scalar(scalar, expr.result.dtype, self.integers)
             case Iota():
                 return IndexValue(self.index(point[0], point), expr.result.dtype)
             case Pad() | Concatenate():
@@ -152,24 +152,6 @@ class Values(Loads):
         product = make.product(operands[0], self._inverses[known])
         self.scope_of(place).stmts.append(Let(var, product))
         return var
-
-    def _from_scalar(self, scalar: Scalar, dtype: DType) -> Value:
-        """Return a size as an index; anything less plain the host works out.
-
-        What the caller passed may need more than an index's width, and a quotient may
-        be negative, which no index is.
-        """
-        if dtype.is_bool and isinstance(scalar, sc.Const):
-            return Number(bool(scalar.value), dtype)
-        parts = scalar_walk.every([scalar])
-        if not dtype.is_bool and all(
-            isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts
-        ):
-            return IndexValue(scalar, dtype)
-        wide = DType.F64 if dtype.is_float else DType.I64
-        wide = DType.U64 if dtype is DType.U64 else wide
-        var = self.integers.setdefault((scalar, wide), Var(wide))
-        return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
 
     def _pieced(self, sources: list[Key], point: Point, place: Within) -> Value:
         """Return the first source whose guard holds, or else the last."""
@@ -214,25 +196,11 @@ class Values(Loads):
     def _pointwise(
         self, expr: Pointwise, operands: list[Value], place: Within
     ) -> Value:
-        if is_copy(expr.op):
-            return operands[0]
-        source, target = expr.operands[0].dtype, expr.result.dtype
-        name = expr.op.name
-        if expr.op is CAST:
-            if target.is_half:
-                if source.compute is not DType.F32:
-                    # Rounded to odd first, so that the second rounding is exact.
-                    is_double = source.compute is DType.F64
-                    between = "to_f32_odd" if is_double else "to_f32"
-                    operands = [Call(between, tuple(operands), DType.F32)]
-                name = f"round_{target}"
-            elif source.compute is target:
-                return operands[0]
-            else:
-                name = f"to_{target}"
-        var = Var(target.compute, expr.result)
-        call = Call(name, tuple(operands), target.compute)
-        self.scope_of(place).stmts.append(Let(var, call))
+        made = applied(expr, operands)
+        if made is operands[0]:
+            return made
+        var = Var(made.dtype, expr.result)
+        self.scope_of(place).stmts.append(Let(var, made))
         return var
 
     def _lay_out_row(self, key: Key) -> None:

@@ -56,11 +56,16 @@ class ScalarFits:
 
 @value
 class Place:
-    """A number by which an array is read along an axis, in each turn of a loop."""
+    """A number by which an array is read along an axis, in each turn of a loop.
+
+    ``within`` are the definitions of the bodies in which it is read, those of loops
+    around them last.
+    """
 
     index: TensorView
     extent: Scalar
     axis: int
+    within: tuple[dict[TensorView, Expr], ...] = ()
 
 
 @dataclass(slots=True)

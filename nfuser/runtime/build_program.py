@@ -40,6 +40,7 @@ from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
 from nfuser.schedule.facts.memory import memory_tensors
+from nfuser.schedule.registry import SERIAL
 from nfuser.schedule.scheduled import phase_knob
 
 if TYPE_CHECKING:
@@ -408,17 +409,20 @@ class _Program:
             for n in self._shape(tensor):
                 total *= n
             cost = max(cost, total)
+        is_serial = compiled.segment.scheduler is SERIAL
         for loop in compiled.segment.fusion.loops:
-            cost = max(cost, self._work(loop))
+            carried = (self._shape(t) for t in loop.operands[: loop.carried])
+            each = 1 if is_serial else max(map(prod, carried), default=1)
+            cost = max(cost, self._turns(loop) * each)
         return cost * (1 + 2 * compiled.source.form.costly)
 
-    def _work(self, loop: Loop) -> int:
-        """Count what the turns of a loop compute, inside of a kernel."""
-        assert loop.trips is not None
+    def _turns(self, loop: Loop) -> int:
+        """Count the turns of a loop, and of those inside of it, as far as is known."""
+        inside = max(map(self._turns, loop.body.loops), default=1)
+        if loop.trips is None:
+            return inside
         turns = scalar_walk.evaluate(loop.trips, self.facts.sizes)
-        today = turns.today if isinstance(turns, OpenInteger) else turns
-        carried = (self._shape(t) for t in loop.operands[: loop.carried])
-        return today * max(map(prod, carried), default=1)
+        return inside * (turns.today if isinstance(turns, OpenInteger) else turns)
 
 
 def _swaps(

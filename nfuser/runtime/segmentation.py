@@ -15,6 +15,7 @@ from nfuser.schedule.registry import (
     LIBRARY,
     LOOPS,
     SCHEDULERS,
+    SERIAL,
     SWEEPS,
     find_scheduler,
 )
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from nfuser.segment import Scheduler, Segmented, ShouldMerge
 
 _BY_NAME: dict[str, Scheduler] = {
-    s.name: s for s in (*SCHEDULERS, LIBRARY, SWEEPS, LOOPS, IN_PLACE)
+    s.name: s for s in (*SCHEDULERS, LIBRARY, SWEEPS, SERIAL, LOOPS, IN_PLACE)
 }
 
 

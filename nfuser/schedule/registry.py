@@ -12,6 +12,7 @@ from nfuser.schedule.loops import Loops
 from nfuser.schedule.pointwise.pointwise import Pointwise
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
+from nfuser.schedule.serial import SerialLoops
 from nfuser.schedule.sweep.sweep import Sweeps
 from nfuser.segment.both_ways import BOTH_WAYS
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
 LIBRARY = LibraryCalls()
 SWEEPS = Sweeps()
+SERIAL = SerialLoops()
 LOOPS = Loops()
 IN_PLACE = InPlace()
 
@@ -59,5 +61,7 @@ def _loop_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     sweep = SWEEPS.can_schedule(fusion)
     if sweep is None:
         return SWEEPS
+    if SERIAL.can_schedule(fusion) is None:
+        return SERIAL
     alone = LOOPS.can_schedule(fusion)
     return LOOPS if alone is None else (sweep, alone)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.domains.at_rest import Change
+    from nfuser.domains.element_steps import OneByOne
     from nfuser.domains.first_turn import State
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         Heuristic,
         HorizontalHeuristic,
         PartHeuristic,
+        SerialHeuristic,
     )
     from nfuser.schedule.nest import Leaf, Nest
     from nfuser.schedule.placement.placement import LeftOut, Placement, Placements
@@ -217,7 +219,23 @@ class Joined:
         return self.heuristic.wide_index
 
 
-Schedule: TypeAlias = Scheduled | Joined
+@node
+class Serial:
+    """A loop whose ``steps`` one thread takes, element by element."""
+
+    fusion: Fusion
+    steps: OneByOne
+    strides: Mapping[TensorView, tuple[Scalar, ...]]
+    heuristic: SerialHeuristic
+    target: Target
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether indices have 64 bits."""
+        return self.heuristic.wide_index
+
+
+Schedule: TypeAlias = Scheduled | Joined | Serial
 
 
 class Scheduler(Protocol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.text import Names, fusion_lines
 from nfuser.schedule.placement.placement import described
-from nfuser.schedule.scheduled import Joined
+from nfuser.schedule.scheduled import Joined, Serial
 
 if TYPE_CHECKING:
     from nfuser.schedule.nest import Nest
@@ -18,8 +18,10 @@ def text(scheduled: Schedule, names: Names | None = None) -> str:
     """Render the fusion, the loops it runs in, and what is placed between them."""
     names = names or Names()
     lines = fusion_lines(scheduled.fusion, names)
-    parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
     lines.append(f"schedule {scheduled.heuristic}")
+    if isinstance(scheduled, Serial):
+        return "\n".join(lines) + "\n"
+    parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
     for part in parts:
         lines.append(f"  loops [{_leaves(part.nest, names)}]")
         if part.turns is not None:

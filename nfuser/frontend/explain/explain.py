@@ -32,7 +32,7 @@ from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.runtime.tables.counters import Counters
 from nfuser.schedule.placement.placement import described
-from nfuser.schedule.scheduled import Joined
+from nfuser.schedule.scheduled import Joined, Serial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -168,6 +168,8 @@ class _Explainer:
                 return _operation(expr).name
             return self.names.get(expr.slot, "an operand") + expr.part.value
 
+        if isinstance(scheduled, Serial):
+            return
         parts = scheduled.parts if isinstance(scheduled, Joined) else (scheduled,)
         for part in parts:
             yield from described(part.placements, part.left_out, name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nfuser.lower.kernel.kernel_ir import Load, Store
 from nfuser.lower.kernel.walk import PARTS
-from nfuser.schedule.scheduled import Joined
+from nfuser.schedule.scheduled import Scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,8 @@ def share_addresses(kernel: Kernel) -> Kernel:
     Each element of the first has one of the second after it.
     """
     scheduled = kernel.scheduled
-    if isinstance(scheduled, Joined) or not (between := scheduled.between):
+    is_flat = isinstance(scheduled, Scheduled)
+    if not is_flat or not (between := scheduled.between):
         return kernel
     buffers = {b.tensor: b for b in kernel.buffers}
     pairs = {buffers[tensor]: buffers[first] for tensor, first in between.items()}

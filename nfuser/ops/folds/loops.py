@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -150,9 +151,21 @@ class _Closing:
             arguments.append(Argument(count, body.turn, by_value=True))
         name = f"{self._b.name}_body"
         fusion = Fusion(name, [*arguments, *self._own], found)
-        counts = Counts(body.turn, definition)
-        places = tuple((p, counts.of(p.index)) for p in body.places or ())
-        return Closed(fusion, tuple(self._reads), places)
+        return Closed(fusion, tuple(self._reads), self._places(definition))
+
+    def _places(
+        self, definition: dict[TensorView, Expr]
+    ) -> tuple[tuple[Place, Counted | None], ...]:
+        """Return the places that are read, and what the turns of this loop count."""
+        body = self._body
+        own = {t: e for e in body.exprs for t in results(e)}
+        found: list[tuple[Place, Counted | None]] = []
+        for place in body.places or ():
+            known = ChainMap(definition, *place.within)
+            counts = Counts(body.turn, known)
+            inside = replace(place, within=(*place.within, own))
+            found.append((inside, counts.of(place.index)))
+        return tuple(found)
 
     def _read(self, t: TensorView, definition: dict[TensorView, Expr]) -> TensorView:
         """Return what stands for ``t`` in the body; from outside, it is an operand."""

@@ -21,14 +21,12 @@ from nfuser.ir.expr import (
     Expr,
     Loop,
     Pointwise,
-    Scatter,
-    Take,
     results,
     sources,
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY, POINT_OPS, is_copy
-from nfuser.ops.folds.counts import Counts, ends_of
+from nfuser.ops.folds.inside import reading_inside, writing_inside
 from nfuser.ops.folds.rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced
 from nfuser.ops.unread import live_or_checked
@@ -36,10 +34,8 @@ from nfuser.ops.unread import live_or_checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
-    from nfuser.ops.folds.counts import Counted
     from nfuser.ops.folds.rows import Rows
 
 
@@ -57,7 +53,7 @@ class _Stacked:
 
 def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
     """Write ``loop`` down, with rows in place of arrays if it can; return results."""
-    loop = _writing_inside(b, loop)
+    loop = writing_inside(b, loop)
     wanted = loop.results
     stacked: dict[TensorView, _Stacked] = {}
     number = 0
@@ -69,7 +65,7 @@ def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
         whole, old = loop.operands[number], loop.results[number]
         loop = _without_array(b, loop, number, rows)
         stacked[old] = _Stacked(whole, rows, loop.results[-1])
-    b.emit(_reading_inside(b, _with_values(loop)))
+    b.emit(reading_inside(b, _with_values(loop)))
     return tuple(_assigned(b, stacked[t]) if t in stacked else t for t in wanted)
 
 
@@ -116,53 +112,6 @@ def _copied(body: Fusion, tensor: TensorView) -> TensorView:
         tensor = sources(expr)[0]
         expr = body.definition[tensor]
     return tensor
-
-
-def _writing_inside(b: Builder, loop: Loop) -> Loop:
-    """Let no scatter look for places that are there in each turn, by its number."""
-    if loop.trips is None or loop.flag is not None:
-        return loop
-    counts = Counts(loop.turn, loop.body.definition)
-    exprs = list(loop.body.exprs)
-    for number, expr in enumerate(exprs):
-        if not isinstance(expr, Scatter) or expr.lead != 1 or expr.complaint:
-            continue
-        place = counts.of(expr.index)
-        if place is not None and _are_there(b, loop.trips, place, expr):
-            exprs[number] = replace(expr, inside=True)
-    if exprs == list(loop.body.exprs):
-        return loop
-    body = Fusion(loop.body.name, exprs, loop.body.outputs)
-    return replace(loop, body=body)
-
-
-def _are_there(b: Builder, trips: Scalar, place: Counted, expr: Scatter) -> bool:
-    low, high = ends_of(trips, place)
-    extent = expr.source.shape[0]
-    wanted = sc.less(-1, low + extent), sc.less(high, extent)
-    return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
-
-
-def _reading_inside(b: Builder, loop: Loop) -> Loop:
-    """Let kernels look for no index from the end where turns count inside an axis."""
-    if loop.trips is None:
-        return loop
-    counts = Counts(loop.turn, loop.body.definition)
-    exprs = list(loop.body.exprs)
-    for number, expr in enumerate(exprs):
-        if not isinstance(expr, Take) or expr.inside or expr.along:
-            continue
-        place = counts.of(expr.index)
-        if place is None:
-            continue
-        low, high = ends_of(loop.trips, place)
-        wanted = sc.less(-1, low), sc.less(high, expr.source.shape[expr.axis])
-        if all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted):
-            exprs[number] = replace(expr, inside=True)
-    if exprs == list(loop.body.exprs):
-        return loop
-    body = Fusion(loop.body.name, exprs, loop.body.outputs)
-    return replace(loop, body=body)
 
 
 def _without_array(b: Builder, loop: Loop, number: int, rows: Rows) -> Loop:

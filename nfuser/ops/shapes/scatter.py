@@ -9,16 +9,19 @@ import nfuser.ops.shapes.creation as creation
 import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
-from nfuser.ir.expr import Scatter, ScatterOp
+from nfuser.ir.expr import Constant, FromScalar, Pointwise, Scatter, ScatterOp
+from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from nfuser.ir.expr import Expr
     from nfuser.ir.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
 _OF_PARTS = (ScatterOp.SET, ScatterOp.ADD)
+_NOWHERE = -(1 << 62)  # no element of any array
 _OF_TRUTH = {ScatterOp.ADD: ScatterOp.MAX, ScatterOp.MULTIPLY: ScatterOp.MIN}
 
 
@@ -114,7 +117,46 @@ def flat_index(
         inside = b.point("bit_and", above, b.point("less", own, size))
         right = inside if right is None else b.point("bit_and", right, inside)
     assert right is not None
-    return b.point("select", right, found, b.constant(-(1 << 62), DType.I64))
+    return b.point("select", right, found, b.constant(_NOWHERE, DType.I64))
+
+
+def indices_of(
+    definition: Mapping[TensorView, Expr],
+    index: TensorView,
+    extents: Sequence[Scalar],
+) -> list[TensorView] | None:
+    """Return the indices of which ``flat_index`` made ``index``; None if it did not."""
+    if len(extents) == 1:
+        return [index]
+    chosen = _operands(definition, index, "select")
+    if chosen is None or not _is_nowhere(definition.get(chosen[2])):
+        return None
+    found, indices = chosen[1], list[TensorView]()
+    for extent in reversed(extents):
+        total = _operands(definition, found, "add")
+        before = total and _operands(definition, total[0], "multiply")
+        wrapped = total and _operands(definition, total[1], "select")
+        if before is None or wrapped is None:
+            return None
+        size = definition.get(before[1])
+        if not isinstance(size, FromScalar) or size.scalar is not extent:
+            return None
+        indices.insert(0, wrapped[2])
+        found = before[0]
+    return indices
+
+
+def _operands(
+    definition: Mapping[TensorView, Expr], tensor: TensorView, name: str
+) -> tuple[TensorView, ...] | None:
+    """Return what ``tensor`` was made of, if by the operation of this name."""
+    expr = definition.get(tensor)
+    is_so = isinstance(expr, Pointwise) and expr.op is POINT_OPS[name]
+    return expr.operands if is_so and isinstance(expr, Pointwise) else None
+
+
+def _is_nowhere(expr: Expr | None) -> bool:
+    return isinstance(expr, Constant) and expr.value == _NOWHERE
 
 
 def rows_first(

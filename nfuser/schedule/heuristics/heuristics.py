@@ -127,4 +127,21 @@ class HorizontalHeuristic:
         return f"horizontal({', '.join(map(str, self.parts))})"
 
 
-Heuristic: TypeAlias = PartHeuristic | HorizontalHeuristic
+@value
+class SerialHeuristic:
+    """How a loop runs that one thread takes: only how its arrays lie is asked."""
+
+    patterns: Patterns
+    wide_index: ClassVar[bool] = True
+    most_threads: ClassVar[int] = 1
+
+    @property
+    def knobs(self) -> dict[Scalar, int]:
+        """The numbers that are given at the launch."""
+        return {}
+
+    def __str__(self) -> str:
+        return "serial()"
+
+
+Heuristic: TypeAlias = PartHeuristic | HorizontalHeuristic | SerialHeuristic

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of one thread, which takes a loop element by element.
+
+Each array that the loop carries begins as a copy in the memory of the result, and is
+read and written there. Numbers are variables.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from nfuser.domains.element_steps import (
+    Compute,
+    Flat,
+    Read,
+    Same,
+    Turns,
+    Write,
+    is_number,
+)
+from nfuser.dtypes import DType
+from nfuser.ir import scalar as sc
+from nfuser.ir.expr import Constant, FromScalar, Pointwise
+from nfuser.lower.kernel.kernel_ir import (
+    Buffer,
+    Call,
+    For,
+    IndexValue,
+    Kernel,
+    Launch,
+    Let,
+    Load,
+    LoopCounter,
+    Number,
+    Stmt,
+    Store,
+    Value,
+    Var,
+    kernel_name,
+)
+from nfuser.lower.loads import wrap_index
+from nfuser.lower.numbers import applied, from_scalar
+from nfuser.schedule.facts.memory import memory_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.domains.element_steps import Coordinate, Place, Step
+    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.tensor import TensorView
+    from nfuser.schedule.scheduled import Serial
+
+_ENDLESS = 1 << 62  # turns of a loop that a condition ends
+
+
+def build_serial(scheduled: Serial) -> Kernel:
+    """Return a kernel that takes the steps of ``scheduled``."""
+    return _Writer(scheduled).kernel()
+
+
+class _Writer:
+    def __init__(self, scheduled: Serial) -> None:
+        self._scheduled = scheduled
+        self._fusion = scheduled.fusion
+        self._stmts: list[Stmt] = []
+        self._values: dict[TensorView, Value] = {}
+        self._integers: dict[tuple[Scalar, DType], Var] = {}
+        self._loops = LoopCounter(0)
+        self._given = {
+            a.result: Var(a.result.dtype.compute, a.result)
+            for a in self._fusion.arguments
+            if a.by_value
+        }
+        inputs = {a.result for a in self._fusion.arguments}
+        self._buffers = {
+            tensor: Buffer(tensor.dtype, tensor, "in" if tensor in inputs else "out")
+            for tensor in memory_tensors(self._fusion)
+        }
+
+    def kernel(self) -> Kernel:
+        """Copy, take all steps, and store the numbers that are left."""
+        scheduled, one = self._scheduled, sc.const(1)
+        self._values |= self._given
+        for argument in self._fusion.arguments:
+            if not argument.by_value and is_number(argument.result):
+                self._load(argument.result, argument.result, sc.const(0))
+        for source, target in scheduled.steps.copied:
+            self._copy(source, target)
+        self._take(scheduled.steps.steps)
+        for output in dict.fromkeys(self._fusion.outputs):
+            if output in self._values:
+                value = self._values[output]
+                self._stmts.append(Store(self._buffers[output], sc.const(0), value))
+        return Kernel(
+            kernel_name(self._fusion.name),
+            scheduled,
+            tuple(self._buffers[t] for t in memory_tensors(self._fusion)),
+            (),
+            tuple(self._given.values()),
+            tuple((var, scalar) for (scalar, _), var in self._integers.items()),
+            (),
+            (),
+            tuple(self._stmts),
+            (),
+            Launch((one, one), (one, one), 1),
+            wide_index=True,
+            loops=self._loops.first,
+        )
+
+    # -- memory --------------------------------------------------------------
+
+    def _load(self, result: TensorView, array: TensorView, index: Scalar) -> None:
+        buffer = self._buffers[array]
+        is_written = buffer.role == "out" and self._scheduled.target.has_blocks
+        load = Load(buffer, index, volatile=is_written)
+        value: Value = self._named(load, result)
+        self._values[result] = _as(value, result.dtype)
+
+    def _copy(self, source: TensorView, target: TensorView) -> None:
+        loops = [self._loops.make(extent) for extent in target.shape]
+        load = Load(self._buffers[source], self._address(source, loops))
+        index = self._address(target, loops)
+        body: tuple[Stmt, ...] = (Store(self._buffers[target], index, load),)
+        for loop in reversed(loops):
+            body = (For(loop, loop.extent, body),)
+        self._stmts.extend(body)
+
+    def _address(self, array: TensorView, index: Sequence[Scalar]) -> Scalar:
+        total: Scalar = sc.const(0)
+        for at, stride in zip(index, self._scheduled.strides[array], strict=True):
+            total = total + at * stride
+        return total
+
+    def _place(self, place: Place | Flat) -> Scalar:
+        """Return where in memory an element is."""
+        if not isinstance(place, Flat):
+            return self._address(place.array, [self._along(c) for c in place.index])
+        extents, one = place.extents, sc.const(1)
+        number = self._index(self._values[place.number], prod(extents, start=one))
+        sizes = [prod(extents[k + 1 :], start=one) for k in range(len(extents))]
+        if place.is_whole and list(self._scheduled.strides[place.array]) == sizes:
+            return number
+        along = [at.start for at in place.index]
+        for axis, size, extent in zip(place.axes, sizes, extents, strict=True):
+            at = place.index[axis]
+            along[axis] = at.start + number // size % extent * at.step
+        return self._address(place.array, along)
+
+    def _along(self, at: Coordinate) -> Scalar:
+        if at.number is None or at.extent is None:
+            return at.start
+        value, extent = self._values[at.number], IndexValue(at.extent, DType.I64)
+        if not at.inside:
+            stmts, value = wrap_index(value, extent)
+            self._stmts += stmts
+        return at.start + self._index(value, at.extent) * at.step
+
+    def _index(self, value: Value, extent: Scalar) -> Scalar:
+        """Return a number that is below ``extent`` as an index."""
+        var = Var(DType.I64)
+        self._stmts.append(Let(var, Call("to_i64", (value,), DType.I64)))
+        return sc.datum(var, (), extent)
+
+    # -- steps ---------------------------------------------------------------
+
+    def _take(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Compute(expr):
+                    self._values[expr.result] = self._computed(expr)
+                case Same(result, source):
+                    self._values[result] = self._values[source]
+                case Read(result, place):
+                    self._load(result, place.array, self._place(place))
+                case Write(place, value):
+                    buffer, index = self._buffers[place.array], self._place(place)
+                    new = _as(self._values[value], buffer.dtype)
+                    self._stmts.append(Store(buffer, index, new))
+                case Turns():
+                    self._turns(step)
+
+    def _computed(self, expr: Pointwise | Constant | FromScalar) -> Value:
+        match expr:
+            case Constant(number):
+                assert not isinstance(number, complex)
+                return Number(number, expr.result.dtype.compute)
+            case FromScalar(scalar):
+                return from_scalar(scalar, expr.result.dtype, self._integers)
+            case Pointwise():
+                made = applied(expr, [self._values[t] for t in expr.operands])
+                return self._named(made, expr.result)
+
+    def _named(self, value: Value, tensor: TensorView) -> Var:
+        """Return a variable of its own that has this value."""
+        var = Var(value.dtype, tensor)
+        self._stmts.append(Let(var, value))
+        return var
+
+    def _turns(self, turns: Turns) -> None:
+        held = [
+            self._named(self._values[before], inside)
+            for before, inside, _, _ in turns.carried
+        ]
+        inside = [inside for _, inside, _, _ in turns.carried]
+        self._values |= zip(inside, held, strict=True)
+        going = Var(DType.I64) if turns.flag is not None else None
+        if going is not None and turns.flag is not None:
+            self._ask(going, self._values[turns.flag])
+        loop = turns.loop
+        trips = sc.const(_ENDLESS) if loop.trips is None else loop.trips
+        index = self._loops.make(trips)
+        around, self._stmts = self._stmts, []
+        if loop.turn is not None:
+            self._values[loop.turn] = IndexValue(index, loop.turn.dtype)
+        self._take(turns.steps)
+        for row, whole in turns.added:
+            self._add(row, whole, loop.trips if loop.backwards else None, index)
+        new = [
+            self._named(self._values[after], left)
+            for _, _, after, left in turns.carried
+        ]
+        self._stmts += [Let(var, value) for var, value in zip(held, new, strict=True)]
+        if going is not None and turns.flag is not None:
+            self._ask(going, self._values[turns.flag])
+        body, self._stmts = tuple(self._stmts), around
+        if body:
+            self._stmts.append(For(index, trips, body, going=going))
+        for var, (_, _, _, left) in zip(held, turns.carried, strict=True):
+            self._values[left] = var
+
+    def _ask(self, going: Var, flag: Value) -> None:
+        """Let ``going`` say whether there is another turn."""
+        ends = Number(1, DType.I64), Number(0, DType.I64)
+        self._stmts.append(Let(going, Call("select", (flag, *ends), DType.I64)))
+
+    def _add(
+        self, row: TensorView, whole: TensorView, ends: Scalar | None, turn: LoopIndex
+    ) -> None:
+        """Store what a turn adds to a result; backwards from where that ``ends``."""
+        at: Scalar = turn if ends is None else ends - 1 - turn
+        index = self._address(whole, [at, *(sc.const(0) for _ in row.shape)])
+        self._stmts.append(Store(self._buffers[whole], index, self._values[row]))
+
+
+def _as(value: Value, dtype: DType) -> Value:
+    """Return ``value`` as it is held: truth values may be written as integers."""
+    if value.dtype is dtype.compute:
+        return value
+    return Call(f"to_{dtype}", (value,), dtype.compute)

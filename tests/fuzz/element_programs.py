@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loops over single elements: tables, sweeps over grids, branches, recurrences.
+
+``python -m tests.fuzz.element_programs --programs 300`` runs as many. Each turn reads
+elements of arrays at places that loops count, or that other elements name, and writes
+some; what comes out is compared bit by bit, and what the arguments hold then.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import nfuser
+from nfuser.errors import NfuserError
+from tests.fuzz.loaded import loaded
+
+SIZES = ((6, 5), (9, 1), (2, 17), (12, 9), (1, 5), (3, 70))
+_RANGES = (
+    *("range(1, {0})", "range({0})", "range({0} - 1)", "range({0} - 2, -1, -1)"),
+    *("range({0} - 1, 0, -1)", "range(1, {0} - 1)", "range(0, {0}, 2)"),
+)
+
+
+class _Writer:
+    """A random function of two tables, a row, numbers that are indices, and sizes."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._numbers: list[str] = []
+        self._depth = 0
+
+    def text(self) -> str:
+        """Return the function."""
+        rng = self._rng
+        self._lines = ["def program(a, b, x, p, n, m):"]
+        self._put(0, rng.choice(("s = 0.0", "s = x[0] * 0.5", "s = 1.5")))
+        self._put(0, rng.choice(("y = a.copy()", "y = np.zeros((n, m))", "y = b * 2")))
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            self._nest(0)
+        result = rng.choice(("y, s", "s, y[0]", "y * s, a", "x, y.sum(), s"))
+        self._put(0, f"return {result}")
+        return "\n".join(self._lines) + "\n"
+
+    def _put(self, depth: int, line: str) -> None:
+        self._lines.append("    " * (depth + 1) + line)
+
+    def _nest(self, depth: int) -> None:
+        rng = self._rng
+        if rng.random() < 0.2:
+            self._put(depth, f"for t in range({rng.randint(1, 3)}):")
+            depth += 1
+        self._put(depth, f"for i in {rng.choice(_RANGES).format('n')}:")
+        self._numbers = ["s"]
+        if rng.random() < 0.4:
+            self._statements(depth + 1, "i", "i", rng.randint(1, 2))
+            self._numbers = ["s"]
+        inner = rng.choice(("m", "m", "n"))
+        self._put(depth + 1, f"for j in {rng.choice(_RANGES).format(inner)}:")
+        column = "j" if inner == "m" else "0"
+        self._statements(depth + 2, "i", column, rng.randint(1, 3))
+        self._numbers = ["s"]  # there may have been no turn
+        if rng.random() < 0.3:
+            self._statements(depth + 1, "i", "i", 1)
+
+    def _statements(self, depth: int, row: str, column: str, count: int) -> None:
+        at = row, column
+        for number in range(count):
+            form = self._rng.random()
+            if form < 0.2:
+                self._put(depth, f"v{number} = {self._value(at, 2)}")
+                self._numbers.append(f"v{number}")
+            elif form < 0.35:
+                self._put(depth, f"s = s * 0.5 + {self._value(at, 1)}")
+            elif form < 0.6:
+                self._put(depth, f"if {self._value(at, 1)} > {self._value(at, 1)}:")
+                self._put(depth + 1, f"{self._target(at)} = {self._value(at, 2)}")
+                if self._rng.random() < 0.5:
+                    self._put(depth, "else:")
+                    self._put(depth + 1, f"{self._target(at)} = {self._value(at, 1)}")
+            else:
+                sign = self._rng.choice(("=", "=", "=", "+=", "-="))
+                self._put(depth, f"{self._target(at)} {sign} {self._value(at, 2)}")
+
+    def _target(self, at: tuple[str, str]) -> str:
+        row, column = at
+        if row == column:
+            return self._rng.choice((f"x[{row}]", f"y[{row}, 0]", "x[0]"))
+        places = (f"[{row}, {column}]",) * 4 + (f"[{row} - 1, {column}]", "[0, 0]")
+        return self._rng.choice(("a", "y", "y")) + self._rng.choice(places)
+
+    def _value(self, at: tuple[str, str], depth: int) -> str:
+        rng = self._rng
+        if not depth or rng.random() < 0.2:
+            return self._leaf(at)
+        one, two = self._value(at, depth - 1), self._value(at, depth - 1)
+        if (form := rng.random()) < 0.1:
+            return f"np.where({one} > {two}, {one}, {self._leaf(at)})"
+        if form < 0.2:
+            return f"{rng.choice(('min', 'max'))}({one}, {two})"
+        return f"({one} {rng.choice(('+', '-', '*', '+'))} {two})"
+
+    def _leaf(self, at: tuple[str, str]) -> str:
+        rng, (row, column) = self._rng, at
+        if (form := rng.random()) < 0.2:
+            return rng.choice(("0.5", "0.25", "1.5", row, "2"))
+        if form < 0.4:
+            return rng.choice(self._numbers)
+        if form < 0.55:
+            return rng.choice((f"x[{row}]", "x[p[0]]", f"x[{row} - 1]", f"x[p[{row}]]"))
+        if row == column:
+            return f"{rng.choice('ab')}[{row}, 0]"
+        gaps = (row, row, f"{row} - 1"), (column, column, f"{column} - 1")
+        place = ", ".join(rng.choice(gap) for gap in gaps)
+        return f"{rng.choice('aby')}[{place}]"
+
+
+def generate(seed: int) -> str:
+    """Return the text of a program."""
+    return _Writer(seed).text()
+
+
+def _arrays(rng: random.Random, n: int, m: int) -> list[Any]:
+    dtype = rng.choice(("f8", "f8", "f8", "i8", "f4"))
+    found: list[Any] = []
+    for shape in ((n, m), (n, m), (n,)):
+        count = int(np.prod(shape))
+        x = np.asarray([rng.randint(-8, 8) / 4 for _ in range(count)]).reshape(shape)
+        x = np.asarray(x, dtype)
+        layout = rng.random()
+        if layout < 0.25:
+            x = np.asfortranarray(x)
+        elif layout < 0.4:
+            x = np.repeat(x, 2, axis=0)[::2]
+        found.append(x)
+    found.append(np.asarray([rng.randrange(n) for _ in range(n)]))
+    return found
+
+
+def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
+    try:
+        with np.errstate(all="ignore"):
+            return "returned", function(*given)
+    except (NfuserError, ArithmeticError, ValueError, IndexError, TypeError) as error:
+        return "raised", error
+
+
+def compare(seed: int, backend: str | None, shapes: int = 3) -> Counter[str]:
+    """Run one program on arrays of several shapes; return what became of the calls."""
+    text = generate(seed)
+    rng = random.Random(seed)
+    seen: Counter[str] = Counter()
+    with loaded(text, f"<element program {seed}>", np=np) as space:
+        plain = space["program"]
+        fused = nfuser.fuse(plain, backend=backend)
+        for sizes in rng.sample(SIZES, shapes):
+            given = _arrays(rng, *sizes)
+            seen[
+                _call(plain, fused, given, sizes, f"seed {seed}, {sizes}\n{text}")
+            ] += 1
+    return seen
+
+
+def _call(
+    plain: Any, fused: Any, given: list[Any], sizes: tuple[int, int], what: str
+) -> str:
+    mine, theirs = ([x.copy("K") for x in given] for _ in range(2))
+    how, wanted = _outcome(plain, [*theirs, *sizes])
+    if how == "raised":  # an index out of range, which kernels do not look for
+        return "out of range"
+    done, found = _outcome(fused, [*mine, *sizes])
+    if done == "raised":
+        if not isinstance(found, NfuserError):
+            raise found
+        REFUSALS[str(found).partition("\n")[0]] += 1
+        return "refused"
+    pairs = zip((*wanted, *theirs), (*found, *mine), strict=True)
+    for number, (one, other) in enumerate(pairs):
+        _require_same(one, other, f"value {number}, {what}")
+    kernels = fused.kernels(*mine, *sizes)
+    is_serial = any("serial" in str(k.schedule) for k in kernels)
+    return "serial" if is_serial else "launches"
+
+
+def _require_same(wanted: Any, found: Any, what: str) -> None:
+    """Refuse what differs: singles by more than what may be rounded otherwise."""
+    wanted, found = np.asarray(wanted), np.asarray(found)
+    if wanted.dtype.char == "f" or not wanted.ndim:
+        np.testing.assert_allclose(found, wanted, 1e-4, 1e-4, err_msg=what)
+    else:
+        np.testing.assert_array_equal(found, wanted, what)
+
+
+REFUSALS: Counter[str] = Counter()
+
+
+def main() -> int:
+    """Run programs, and say what became of them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
+    given = parser.parse_args()
+    seen: Counter[str] = Counter()
+    wrong = 0
+    for seed in range(given.first, given.first + given.programs):
+        try:
+            seen += compare(seed, given.backend)
+        except Exception as error:  # noqa: BLE001 (all are counted)
+            wrong += 1
+            sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{wrong} wrong; {dict(seen)}\n{REFUSALS.most_common(5)}\n")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
