@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -83,8 +84,10 @@ def test_passes_over_parts_are_launches(function: Callable[..., Any]) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 * scale)
 
 
-def _chosen(function: Callable[..., Any], *shapes: Any) -> CudaReduction:
-    arrays = (np.empty(shape, np.float32) for shape in shapes)
+def _chosen(
+    function: Callable[..., Any], *shapes: Any, dtype: Any = np.float32
+) -> CudaReduction:
+    arrays = (np.empty(shape, dtype) for shape in shapes)
     heuristic = Call(function, *arrays, computes=False).heuristic()
     assert isinstance(heuristic, CudaReduction)
     return heuristic
@@ -104,6 +107,21 @@ def test_one_row_that_no_device_keeps_has_all_multiprocessors(
     assert heuristic.phases
     tiles = 1 if len(shapes[0]) == 1 else 64 // (heuristic.geometry.keep * 4)
     assert tiles * heuristic.geometry.splits >= 2 * H200.multiprocessors
+
+
+def _way_back(x: Any, cotangent: Any, mean: Any, weight: Any) -> Any:
+    def forward(x: Any, weight: Any, bias: Any) -> Any:
+        return (x - mean) * weight + bias
+
+    slopes = nfuser.vjp(forward, x, weight, mean)[1](cotangent)
+    return slopes[0] - slopes[1] * x - slopes[2], slopes[1]
+
+
+def test_narrow_packets_of_columns_are_whole_lines_side_by_side() -> None:
+    shapes = (16384, 4096), (16384, 4096), (4096,), (4096,)
+    heuristic = _chosen(_way_back, *shapes, dtype=ml_dtypes.bfloat16)
+    assert heuristic.phases
+    assert (heuristic.width, heuristic.geometry.keep) == (4, 16)
 
 
 def test_rows_that_blocks_keep_are_read_once() -> None:

@@ -31,7 +31,7 @@ KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threa
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
-LINE_PACKETS = 8  # of the columns that a block reads side by side, in parts of them
+MEMORY_LINE = 128  # bytes of the columns that a block reads side by side, in parts
 SUMS_PER_THREAD = 16  # registers for sums of columns, which have two each, in f64
 LAUNCH_PACKETS = 6144  # that a multiprocessor would load while a launch begins and ends
 
@@ -97,7 +97,8 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
     width = _beside_sums(shape, width, sums)
     geometry, most = geometry_of(fusion, shape, width, LOOP_THREADS)
     if not shape.inner:
-        keep = min(LINE_PACKETS, power_of_two(max(shape.rows // width, 1)), most)
+        line = max(MEMORY_LINE // (width * shape.widest()), 1)
+        keep = min(line, power_of_two(max(shape.rows // width, 1)), most)
         most = min(most, LOOP_THREADS)
         fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
         geometry = Geometry(fold, keep, 1)
