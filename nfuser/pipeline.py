@@ -53,7 +53,7 @@ def kernels(
     }
     traced = trace_function(function, call_of(arrays))  # callable → Fusion
     if traced.raised is not None:
-        raise traced.raised
+        raise traced.raised.taken()
     asked = questions(traced.fusion)
     answers = answer(traced.fusion, asked, sizes)
     concrete = concretize(traced.fusion, asked, answers)

@@ -106,6 +106,24 @@ class OutputLeaf:
     slot: int | None = None
 
 
+class Raised:
+    """What a function raised while it was traced; who raises it takes it out.
+
+    A frame that kept it would be kept by its traceback, and arrays of the call with it.
+    """
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: Exception) -> None:
+        self._error: Exception | None = error
+
+    def taken(self) -> Exception:
+        """Return the exception, which this holds no longer."""
+        error, self._error = self._error, None
+        assert error is not None
+        return error
+
+
 @node
 class Trace:
     """One function traced for one structure of arguments.
@@ -128,7 +146,7 @@ class Trace:
     checks: tuple[ScalarFits, ...] = ()
     captured: Captured = Captured()
     writes: tuple[tuple[int, int], ...] = ()
-    raised: Exception | None = None
+    raised: Raised | None = None
 
 
 def call_of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> TracedCall:

@@ -33,6 +33,7 @@ from nfuser.trace.call import (
     ArrayLeaf,
     Leaf,
     OutputLeaf,
+    Raised,
     ScalarLeaf,
     Trace,
     TracedCall,
@@ -197,14 +198,14 @@ def _enter(tracer: Tracer, snapshot: Snapshot, code: CodeType) -> None:
 
 def _ended(
     function: Callable[..., Any], args: Any, kwargs: Any
-) -> tuple[Any, Exception | None]:
+) -> tuple[Any, Raised | None]:
     """Return what ``function`` returns, or what it raises as plain Python would."""
     try:
         return _call(function, args, kwargs), None
     except NfuserError:
         raise
     except Exception as error:  # noqa: BLE001 (whoever runs the trace raises it)
-        return None, error
+        return None, Raised(error)
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -8,8 +8,11 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
+import gc
 import signal
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,3 +241,52 @@ def test_an_array_that_reverses_itself_twice_is_what_it_was() -> None:
     work(theirs)
     nfuser.fuse(work)(mine)
     np.testing.assert_array_equal(mine, theirs)
+
+
+def test_draws_before_what_raises_are_made() -> None:
+    def work(rng: Any, a: Any) -> None:
+        rng.normal(size=a.shape)
+        raise ValueError
+
+    fused = nfuser.fuse(work)
+    theirs, mine = np.random.default_rng(5), np.random.default_rng(5)
+    for _ in range(3):
+        for function, rng in ((work, theirs), (fused, mine)):
+            with pytest.raises(ValueError, match=r"^$"):
+                function(rng, np.ones(4))
+        assert theirs.random() == mine.random()
+
+
+def test_what_raises_without_writing_may_change_what_it_reads() -> None:
+    calls = {"made": 0}
+
+    @nfuser.fuse
+    def work(a: Any) -> None:
+        calls["made"] += 1
+        raise ValueError(calls["made"])
+
+    for turn in (1, 2):
+        with pytest.raises(ValueError, match=str(turn)):
+            work(np.ones(2))
+
+
+def test_arrays_of_a_call_that_raised_are_free_with_its_exception() -> None:
+    def writes(a: Any) -> None:
+        a += 1
+        raise ValueError
+
+    def reads(a: Any) -> None:
+        raise ValueError(len(a))
+
+    gc.collect()
+    gc.disable()
+    try:
+        for fused in (nfuser.fuse(writes), nfuser.fuse(reads)):
+            a = np.ones(3)
+            alive = weakref.ref(a)
+            with contextlib.suppress(ValueError):
+                fused(a)
+            del a
+            assert alive() is None
+    finally:
+        gc.enable()

@@ -302,8 +302,8 @@ class Fused(Keeping, Generic[P, R]):
             with parts.watching(self._name) as told:
                 found, described = self._begun(arguments, args, kwargs)
                 raised = found[0].trace.raised
-                if raised is not None and not (runs and found[0].trace.writes):
-                    raise raised
+                if raised is not None and not runs:
+                    raise raised.taken()
                 ready = self._ready(*found, described)
                 if self._counters.made() > made:
                     told["why"] = self._counters.reason
@@ -315,7 +315,7 @@ class Fused(Keeping, Generic[P, R]):
                 self._serving.discard(self._plans.add(arguments.key, ready))
                 return ready, found[1]
         ready.run(arguments, found[1])
-        raise raised
+        raise raised.taken()
 
     def _traced(
         self, arguments: Arguments, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -323,7 +323,7 @@ class Fused(Keeping, Generic[P, R]):
         """Return what ``_begun`` does; raise what the function raises."""
         found, described = self._begun(arguments, args, kwargs)
         if found[0].trace.raised is not None:
-            raise found[0].trace.raised
+            raise found[0].trace.raised.taken()
         return found, described
 
     def _begun(

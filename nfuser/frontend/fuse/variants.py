@@ -132,7 +132,8 @@ class Variants:
     ) -> _Found:
         """Trace the function anew; return what ``find`` does.
 
-        A trace in which the function raised serves this call alone.
+        A trace in which the function raised serves this call alone, if the statements
+        before do anything.
         """
         structure = _structure(arguments, described)
         drop_dead(self._found)
@@ -149,6 +150,8 @@ class Variants:
         _log.info("traced %s: %s", self._name, reason)
         if trace.raised is None:
             self._warn_of_many(structure, reason)
+        elif not (trace.fusion.outputs or trace.captured.streams.drawn):
+            raise trace.raised.taken()
         arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None:
             changed = changed_constants(trace.captured, args, kwargs)
