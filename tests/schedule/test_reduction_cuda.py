@@ -341,3 +341,13 @@ def test_sums_of_columns_leave_registers_to_threads_and_to_loads() -> None:
         resident = found.blocks * found.threads
         forms.append((found.width, found.flight, resident, found.phases))
     assert forms == [(8, 2, 0, False), (4, 4, 1024, False), (4, 4, 512, True)]
+
+
+def test_a_thread_has_more_loads_under_way_where_columns_go_one_by_one() -> None:
+    flights: list[tuple[int, int]] = []
+    for columns in 16384, 16385:
+        x = np.empty((16384, columns), np.float32)
+        found = Call(lambda x: x.sum(axis=0), x, computes=False).heuristic()
+        assert isinstance(found, CudaReduction)
+        flights.append((found.width, found.flight))
+    assert flights == [(4, 4), (1, 16)]

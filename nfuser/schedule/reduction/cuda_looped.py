@@ -139,7 +139,7 @@ def _flight(shape: RowShape, width: int, room: int = 0) -> int:
     They take up to ``room`` registers, if that is told.
     """
     room = room or (KEPT_PER_THREAD if shape.inner else KEPT_PER_THREAD // 2)
-    most = in_flight(shape, width) if shape.inner else STEPS
+    most = in_flight(shape, width)
     words = shape.kept_words(1, width)
     if is_narrow(shape, width):
         # Each has an address as well: what all rows share counts, and no more fits.
