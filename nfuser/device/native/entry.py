@@ -11,109 +11,54 @@ from __future__ import annotations
 from nfuser.device.native.c_functions import (
     Py_DecRef,
     Py_IncRef,
-    PyCell_Get,
     PyContextVar_Get,
-    PyDict_GetItemWithError,
     PyErr_Clear,
     PyMethod_New,
-    PyObject_GetAttr,
     PyObject_Vectorcall,
-    PyTuple_GetItem,
     PyTuple_New,
     PyTuple_SetItem,
     PyTuple_Size,
-    call_context,
     call_return_array,
 )
 from nfuser.device.native.layout import (
-    ALIGNMENT,
     B_GIVEN,
     B_HELD,
     B_ITEMS,
     B_RECORD,
     BOUND_SLOT,
     BOUND_SLOW,
-    BUCKETS,
-    C_ROWS,
     CALL_WORDS,
-    CONFIG,
-    CONTEXT,
     F_DATA,
-    F_DIMS,
-    F_FLAGS,
-    F_KIND,
-    F_META,
-    F_NDIM,
     F_OBJECT,
-    F_STRIDES,
     FRAME_BYTES,
-    FROM_CELL,
-    FROM_DICT,
-    IS_ARRAY,
-    IS_NEST,
-    IS_NUMBER,
-    IS_OBJECT,
-    IS_OPEN_ARRAY,
     MANY,
     MOST_ARGUMENTS,
     MOST_OBJECTS,
     NONE,
-    NUMBERS,
     NUMPY_DATA,
     OBJECT_TYPE,
     ONE,
     OWNED,
     OWNED_WORDS,
-    P_ALIGNMENT,
-    P_DIMS,
-    P_FLAGS,
-    P_HIGH,
-    P_KIND,
-    P_LOW,
-    P_META,
-    P_NDIM,
-    P_OBJECT,
-    P_SIZE,
-    Q_EXPECTED,
-    Q_KEY,
-    Q_PLACE,
-    Q_ROOT,
-    Q_STEPS,
-    R_CAPTURE_PATTERNS,
     R_CAPTURED,
-    R_CAPTURES,
-    R_CONFIG,
-    R_CONTEXT,
     R_COUNT,
-    R_GUARD,
-    R_HASH,
-    R_NAMED,
-    R_NAMES,
-    R_NEXT,
-    R_NUMBERS,
     R_OBJECTS,
     R_OWNER,
-    R_PATTERNS,
-    R_QUICK,
     R_RESULT,
     R_RESULT_CALL,
     R_RESULT_COUNT,
     R_RESULTS,
     R_USED,
-    REFERENT,
     RETURN_ARRAY,
-    S_BUCKETS,
     S_CALLS,
-    S_OPEN,
     SLOT,
     SLOW,
     TRACER,
-    TRUE,
 )
-from nfuser.device.native.nests import is_such_nest, read_all, release
-from nfuser.device.native.numbers import compute
+from nfuser.device.native.matching import find, fits, holds, read_captured
+from nfuser.device.native.nests import read_all, release
 from nfuser.device.native.perform import perform
-from nfuser.device.native.read import ask, ask_again, read, take
+from nfuser.device.native.read import ask, ask_again, take
 from nfuser.device.native.words import space, store, table, word
 
 
@@ -156,7 +101,7 @@ def _call_owned(
     state = _words(owned)
     record = 0
     if read_all(arguments, every, frame) == 0:
-        record = _find(state, names, every - count, frame)
+        record = find(state, names, every - count, frame)
     if record == 0:
         release(frame)
         return 0
@@ -221,7 +166,7 @@ def _call_bound_owned(owned: int, arguments: int, count: int, found: int) -> int
         if every != given and word(at + F_DATA) != word(fixed):
             return 0
         k += 1
-    if not _fits(record, frame, every, 0, 0):
+    if not fits(record, frame, every, 0, 0):
         return 0
     return _serve(record, items, every, frame, found)
 
@@ -257,180 +202,6 @@ def _is_tracing() -> int:
     return tracer != word(table() + NONE)
 
 
-def _holds(record: int, arguments: int, count: int) -> int:
-    """Tell whether what patterns cannot see holds, too: 1, 0, or -1 for an error."""
-    function = word(record + R_CONTEXT)
-    if function:
-        found = space(1)
-        if call_context(word(table() + CONTEXT), found) or word(found) != function:
-            return 0
-    guard = word(record + R_GUARD)
-    quick = word(record + R_QUICK)
-    if guard == 0 or (quick and _are_the_same(quick, arguments)):
-        return 1
-    answer = PyObject_Vectorcall(guard, arguments, count, 0)
-    if answer == 0:
-        return -1
-    Py_DecRef(answer)
-    return answer == word(table() + TRUE)
-
-
-def _are_the_same(at: int, arguments: int) -> int:
-    """Tell whether all captured values are the objects that they were."""
-    while word(at):
-        item = _captured(at, arguments)
-        if item == 0:
-            return 0
-        Py_DecRef(item)
-        if item != word(at + Q_EXPECTED):
-            return 0
-        at += word(at)
-    return 1
-
-
-def _captured(at: int, arguments: int) -> int:
-    """Return a reference to what a captured value is now; 0 where it cannot be told."""
-    root = word(at + Q_ROOT)
-    if root == FROM_CELL:
-        item = PyCell_Get(word(at + Q_PLACE))
-    else:
-        if root == FROM_DICT:
-            item = PyDict_GetItemWithError(word(at + Q_PLACE), word(at + Q_KEY))
-        else:
-            item = word(arguments + 8 * word(at + Q_KEY))
-        if item:
-            Py_IncRef(item)
-    step = at + Q_STEPS
-    end = at + word(at)
-    while item and step < end:
-        part = PyObject_GetAttr(item, word(step))
-        Py_DecRef(item)
-        item = part
-        step += 8
-    if item == 0:
-        PyErr_Clear()
-    return item
-
-
-def _read_captured(record: int, arguments: int, frame: int, held: int) -> int:
-    """Read captured arrays into the frame; tell whether they are as they were.
-
-    ``held`` gets a reference to each: outside, another may take its place.
-    """
-    at = word(record + R_CAPTURES)
-    pattern = word(record + R_CAPTURE_PATTERNS)
-    while word(at):
-        item = _captured(at, arguments)
-        store(held, item)
-        if item == 0 or read(item, frame) or not _is_alike(pattern, frame):
-            return 0
-        at += word(at)
-        pattern += word(pattern + P_SIZE)
-        frame += FRAME_BYTES
-        held += 8
-    return 1
-
-
-# -- finding a record --------------------------------------------------------
-
-
-def _find(state: int, names: int, named: int, frame: int) -> int:
-    """Return the record that serves a call, ``named`` of whose arguments have names."""
-    count = word(frame + C_ROWS)
-    key = mixed(frame, count)
-    record = word(state + S_BUCKETS + 8 * (key & (BUCKETS - 1)))
-    while record:
-        if word(record + R_HASH) == key and _fits(record, frame, count, names, named):
-            return record
-        record = word(record + R_NEXT)
-    record = word(state + S_OPEN)
-    while record and not _fits(record, frame, count, names, named):
-        record = word(record + R_NEXT)
-    return record
-
-
-def mixed(frame: int, count: int) -> int:
-    """Return a number made of all extents: where records of such calls are."""
-    key = count
-    end = frame + count * FRAME_BYTES
-    while frame < end:
-        axes = word(frame + F_NDIM)
-        dims = word(frame + F_DIMS)
-        k = 0
-        while k < axes:
-            key = key * 1000003 + word(dims + 8 * k)
-            k += 1
-        key += axes
-        frame += FRAME_BYTES
-    return key ^ (key >> 17)
-
-
-def _fits(record: int, frame: int, count: int, names: int, named: int) -> int:
-    if word(record + R_COUNT) != count or word(record + R_NAMED) != named:
-        return 0
-    k = 0
-    while k < named:
-        if PyTuple_GetItem(names, k) != word(word(record + R_NAMES) + 8 * k):
-            return 0
-        k += 1
-    if word(record + R_CONFIG) != word(word(table() + CONFIG)):
-        return 0
-    pattern = word(record + R_PATTERNS)
-    k = 0
-    while k < count:
-        if not _is_alike(pattern, frame + k * FRAME_BYTES):
-            return 0
-        pattern += word(pattern + P_SIZE)
-        k += 1
-    steps = word(record + R_NUMBERS)
-    if steps:
-        return compute(steps, frame, frame + NUMBERS)
-    return 1
-
-
-def _is_alike(pattern: int, frame: int) -> int:
-    tag = word(pattern)
-    if tag in (IS_ARRAY, IS_OPEN_ARRAY):
-        return _is_such_array(pattern, frame)
-    if tag == IS_OBJECT:
-        return word(frame + F_OBJECT) == word(pattern + P_OBJECT)
-    if tag == IS_NUMBER:
-        value = word(frame + F_DATA)
-        return (
-            (word(frame + F_KIND) == word(pattern + P_KIND))
-            & (value >= word(pattern + P_LOW))
-            & (value <= word(pattern + P_HIGH))
-        )
-    if tag == IS_NEST:
-        return is_such_nest(pattern, frame)
-    return word(word(pattern + P_OBJECT) + REFERENT) == word(frame + F_OBJECT)
-
-
-def _is_such_array(pattern: int, frame: int) -> int:
-    if (
-        word(frame + F_KIND) != word(pattern + P_KIND)
-        or word(frame + F_META) != word(pattern + P_META)
-        or word(frame + F_FLAGS) != word(pattern + P_FLAGS)
-        or word(frame + F_DATA) & ALIGNMENT != word(pattern + P_ALIGNMENT)
-        or word(frame + F_NDIM) != word(pattern + P_NDIM)
-    ):
-        return 0
-    if word(pattern) == IS_OPEN_ARRAY:
-        return 1  # of what sizes and strides, the steps of the record tell
-    axes = word(frame + F_NDIM)
-    dims = word(frame + F_DIMS)
-    strides = word(frame + F_STRIDES)
-    wanted = pattern + P_DIMS
-    k = 0
-    while k < axes:
-        if word(dims + 8 * k) != word(wanted + 8 * k):
-            return 0
-        if word(strides + 8 * k) != word(wanted + 8 * (k + axes)):
-            return 0
-        k += 1
-    return 1
-
-
 # -- doing what it says ------------------------------------------------------
 
 
@@ -440,9 +211,9 @@ def _serve(record: int, arguments: int, count: int, frame: int, found: int) -> i
     ``found`` gets a new reference to the result, or 0 with an exception set.
     """
     store(found, 0)
-    holds = _holds(record, arguments, count)
-    if holds != 1:
-        return holds
+    answer = holds(record, arguments, count)
+    if answer != 1:
+        return answer
     held = space(MOST_ARGUMENTS)
     captured = word(record + R_CAPTURED)
     k = 0
@@ -452,7 +223,7 @@ def _serve(record: int, arguments: int, count: int, frame: int, found: int) -> i
     first = frame + word(record + R_COUNT) * FRAME_BYTES
     serves = 1
     if captured:
-        serves = _read_captured(record, arguments, first, held)
+        serves = read_captured(record, arguments, first, held)
     if serves:
         store(found, _run(record, frame))
     k = 0
@@ -547,16 +318,7 @@ FUNCTIONS = (
     _slow_bound,
     _through,
     _is_tracing,
-    _holds,
-    _are_the_same,
-    _captured,
-    _read_captured,
     _serve,
-    _find,
-    mixed,
-    _fits,
-    _is_alike,
-    _is_such_array,
     _run,
     _result,
     _fill_tuple,

@@ -87,7 +87,9 @@ def _compiled_source() -> MachineCode:
     from nfuser.device.native import (
         c_functions,
         entry,
+        launches,
         layout,
+        matching,
         nests,
         numbers,
         perform,
@@ -97,7 +99,7 @@ def _compiled_source() -> MachineCode:
     )
     from nfuser.device.native.translate import translate
 
-    parts = (entry, nests, numbers, perform, pool, read, repeat)
+    parts = (entry, matching, nests, numbers, perform, launches, pool, read, repeat)
     functions = [f for part in parts for f in part.FUNCTIONS]
     known = vars(c_functions).items()
     named = {k: v for k, v in known if isinstance(v, c_functions.CFunction)}

@@ -12,20 +12,16 @@ from nfuser.device.native.c_functions import (
     PyErr_Clear,
     PyErr_Fetch,
     PyErr_Restore,
-    PyEval_RestoreThread,
-    PyEval_SaveThread,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
-    call_kernel,
-    call_launch,
-    call_launch_together,
     call_memset,
     call_new_array,
     call_read_tensor,
     call_stream,
     memset,
 )
+from nfuser.device.native.launches import launch, run_in_pool, run_kernel, tell
 from nfuser.device.native.layout import (
     A_FIRST,
     A_FOURTH,
@@ -33,9 +29,6 @@ from nfuser.device.native.layout import (
     A_SECOND,
     A_SLOT,
     A_THIRD,
-    ADDRESS,
-    AS_DOUBLE,
-    AS_SINGLE,
     C_BYTES,
     C_FOOTPRINT,
     C_FUNCTION,
@@ -43,8 +36,6 @@ from nfuser.device.native.layout import (
     CALL,
     CALLED_STREAM,
     CLEAR,
-    COMPUTED,
-    CONSTANT,
     D_COUNT,
     D_PLACE,
     D_WORDS,
@@ -57,30 +48,6 @@ from nfuser.device.native.layout import (
     F_OBJECT,
     FRAME_BYTES,
     FRAME_WORDS,
-    GIVEN_SINGLE,
-    H_SIZE,
-    J_CALLER,
-    J_CHUNKS,
-    J_CUTS,
-    J_INVITED,
-    J_KERNEL,
-    J_VALUES,
-    JOB_WORDS,
-    K_BLOCK_X,
-    K_BLOCK_Y,
-    K_CHUNKS,
-    K_COUNT,
-    K_CUTS,
-    K_FOOTPRINT,
-    K_FUNCTION,
-    K_GRID_Y,
-    K_GROW,
-    K_HELPERS,
-    K_KERNEL,
-    K_PARAMETERS,
-    K_RELEASE,
-    K_SHARED,
-    K_TOGETHER,
     K_TOTAL,
     L_COMPUTED,
     L_DEPTH,
@@ -95,7 +62,6 @@ from nfuser.device.native.layout import (
     LAUNCH,
     LOOKED,
     MOST_OPERANDS,
-    MOST_PARAMETERS,
     NDARRAY,
     NEW,
     NEW_ARRAY,
@@ -104,9 +70,7 @@ from nfuser.device.native.layout import (
     NUMBERS,
     NUMPY_DATA,
     OBJECT_TYPE,
-    PARAMETER_BYTES,
     POOL,
-    POOL_STATE,
     R_BODY,
     R_FAILED,
     R_STREAM,
@@ -114,7 +78,6 @@ from nfuser.device.native.layout import (
     R_STREAM_READER,
     R_TOTAL,
     READ_TENSOR,
-    RECORDER,
     RELEASED,
     REPEAT,
     RUN,
@@ -122,13 +85,11 @@ from nfuser.device.native.layout import (
     SLOT_WORDS,
     TENSOR,
     TORCH_STREAM,
-    TURN,
     TURNS,
     V_COUNT,
     V_FUNCTION,
     V_OPERANDS,
 )
-from nfuser.device.native.pool import share
 from nfuser.device.native.read import read
 from nfuser.device.native.repeat import (
     begin_rows,
@@ -139,8 +100,6 @@ from nfuser.device.native.repeat import (
 )
 from nfuser.device.native.words import (
     add_atomically,
-    double,
-    single,
     space,
     store,
     table,
@@ -202,14 +161,14 @@ def _statement(at: int, frame: int, objects: int, slots: int, stream: int) -> in
     if code == NEW:
         return _new(at, objects, slots)
     if code == LAUNCH:
-        return _launch(at, frame, slots, stream)
+        return launch(at, frame, slots, stream)
     if code == RUN:
-        return _run_kernel(at, frame, slots, word(at + K_TOTAL))
+        return run_kernel(at, frame, slots, word(at + K_TOTAL))
     if code == RUN_OPEN:
         total = word(frame + NUMBERS + word(at + K_TOTAL))
-        return _run_kernel(at, frame, slots, total)
+        return run_kernel(at, frame, slots, total)
     if code == POOL:
-        return _run_in_pool(at, frame, slots)
+        return run_in_pool(at, frame, slots)
     if code == CLEAR:
         return _clear(at, slots, stream)
     if code == CALL:
@@ -348,10 +307,10 @@ def _clear(at: int, slots: int, stream: int) -> int:
     if function == 0:
         memset(word(slot), 0, word(at + C_BYTES))
         return 0
-    if _tell(word(at + C_FOOTPRINT), slot, stream, 1):
+    if tell(word(at + C_FOOTPRINT), slot, stream, 1):
         return -1
     status = call_memset(function, word(slot), 0, word(at + C_BYTES), stream)
-    if _tell(word(at + C_FOOTPRINT), slot, stream, 0):
+    if tell(word(at + C_FOOTPRINT), slot, stream, 0):
         return -1
     return status
 
@@ -377,144 +336,6 @@ def _call(at: int, frame: int, objects: int, slots: int) -> int:
     return 0 - (found == 0)
 
 
-# -- kernels -----------------------------------------------------------------
-
-
-def _fill(at: int, frame: int, slots: int, values: int) -> int:
-    """Write the parameters of a kernel, 8 bytes each."""
-    parameter = at + K_PARAMETERS
-    end = parameter + PARAMETER_BYTES * word(at + K_COUNT)
-    while parameter < end:
-        kind = word(parameter)
-        given = word(parameter + 8)
-        if kind == ADDRESS:
-            value = word(slots + 8 * given) + word(parameter + 16)
-        elif kind == TURN:
-            value = word(slots + TURNS + 8 * given)
-        elif kind == COMPUTED:
-            value = word(frame + NUMBERS + 8 * given)
-        else:
-            value = given
-            if kind != CONSTANT:
-                value = word(frame + given * FRAME_BYTES + F_DATA)
-                if kind in (AS_DOUBLE, AS_SINGLE):
-                    value = double(value)
-                if kind in (GIVEN_SINGLE, AS_SINGLE):
-                    value = single(value)
-        store(values, value)
-        values += 8
-        parameter += PARAMETER_BYTES
-    return 0
-
-
-def _launch(at: int, frame: int, slots: int, stream: int) -> int:
-    values = space(MOST_PARAMETERS)
-    addresses = space(MOST_PARAMETERS)
-    _fill(at, frame, slots, values)
-    k = 0
-    while k < word(at + K_COUNT):
-        store(addresses + 8 * k, values + 8 * k)
-        k += 1
-    if _tell(word(at + K_FOOTPRINT), values, stream, 1):
-        return -1
-    if word(at + K_TOGETHER):
-        status = call_launch_together(
-            word(at + K_FUNCTION),
-            word(at + K_KERNEL),
-            word(at + K_TOTAL),
-            word(at + K_GRID_Y),
-            1,
-            word(at + K_BLOCK_X),
-            word(at + K_BLOCK_Y),
-            1,
-            word(at + K_SHARED),
-            stream,
-            addresses,
-        )
-    else:
-        status = call_launch(
-            word(at + K_FUNCTION),
-            word(at + K_KERNEL),
-            word(at + K_TOTAL),
-            word(at + K_GRID_Y),
-            1,
-            word(at + K_BLOCK_X),
-            word(at + K_BLOCK_Y),
-            1,
-            word(at + K_SHARED),
-            stream,
-            addresses,
-            0,
-        )
-    if _tell(word(at + K_FOOTPRINT), values, stream, 0):
-        return -1
-    return status
-
-
-def _tell(footprint: int, values: int, stream: int, begins: int) -> int:
-    """Tell whoever orders a graph of a launch on ``stream``; return a status."""
-    function = word(word(table() + RECORDER))
-    if function == 0:
-        return 0
-    words = space(3)
-    store(words, values)
-    store(words + 8, stream)
-    store(words + 16, begins)
-    arguments = space(2)
-    number = PyLong_FromLongLong(words)
-    if number == 0:
-        return -1
-    store(arguments, footprint)
-    store(arguments + 8, number)
-    found = PyObject_Vectorcall(function, arguments, 2, 0)
-    Py_DecRef(number)
-    if found == 0:
-        return -1
-    Py_DecRef(found)
-    return 0
-
-
-def _run_kernel(at: int, frame: int, slots: int, total: int) -> int:
-    """Run a CPU kernel in this thread; a long one lets other threads run Python."""
-    values = space(MOST_PARAMETERS)
-    _fill(at, frame, slots, values)
-    function = word(at + K_FUNCTION)
-    kernel = word(at + K_KERNEL)
-    if word(at + K_RELEASE) == 0:
-        return call_kernel(function, kernel, 0, total, values)
-    thread = PyEval_SaveThread()
-    status = call_kernel(function, kernel, 0, total, values)
-    PyEval_RestoreThread(thread)
-    return status
-
-
-def _run_in_pool(at: int, frame: int, slots: int) -> int:
-    """Run a CPU kernel in this thread and in others that help."""
-    values = space(MOST_PARAMETERS)
-    job = space(JOB_WORDS)
-    _fill(at, frame, slots, values)
-    if word(table() + POOL_STATE + H_SIZE) < word(at + K_HELPERS):
-        was_released = held(slots)
-        found = PyObject_Vectorcall(word(at + K_GROW), 0, 0, 0)
-        if found:
-            Py_DecRef(found)
-        released(slots, was_released)
-        if found == 0:
-            return -1
-    store(job + J_INVITED, word(at + K_HELPERS))
-    store(job + J_CHUNKS, word(at + K_CHUNKS))
-    store(job + J_CUTS, word(at + K_CUTS))
-    store(job + J_CALLER, word(at + K_FUNCTION))
-    store(job + J_KERNEL, word(at + K_KERNEL))
-    store(job + J_VALUES, values)
-    if word(slots + RELEASED):
-        return share(job)
-    thread = PyEval_SaveThread()
-    status = share(job)
-    PyEval_RestoreThread(thread)
-    return status
-
-
 FUNCTIONS = (
     perform,
     _raise,
@@ -528,9 +349,4 @@ FUNCTIONS = (
     _new,
     _clear,
     _call,
-    _fill,
-    _launch,
-    _tell,
-    _run_kernel,
-    _run_in_pool,
 )
