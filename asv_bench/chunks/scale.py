@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import distributed
 
-import nfuser
 from asv_bench.chunks.costs import (
     Costs,
     Graph,
@@ -27,6 +26,7 @@ from asv_bench.chunks.costs import (
     held,
     seconds_a_chunk,
     seconds_of,
+    statistics,
     stencil,
 )
 from asv_bench.compare.provenance import provenance
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 CORES = len(os.sched_getaffinity(0))
 NUMBERS = {1: "one worker", 2: "two workers"}
 MEGABYTES = (1, 4, 16, 64, 256)
-
-
-@nfuser.fuse
-def statistics(x: Any) -> Any:
-    return x.mean(0), x.var(0)
 
 
 @dataclass(frozen=True)
@@ -86,30 +81,35 @@ CASES = (columns(1 << 10), columns(1 << 12), plane(600), plane(1_000))
 
 @dataclass(frozen=True)
 class Work:
-    """Seconds of a call: of the scheduler, and of all workers together."""
+    """Seconds of a call: of the scheduler, and of all workers together.
+
+    ``ahead`` are those of the scheduler in which no worker has anything to do yet.
+    """
 
     scheduler: float
+    ahead: float
     workers: float
 
     def seconds(self, workers: int, cores: int) -> float:
         """Return when the last of them is done; the scheduler takes a core, too."""
-        shared = (self.scheduler + self.workers) / min(cores, workers + 1)
-        return max(self.scheduler, self.workers / workers, shared)
+        beside = max(self.scheduler - self.ahead, 0)
+        shared = (beside + self.workers) / min(cores, workers + 1)
+        return self.ahead + max(beside, self.workers / workers, shared)
 
 
-def work_of(costs: Costs, case: Case, graph: Graph, workers: int) -> Work:
+def work_of(client: Any, costs: Costs, case: Case, graph: Graph, workers: int) -> Work:
     """Return what a call comes to by the model.
 
     Pieces of neighbours lie at another worker as often as chance has it.
     """
-    kernels = seconds_a_chunk(case.run, case.read) * case.count
+    kernels = seconds_a_chunk(client, case.run, case.read) * case.count
     read = 4 * case.read[0] * case.read[1] * case.count
     copies = costs.copy * read if case.pieces > 1 else 0.0
     there = costs.task_there * graph.tasks + costs.read_there * graph.reads
     own = read - 4 * case.shape[0] * case.shape[1]
     moved = own * (1 - 1 / workers) * costs.fetched_byte
     here = costs.task * graph.tasks + costs.read * graph.reads
-    return Work(here, there + kernels + copies + moved)
+    return Work(here, costs.ahead * graph.tasks, there + kernels + copies + moved)
 
 
 def told_by(costs: Costs, graph: Graph, work: Work, workers: int, cores: int) -> float:
@@ -126,7 +126,7 @@ def measure(client: Any, workers: int) -> tuple[Costs, list[dict[str, Any]]]:
     for case in CASES:
         made = case.run(held(client, case.shape, case.chunks))
         graph = graph_of(made)
-        work = work_of(costs, case, graph, workers)
+        work = work_of(client, costs, case, graph, workers)
         model = told_by(costs, graph, work, workers, CORES)
         elapsed, here, there = seconds_of(client, made)
         values = {"the model": model, "measured": elapsed}
@@ -156,7 +156,7 @@ def ends_of(client: Any, costs: Costs) -> list[dict[str, Any]]:
             )
             small = held(client, (4 * down, 4 * across), (4, 4))
             graph = graph_of(case.run(small))
-            work = work_of(costs, case, graph, 1 << 20)
+            work = work_of(client, costs, case, graph, 1 << 20)
             values[case.name.split(",")[0]] = work.workers / work.scheduler
         rows.append({"name": f"{size} MB", "at": size, "values": values})
         print(rows[-1], flush=True)
