@@ -170,13 +170,17 @@ def add_pass(
     *,
     needs_places: bool,
 ) -> None:
-    """Add the layer in which each task runs ``block`` on what it reads."""
+    """Add the layer in which each task runs ``block`` on what it reads.
+
+    An axis that is not cut has one block, whichever letter it has. It has one of the
+    results: Dask fuses no layer with those that its tasks read if a letter ends there.
+    """
     pairs: list[Any] = []
     numblocks: dict[str, tuple[int, ...]] = {}
-    for number, (array, what) in enumerate(inputs):
+    whole = next(iter(out), "whole")
+    for array, what in inputs:
         letters = [
-            f"w{number}_{k}" if along is None else f"l{along.label}"
-            for k, along in enumerate(what.place)
+            whole if along is None else f"l{along.label}" for along in what.place
         ]
         pairs += [array.name, tuple(letters)]
         numblocks[array.name] = array.numblocks
@@ -186,9 +190,9 @@ def add_pass(
             tuple(f"l{k}" for k in range(len(grid))),
         ]
     one: dict[str, Any] = {letter: 1 for letter in out if letter[0] == "o"}
+    cut = {along.label for _, what in inputs for along in what.place if along}
     for k, chunks in enumerate(grid):
-        # A grid that no input has all of.
-        if not any(f"l{k}" in pair for pair in pairs[1::2] if pair is not None):
+        if k not in cut and not needs_places:  # a grid that no input has all of
             one[f"l{k}"] = tuple(chunks)
     layer = _blocks.blockwise(
         block,

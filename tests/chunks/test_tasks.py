@@ -162,6 +162,29 @@ def test_what_all_tasks_read_stays_apart() -> None:
     np.testing.assert_array_equal(made, x * WEIGHT)
 
 
+@pytest.mark.parametrize(
+    ("function", "beside"),
+    [
+        pytest.param(lambda x: x * 2 + 1, 0, id="points"),
+        pytest.param(lambda x: x.T - x.mean(1), 0, id="rows, transposed"),
+        pytest.param(lambda x: x.sum(0), 1, id="a fold and its tree"),
+    ],
+)
+def test_what_makes_chunks_and_the_pass_over_them_are_one_task(
+    function: Any, beside: int
+) -> None:
+    x = normal(42, 6)
+
+    def rows(block_id: Any) -> Any:
+        return x[block_id[0] * 7 :][:7]
+
+    chunks, meta = ((7,) * 6, (6,)), np.empty((0, 0))
+    read = import_module("dask.array").map_blocks(rows, chunks=chunks, meta=meta)
+    made = nfuser.fuse(function)(read)
+    assert len(optimized(made)) == 6 + beside
+    np.testing.assert_allclose(made, function(x), rtol=1e-12, atol=1e-12)
+
+
 def test_chunks_that_were_persisted_are_part_of_tasks() -> None:
     x = normal(40, 6)
     lazy = (in_chunks(x, 7, 6) + 1).persist()
