@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_a_multiple_that_comes_first_waits_for_the_sum(
     def back(x: Any, t: Any, w: Any, s: Any) -> Any:
         return nfuser.vjp(lambda s, w: x * w / s, s, w)[1](t)
 
-    golden(text(_rewritten(back, X, T, W, W)))
+    golden(re.sub("  # .*", "", text(_rewritten(back, X, T, W, W))))
 
 
 def test_sums_of_the_function_itself_stay() -> None:
