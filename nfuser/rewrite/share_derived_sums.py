@@ -91,6 +91,8 @@ def _product(definition: Mapping[TensorView, Expr], expr: Reduce) -> _Product:
         match definition[tensor]:
             case Expand(source):
                 stack.append((source, is_below))
+            case _ if _is_even(tensor, expr):
+                even.append((tensor, is_below))
             case Pointwise(op, (one, other)) if op.name in _MULTIPLIES:
                 stack += [(other, is_below), (one, is_below)]
             case Pointwise(op, (one, other)) if op.name in _DIVIDES:
@@ -98,8 +100,6 @@ def _product(definition: Mapping[TensorView, Expr], expr: Reduce) -> _Product:
             case Pointwise(op, (one,)) if op.name == "negative":
                 is_minus = not is_minus
                 stack.append((one, is_below))
-            case _ if _is_even(tensor, expr):
-                even.append((tensor, is_below))
             case _:
                 varying[tensor, is_below] += 1
     return _Product(frozenset(varying.items()), tuple(even), is_minus)

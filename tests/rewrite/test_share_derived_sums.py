@@ -170,3 +170,15 @@ def test_a_sum_of_more_factors_than_are_looked_at_stays() -> None:
     powers = (X * T).sum(axis=0) * W**20
     np.testing.assert_allclose(found[0], powers, rtol=1e-12)
     np.testing.assert_allclose(found[1], 20 * powers, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("w", "s", "g"), [(1e300, 1e300, 1e100), (1e-300,) * 3])
+def test_factors_that_met_before_the_sum_stay_one(w: float, s: float, g: float) -> None:
+    def back(x: Any, t: Any, w: Any, s: Any) -> Any:
+        return nfuser.vjp(lambda m, b: (x - m) * (w / s) + b, w, s)[1](t)
+
+    given = X, np.full_like(X, g), np.full(4, w), np.full(4, s)
+    fusion = _rewritten(back, *given)
+    assert len(fusion.reductions) == 1
+    for found, sign in zip(_run(fusion, *given), (-1, 1), strict=True):
+        np.testing.assert_allclose(found, sign * 6 * g)
