@@ -4,14 +4,19 @@
 # torch has partial types, and what a traced function is given has none.
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import nfuser
+from nfuser.errors import MutationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -91,3 +96,58 @@ def test_a_module_keeps_its_running_mean() -> None:
         mean.mul_(0.9).add_(0.1 * x.mean(0))
         torch.testing.assert_close(module.mean, mean)
         torch.testing.assert_close(made, (x - mean) * 2)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self, write: Callable[[Any, Any], object]) -> None:
+        super().__init__()
+        self.register_buffer("held", torch.ones(4))
+        self.write = write
+
+    def forward(self, x: Any) -> Any:
+        self.write(self.held, x)
+        return x + self.held
+
+
+def an_element_of(held: Any, x: Any) -> None:
+    held[0] += len(x)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda held, x: held.copy_(2 * x), id="an argument copied"),
+        pytest.param(lambda held, x: held.lerp_(x, 0.5), id="a mean"),
+        pytest.param(lambda held, _: held.add_(1), id="a number"),
+        pytest.param(an_element_of, id="an element"),
+    ],
+)
+def test_a_write_that_a_library_calls_is_refused(write: Any) -> None:
+    inner, x = Counting(write), torch.arange(4.0)
+    for fused in (nfuser.fuse(inner), nfuser.fuse(lambda x: inner(x) * 2)):
+        with pytest.raises(MutationError, match=r"module\.forward\(x\)"):
+            fused(x)
+    inner.held.fill_(1)
+    plain = Counting(write)
+    called = nfuser.fuse(lambda x: inner.forward(x) * 2)
+    for _ in range(2):
+        torch.testing.assert_close(called(x), plain(x) * 2)
+        torch.testing.assert_close(inner.held, plain.held)
+
+
+def test_a_write_into_a_tensor_that_torch_made_is_refused() -> None:
+    def copied(x: Any) -> Any:
+        made = torch.zeros(4)
+        made.copy_(x)
+        return made
+
+    def bound_anew(x: Any) -> Any:
+        total = torch.zeros(4)
+        for k in range(3):
+            total += x * k
+        return total
+
+    x = torch.arange(4.0)
+    with pytest.raises(MutationError, match=r"x\.new_zeros\(shape\)"):
+        nfuser.fuse(copied)(x)
+    torch.testing.assert_close(nfuser.fuse(bound_anew)(x), x * 3)

@@ -37,6 +37,7 @@ from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
 from nfuser.trace.captures.torch_seeds import key_origin, like_a_key
 from nfuser.trace.captures.unchanged import same, same_defaults
+from nfuser.trace.captures.versions import Versions
 from nfuser.trace.captures.windows import memory_of, sharing, window_of
 from nfuser.trace.numpy.creation.tables import (
     Held,
@@ -154,6 +155,7 @@ class Snapshot:
         self._first_slot = first_slot
         self._origins: dict[Any, list[Origin]] = {}
         self._indexed = 0
+        self._versions = Versions()
         self._index()
         self.elements = Elements(memory_of, self._finder.values.values())
         self._met: dict[Origin, int] = {}
@@ -167,6 +169,7 @@ class Snapshot:
     def _index(self) -> None:
         """List by their memory the arrays that were found since last time."""
         values = self._finder.values
+        self._versions.add(islice(values.items(), self._indexed, None))
         for origin, found in islice(values.items(), self._indexed, None):
             if is_array(found):
                 self._origins.setdefault(memory_of(found), []).append(origin)
@@ -325,6 +328,7 @@ class Snapshot:
     def freeze(self) -> Captured:
         """Return what the trace depends on."""
         self._draws.check()
+        self._versions.check()
         constants = [
             Constant(origin, test(), origin.reader())
             for origin, test in self._finder.containers.items()

@@ -307,6 +307,26 @@ def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationErro
     return MutationError(message)
 
 
+def written_unseen(what: str) -> MutationError:
+    """Return the error for a tensor from outside that a library's callee writes."""
+    message = (
+        "write it in the fused function itself, or call module.forward(x) in place of "
+        f"module(x): what is from outside is written in place, found {what}, by a "
+        "function that a library calls: once, while tracing, and in no later call"
+    )
+    return MutationError(message)
+
+
+def written_constant(name: str) -> MutationError:
+    """Return the error for a method that writes into a tensor torch made itself."""
+    message = (
+        "make the tensor of a traced one, as by x.new_zeros(shape) or "
+        f"torch.zeros_like(x): {name} writes into one that torch made while tracing, "
+        "which is a constant"
+    )
+    return MutationError(message)
+
+
 def formatted(spec: str) -> TraceError:
     """Return the error for a traced array that text wants the value of."""
     message = (

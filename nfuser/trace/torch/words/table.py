@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import nfuser.trace.numpy.names.refusals as refusals
+from nfuser.trace.source_line import running
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.words import (
@@ -81,9 +82,12 @@ def word(name: str) -> Word | None:
     """
     if name in _WRITES:
         return _WRITES[name]
-    if name.endswith("_") and name[:-1] in _IN_PLACE:
-        return _writing(name[:-1])
-    return _FUNCTIONS.get(name)
+    return _writing(name[:-1]) if _writes(name) else _FUNCTIONS.get(name)
+
+
+def _writes(name: str) -> bool:
+    """Tell whether a name is of what writes into its first argument."""
+    return name in _WRITES or (name.endswith("_") and name[:-1] in _IN_PLACE)
 
 
 @cache
@@ -126,6 +130,8 @@ def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
     for first in ("input", "tensors"):
         if first in options:
             args = (options.pop(first), *args)
+    if _writes(name) and args and not isinstance(args[0], Standin):
+        _check_written(tracer, name, args[0])
     args = tuple(_traced(tracer, x) for x in args)
     options = {key: _traced(tracer, x) for key, x in options.items()}
     try:
@@ -134,6 +140,15 @@ def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise refusals.torch_options(name, error) from None
         raise
+
+
+def _check_written(t: Tracer, name: str, x: Any) -> None:
+    """Refuse a write into a real tensor; ``y += x`` binds a name to what it gives."""
+    if t.owner(x) is not None:
+        raise refusals.written_unseen(name)
+    found = running()
+    if found is None or found.update is None:
+        raise refusals.written_constant(name)
 
 
 def _traced(t: Tracer, item: Any) -> Any:
