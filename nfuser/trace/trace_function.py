@@ -149,6 +149,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         tracer.meet_number = snapshot.elements.meet
         tracer.note = snapshot.note
         tracer.owner, tracer.may_write = snapshot.owner, snapshot.may_write
+        tracer.holds = snapshot.holds
         tracer.stand_for = lambda item: _outside(tracer, snapshot, item)
         if tracer.plain is None and (snapshot.may_write() or snapshot.may_draw()):
             ask_to_rewrite()

@@ -91,6 +91,7 @@ class Tracer:
         self.owner: Callable[[Any], Any] = lambda _: None
         self.stand_for: Callable[[Any], Any] = lambda item: item
         self.may_write: Callable[[Any], bool] = lambda _: False
+        self.holds: Callable[[Any], bool] = lambda _: False
         self.turns = Turns(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}

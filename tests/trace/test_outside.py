@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,3 +223,43 @@ def test_a_list_may_not_change_in_a_loop() -> None:
     with pytest.raises(NfuserError, match="loop"):
         nfuser.fuse(listed)(model, np.ones(3), 400)
     assert len(model.levels) == 2
+
+
+MEMORY = (ctypes.c_double * 3)(1, 2, 3)
+
+
+def test_items_of_what_cannot_be_seen_are_not_set_once() -> None:
+    class Ours(ctypes.c_double * 3):
+        """A class of the user's, whose items are set by its library."""
+
+    ours = Ours(1, 2, 3)
+    mapped = mmap(-1, 16)
+
+    def of_ctypes(x: Any) -> Any:
+        MEMORY[0] = 7
+        return x + MEMORY[1]
+
+    def of_a_file(x: Any) -> Any:
+        mapped[0] = 7
+        return x + 1
+
+    def of_a_class_made_of_one(x: Any) -> Any:
+        ours[0] += 7
+        return x + 1
+
+    for function in of_ctypes, of_a_file, of_a_class_made_of_one:
+        fused = nfuser.fuse(function)
+        for _ in range(2):
+            with pytest.raises(MutationError, match="sets items of a") as found:
+                fused(np.ones(3))
+            assert "[0]" in str(found.value)
+    assert (MEMORY[0], mapped[0], ours[0]) == (1, 0, 1)
+
+
+def test_items_of_what_the_function_makes_are_set() -> None:
+    def function(x: Any) -> Any:
+        memory = (ctypes.c_double * 3)(1, 2, 3)
+        memory[0] = MEMORY[1]
+        return x + memory[0]
+
+    np.testing.assert_array_equal(nfuser.fuse(function)(np.ones(3)), np.full(3, 3.0))

@@ -212,10 +212,15 @@ class Snapshot:
         self._finder.values.setdefault(origin, found)
 
     def may_write(self, code: CodeType | None = None) -> bool:
-        """Tell whether ``code``, or any that is known, may write into such an array."""
-        if not any(is_silent(found) for found in self._finder.values.values()):
+        """Tell whether ``code``, or any that is known, may write what is not seen."""
+        values = self._finder.values.values()
+        if not self._finder.closed and not any(map(is_silent, values)):
             return False
         return any(map(may_write, self._finder.codes if code is None else (code,)))
+
+    def holds(self, item: Any) -> bool:
+        """Tell whether ``item`` is from outside, and closed."""
+        return any(found is item for found in self._finder.closed)
 
     def may_draw(self) -> bool:
         """Tell whether generators of NumPy's are known, whose draws are to be seen."""

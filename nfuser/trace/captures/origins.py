@@ -35,6 +35,7 @@ from nfuser.trace.captures.parts import (
     PLAIN,
     has_names,
     is_array,
+    is_closed,
     is_spent_by_reading,
     is_users_array,
     is_users_file,
@@ -161,6 +162,7 @@ class Finder:
     )
     _objects: dict[int, Any] = field(default_factory=dict[int, Any])
     _whole: set[Origin] = field(default_factory=set[Origin])
+    closed: list[Any] = field(default_factory=list[Any])  # writes into them are unseen
     _inner: set[CodeType] = field(default_factory=set[CodeType])
     _functions: dict[CodeType, list[Any]] = field(
         default_factory=dict[CodeType, "list[Any]"]
@@ -378,6 +380,8 @@ class Finder:
         """Add the parts of a container or of an object; ``above`` are what holds it."""
         if origin in self.values or origin in self._whole:
             return
+        if is_closed(found):
+            self.closed.append(found)
         # What holds itself is followed where it was met first.
         is_leaf = isinstance(found, (*PLAIN, Stream)) or is_array(found)
         if clocks.is_generator(found):

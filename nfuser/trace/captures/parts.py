@@ -223,6 +223,15 @@ def is_silent(item: Any) -> bool:
     return is_array(item) and kind.__module__.partition(".")[0] not in _IMMUTABLE
 
 
+def is_closed(item: Any) -> bool:
+    """Tell whether items of ``item`` can be set, and then not be seen: a table's."""
+    if isinstance(item, (*_WHOLE, Mapping, Sequence, deque, type)) or is_array(item):
+        return False
+    setters = (c for c in type(item).__mro__ if "__setitem__" in vars(c))
+    setter = next(setters, None)
+    return setter is not None and not _is_users_class(setter)
+
+
 def is_users_array(item: Any) -> bool:
     """Tell whether ``item`` is an array of a class of the user's."""
     return is_array(item) and _is_users_class(type(item))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import LastingEffectError
+from nfuser.errors import LastingEffectError, MutationError
 from nfuser.trace.captures.parts import is_silent
 from nfuser.trace.loops.record import without_draws
 from nfuser.trace.source_line import current_line
@@ -46,6 +46,8 @@ class Lasting:
         """Return what is assigned to a part of."""
         if isinstance(x, Standin):
             return x
+        if self._t.holds(x):
+            raise _set_once(x)
         if is_silent(x):
             owner = self._t.owner(x)
             if owner is not None and id(owner) not in self._t.outside:
@@ -60,7 +62,8 @@ class Lasting:
 
     def inplace(self, x: Any) -> None:
         """Look at what ``x op= y`` is done to."""
-        if is_silent(x) or isinstance(x, (np.ndarray, list, set, dict, bytearray)):
+        kinds = (np.ndarray, list, set, dict, bytearray)
+        if is_silent(x) or isinstance(x, kinds) or self._t.holds(x):
             self.written(x)
 
     def updated(self, x: Any, text: str) -> Any:
@@ -108,3 +111,14 @@ class Lasting:
         finally:
             self._depth -= 1
             self._refused = None  # its frames hold what the function held
+
+
+def _set_once(x: Any) -> MutationError:
+    line = current_line()
+    kind = f"{type(x).__module__.partition('.')[0]} {type(x).__name__}"
+    return MutationError(
+        "return what is to be set, and set it after the call, or assign to an array of "
+        "NumPy's: a fused function runs once while it is traced, and what it sets then "
+        f"is not set in later calls; found that it sets items of a {kind} from outside"
+        f"{line.note if line else ''}"
+    )
