@@ -169,6 +169,20 @@ def test_statistics_that_are_read_again_and_several_results_of_one_pass() -> Non
     np.testing.assert_allclose(var.compute(), wide.var(), 1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_of_equal_elements_in_several_chunks_the_first_is_found(dtype: str) -> None:
+    x = np.array([[2, 7, 1], [7, 1, 7], [7, 7, 1], [1, 2, 7]] * 3).astype(dtype)
+    if dtype == "f8":
+        x[[4, 7], 1] = np.nan
+
+    def places(x: Any) -> Any:
+        return x.argmax(0), x.argmin(1), x.argmax(), x.argmin()
+
+    found = nfuser.fuse(places)(dask_array().from_array(x, chunks=2))
+    for place, wanted in zip(found, places(x), strict=True):
+        np.testing.assert_array_equal(place.compute(), wanted)
+
+
 def test_stencils_read_halos_and_not_whole_axes() -> None:
     da = dask_array()
     u = data((200, 300), "f8")
