@@ -63,6 +63,8 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
 def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
     axis, stable, dtype = stmt.axis, stmt.stable, stmt.result.dtype
     match stmt.name:
+        case "matmul" if arrays.library is Library.NUMPY and not _has_halves(stmt):
+            return np.matmul  # at once: of small matrices, what is asked takes longer
         case "matmul":
             return lambda x, y, out: arrays.matmul(x, y, dtype, out)
         case "sort":
@@ -71,6 +73,10 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
             return lambda x, out: arrays.argsort(x, axis, stable, out)
         case _:
             raise AssertionError(stmt)
+
+
+def _has_halves(stmt: Call) -> bool:
+    return any(operand.dtype.is_half for operand in stmt.operands)
 
 
 def _check(stmt: Call, library: Library, device: Device) -> None:
@@ -120,6 +126,10 @@ def _reading(stmt: Call, arrays: Arrays) -> Callable[[Sequence[Any]], list[Any]]
         else:
             steps.append((k, len(steps), _reader(operand, part, arrays)))
 
+    if len(steps) == len(fixed) == 2:
+        one, other = (step for _, _, step in steps)
+        return lambda given: [one(given[0]), other(given[1])]
+
     def read(given: Sequence[Any]) -> list[Any]:
         found = fixed.copy()
         for k, place, step in steps:
@@ -145,6 +155,8 @@ def _through(
     views: Sequence[ViewOf], arrays: Arrays, before: list[Callable[[Any], Any]]
 ) -> Callable[[Any], Any]:
     steps = [*before, *(_view(view, arrays) for view in views)]
+    if len(steps) == 1:
+        return steps[0]
 
     def read(array: Any) -> Any:
         for step in steps:
