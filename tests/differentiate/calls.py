@@ -114,10 +114,12 @@ def _beside_jax(
     tally: Tally, what: str, found: Sequence[Any], theirs: Sequence[Any]
 ) -> None:
     """Judge beside JAX, but for NaN that a branch that was not taken leaves there."""
-    for one, other in zip(found, theirs, strict=True):
-        leaked = np.isnan(other) & np.isfinite(one)
-        tally.leaked += bool(leaked.any())
-        tally.judge(what, [one], [np.where(leaked, one, other)], 1e-8)
+    pairs = list(zip(found, theirs, strict=True))
+    leaked = [np.isnan(other) & np.isfinite(one) for one, other in pairs]
+    tally.leaked += sum(bool(places.any()) for places in leaked)
+    held = zip(leaked, pairs, strict=True)
+    wanted = [np.where(places, one, other) for places, (one, other) in held]
+    tally.judge(what, found, wanted, 1e-8)
 
 
 def _check_narrow(
