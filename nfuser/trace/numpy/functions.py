@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
+import nfuser.trace.numpy.activations as activations
 import nfuser.trace.numpy.composed as composed
 import nfuser.trace.numpy.composed.masked as masked
 import nfuser.trace.numpy.creation.filled as creation
@@ -297,49 +298,6 @@ def _result_type(t: Tracer, *args: Any) -> Any:
     return ops.promote(*kinds).numpy
 
 
-def _softmax(name: str, default: Any = -1) -> Any:
-    verb = getattr(ops, name)
-
-    def handler(t: Tracer, x: Any, axis: Any = default) -> Any:
-        return t.call_on_tensor(verb, x, plain(axis))
-
-    return handler
-
-
-def _logsumexp(t: Tracer, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    axis = plain(axis)
-    return t.call_on_tensor(ops.logsumexp, a, axis, keepdims=keepdims)
-
-
-def _gelu(t: Tracer, x: Any, *, approximate: str = "none") -> Any:
-    return t.call(ops.gelu, x, approximate=approximate)
-
-
-def _norm(t: Tracer, verb: Any, x: Any, extras: tuple[Any, ...], **options: Any) -> Any:
-    tensors = [None if e is None else t.tensor(e) for e in extras]
-    options["axis"] = plain(options["axis"])
-    options["eps"] = float(options["eps"])
-    return t.call_on_tensor(verb, x, *tensors, **options)
-
-
-def _layer_norm(
-    t: Tracer,
-    x: Any,
-    weight: Any = None,
-    bias: Any = None,
-    *,
-    axis: Any = -1,
-    eps: Any = 1e-5,
-) -> Any:
-    return _norm(t, ops.layer_norm, x, (weight, bias), axis=axis, eps=eps)
-
-
-def _rms_norm(
-    t: Tracer, x: Any, weight: Any = None, *, axis: Any = -1, eps: Any = 1e-6
-) -> Any:
-    return _norm(t, ops.rms_norm, x, (weight,), axis=axis, eps=eps)
-
-
 def _elementwise(verb: Any, count: int) -> Any:
     name = verb.__name__
 
@@ -409,10 +367,6 @@ _OTHERS: dict[str, Any] = {
     "ndim": lambda t, a: 0 if isinstance(a, SymbolicInt) else a.ndim,
     "result_type": _result_type,
     "count_nonzero": _count_nonzero,
-    "logsumexp": _logsumexp,
-    "gelu": _gelu,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
 }
 
 
@@ -425,7 +379,6 @@ def _table() -> dict[str, Any]:
     table |= {n: _folding(n) for n in ("max", "min", "any", "all", "ptp")}
     table |= {n: _var(n) for n in ("var", "std", "var_mean")}
     table |= {n: _argument(n) for n in ("argmax", "argmin")}
-    table |= {n: _softmax(n) for n in ("softmax", "log_softmax")}
     table |= {n: _viewing(n, axis=None) for n in ("squeeze", "flip")}
     table |= {n: _viewing(n) for n in ("real", "imag")}
     table |= _OTHERS
@@ -433,6 +386,7 @@ def _table() -> dict[str, Any]:
     ufuncs = (n for n in table if isinstance(getattr(np, n, None), np.ufunc))
     table |= {f"{n}.outer": outer_of(n) for n in ufuncs if getattr(np, n).nin == 2}
     for more in (
+        activations,
         moves,
         joins,
         pads,
