@@ -11,6 +11,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import Constant, FromScalar, Pointwise, Scatter, ScatterOp
 from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.scalar import Const
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -138,8 +139,7 @@ def indices_of(
         wrapped = total and _operands(definition, total[1], "select")
         if before is None or wrapped is None:
             return None
-        size = definition.get(before[1])
-        if not isinstance(size, FromScalar) or size.scalar is not extent:
+        if not _is_size(definition.get(before[1]), extent):
             return None
         indices.insert(0, wrapped[2])
         found = before[0]
@@ -153,6 +153,17 @@ def _operands(
     expr = definition.get(tensor)
     is_so = isinstance(expr, Pointwise) and expr.op is POINT_OPS[name]
     return expr.operands if is_so and isinstance(expr, Pointwise) else None
+
+
+def _is_size(expr: Expr | None, extent: Scalar) -> bool:
+    """Tell whether ``expr`` gives ``extent``, which may be a constant."""
+    if isinstance(expr, FromScalar):
+        return expr.scalar is extent
+    return (
+        isinstance(expr, Constant)
+        and isinstance(extent, Const)
+        and expr.value == extent.value
+    )
 
 
 def _is_nowhere(expr: Expr | None) -> bool:

@@ -126,6 +126,21 @@ def test_places_that_are_not_there_raise_before_anything_runs() -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+def test_a_table_of_known_size_is_filled_by_one_kernel() -> None:
+    def counted(a: Any) -> Any:
+        n, m = a.shape
+        table = np.zeros((n + 1, m + 1))
+        for i in range(n):
+            for j in range(m):
+                table[i + 1, j + 1] = table[i, j] + a[i, j]
+        return table[n, m], table
+
+    a, fused = RNG.random((70, 9)), nfuser.fuse(counted)
+    for found, wanted in zip(fused(a), counted(a), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert "serial()" in [str(k.schedule) for k in fused.kernels(a)]
+
+
 def test_truth_values_are_written_one_by_one() -> None:
     def sieve(is_prime: Any, n: int) -> None:
         for i in range(2, n):
