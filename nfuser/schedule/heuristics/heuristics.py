@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All heuristics: values that hold every decision, by which kernels are found again.
 
-Each target has forms of its own, in ``heuristics_cuda`` and ``heuristics_cpu``; here is
-what serves both.
+Each target has forms of its own, in ``cuda`` and ``cpu`` beside; here is what serves
+both.
 """
 
 from __future__ import annotations
