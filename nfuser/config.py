@@ -29,6 +29,7 @@ REWRITES = (
     "simplify_casts",
     "insert_axes_last",
     "merge_common_subexpressions",
+    "share_derived_sums",
     "copy_leaf_outputs",
     "place_assignments",
 )
