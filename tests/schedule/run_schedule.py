@@ -19,7 +19,7 @@ from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
 from nfuser.schedule.facts.facts import Facts, Layout
 from nfuser.schedule.facts.target import H200
-from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic
+from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic, SerialHeuristic
 from nfuser.schedule.registry import find_scheduler
 from nfuser.schedule.scheduled import Scheduled
 from nfuser.segment.segmented import Segment, Segmented
@@ -64,7 +64,7 @@ class Call:
     def heuristic(self) -> PartHeuristic:
         """Return what the scheduler would choose."""
         chosen = self.scheduler.heuristic(self.fusion, self.facts)
-        assert not isinstance(chosen, HorizontalHeuristic)
+        assert not isinstance(chosen, (HorizontalHeuristic, SerialHeuristic))
         return chosen
 
     def apply(self, heuristic: Heuristic) -> Scheduled:
