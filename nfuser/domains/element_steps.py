@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.ir.expr import Constant
 
 if TYPE_CHECKING:
-    from nfuser.ir.expr import Constant, FromScalar, Loop, Pointwise
+    from nfuser.ir.expr import FromScalar, Loop, Pointwise
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
@@ -35,25 +36,6 @@ class Place:
 
     array: TensorView
     index: tuple[Coordinate, ...]
-
-
-@node
-class Flat:
-    """One element of a part of an array: ``number`` counts them in C order.
-
-    The part goes along ``axes`` of the array, of these ``extents``.
-    """
-
-    array: TensorView
-    index: tuple[Coordinate, ...]
-    axes: tuple[int, ...]
-    extents: tuple[Scalar, ...]
-    number: TensorView
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the part is the array as it lies."""
-        return is_whole(self.index, self.axes)
 
 
 @node
@@ -83,7 +65,7 @@ class Read:
 class Write:
     """Put a number into an array."""
 
-    place: Place | Flat
+    place: Place
     value: TensorView
 
 
@@ -101,6 +83,15 @@ class Turns:
     steps: tuple[Step, ...]
     flag: TensorView | None
     added: tuple[tuple[TensorView, TensorView], ...]
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether there is one turn, or none: a branch that is written as a loop."""
+        after = {inside: t for _, inside, t, _ in self.carried}
+        if self.flag is None or self.loop.trips is not None:
+            return False
+        ends = self.loop.body.definition.get(after[self.flag])
+        return isinstance(ends, Constant) and not ends.value
 
 
 Step: TypeAlias = Compute | Same | Read | Write | Turns

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NoReturn
 from nfuser.domains.element_steps import (
     Compute,
     Coordinate,
-    Flat,
     OneByOne,
     Place,
     Read,
@@ -49,6 +48,8 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, remembered
 from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ops.folds.ranges import Ranges, ranges_of
+from nfuser.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,6 +112,7 @@ class _Steps:
         self._versions: dict[TensorView, int] = {}
         self._same: dict[tuple[TensorView, int], list[TensorView]] = {}
         self._steps: list[Step] = []
+        self._ranges = Ranges({}, {})
         self._written: dict[tuple[TensorView, int], _Part] = {}  # last, by a scatter
 
     def run(self) -> OneByOne:
@@ -189,7 +191,10 @@ class _Steps:
                 around.append(Same(given[slot], operand))
             elif slot in given:
                 self._note(given[slot], self._now(operand))
+        outer = self._ranges
+        self._ranges = ranges_of(loop, outer.of_operands(loop))
         _Body(self, loop.body).run()
+        self._ranges = outer
         steps, self._steps = self._steps, around
         carried = self._left(loop, arrays, given)
         flag = None if loop.flag is None else given.get(loop.flag)
@@ -374,19 +379,18 @@ class _Steps:
             _refuse(_WHOLE, expr.result)
         if expr.lead != expr.source.ndim:
             _refuse(_WHOLE, expr.result)
-        if -1 in self._now(expr.source).axes:
+        shape = expr.source.shape
+        indices = indices_of(self._ranges.definition, expr.index, shape)
+        if indices is None or -1 in self._now(expr.source).axes:
             _refuse(_WHOLE, expr.result)
         part = self._overwritten(expr.source, whole=False)
-        extents = expr.source.shape
-        place: Place | Flat = Flat(
-            part.array, part.index, part.axes, extents, expr.index
-        )
-        if len(part.axes) == 1:
-            (axis,), index = part.axes, list(part.index)
-            old = index[axis]
-            index[axis] = Coordinate(old.start, old.step, expr.index, extents[0])
-            place = Place(part.array, tuple(index))
-        self._steps.append(Write(place, expr.value))
+        index = list(part.index)
+        pairs = zip(part.axes, shape, indices, strict=True)
+        for axis, extent, number in pairs:
+            old, known = index[axis], self._ranges.of(number)
+            in_front = known is not None and sc.is_natural(known[0])
+            index[axis] = Coordinate(old.start, old.step, number, extent, in_front)
+        self._steps.append(Write(Place(part.array, tuple(index)), expr.value))
         self._written[part.array, part.version] = part
         self._note(expr.result, part)
 

@@ -7,12 +7,10 @@ read and written there. Numbers are variables.
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 from nfuser.domains.element_steps import (
     Compute,
-    Flat,
     Read,
     Same,
     Turns,
@@ -26,6 +24,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     Call,
     For,
+    If,
     IndexValue,
     Kernel,
     Launch,
@@ -132,20 +131,9 @@ class _Writer:
             total = total + at * stride
         return total
 
-    def _place(self, place: Place | Flat) -> Scalar:
+    def _place(self, place: Place) -> Scalar:
         """Return where in memory an element is."""
-        if not isinstance(place, Flat):
-            return self._address(place.array, [self._along(c) for c in place.index])
-        extents, one = place.extents, sc.const(1)
-        number = self._index(self._values[place.number], prod(extents, start=one))
-        sizes = [prod(extents[k + 1 :], start=one) for k in range(len(extents))]
-        if place.is_whole and list(self._scheduled.strides[place.array]) == sizes:
-            return number
-        along = [at.start for at in place.index]
-        for axis, size, extent in zip(place.axes, sizes, extents, strict=True):
-            at = place.index[axis]
-            along[axis] = at.start + number // size % extent * at.step
-        return self._address(place.array, along)
+        return self._address(place.array, [self._along(at) for at in place.index])
 
     def _along(self, at: Coordinate) -> Scalar:
         if at.number is None or at.extent is None:
@@ -204,10 +192,11 @@ class _Writer:
         ]
         inside = [inside for _, inside, _, _ in turns.carried]
         self._values |= zip(inside, held, strict=True)
-        going = Var(DType.I64) if turns.flag is not None else None
+        loop = turns.loop
+        once = self._values[turns.flag] if turns.flag and turns.is_choice else None
+        going = Var(DType.I64) if turns.flag and not once else None
         if going is not None and turns.flag is not None:
             self._ask(going, self._values[turns.flag])
-        loop = turns.loop
         trips = sc.const(_ENDLESS) if loop.trips is None else loop.trips
         index = self._loops.make(trips)
         around, self._stmts = self._stmts, []
@@ -224,7 +213,9 @@ class _Writer:
         if going is not None and turns.flag is not None:
             self._ask(going, self._values[turns.flag])
         body, self._stmts = tuple(self._stmts), around
-        if body:
+        if once is not None:
+            self._stmts.append(If(once, body))
+        elif body:
             self._stmts.append(For(index, trips, body, going=going))
         for var, (_, _, _, left) in zip(held, turns.carried, strict=True):
             self._values[left] = var
