@@ -84,8 +84,9 @@ class _Writer:
         for argument in self._fusion.arguments:
             if not argument.by_value and is_number(argument.result):
                 self._load(argument.result, argument.result, sc.const(0))
-        for source, target in scheduled.steps.copied:
-            self._copy(source, target)
+        pairs = zip(scheduled.steps.copied, scheduled.copies, strict=True)
+        for (source, target), copies in pairs:
+            self._copy(source, target, copies)
         self._take(scheduled.steps.steps)
         for output in dict.fromkeys(self._fusion.outputs):
             if output in self._values:
@@ -116,13 +117,15 @@ class _Writer:
         value: Value = self._named(load, result)
         self._values[result] = _as(value, result.dtype)
 
-    def _copy(self, source: TensorView, target: TensorView) -> None:
+    def _copy(self, source: TensorView, target: TensorView, copies: Scalar) -> None:
+        """Copy an array, if it is not in its place already."""
         loops = [self._loops.make(extent) for extent in target.shape]
         load = Load(self._buffers[source], self._address(source, loops))
         index = self._address(target, loops)
         body: tuple[Stmt, ...] = (Store(self._buffers[target], index, load),)
         for loop in reversed(loops):
-            body = (For(loop, loop.extent, body),)
+            stop = loop.extent * copies if loop is loops[0] else loop.extent
+            body = (For(loop, stop, body),)
         self._stmts.extend(body)
 
     def _address(self, array: TensorView, index: Sequence[Scalar]) -> Scalar:

@@ -39,15 +39,17 @@ from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const, stride
 from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
+from nfuser.runtime.taken_over import taken_over
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.registry import SERIAL
-from nfuser.schedule.scheduled import phase_knob
+from nfuser.schedule.scheduled import copies_knob, phase_knob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from nfuser.ir.expr import Home, Loop
+    from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
@@ -123,8 +125,17 @@ class _Program:
                 self.assign(piece)
             else:
                 compiled, heuristic = next(own)
-                body.extend(self.run(compiled, heuristic.knobs))
+                knobs = {**heuristic.knobs, **self._take_over(piece, segmented.fusion)}
+                body.extend(self.run(compiled, knobs))
         return body
+
+    def _take_over(self, piece: Segment, fusion: Fusion) -> dict[Scalar, int]:
+        """Leave arrays where a loop changes them in place; return what it is told."""
+        found = taken_over(piece, fusion, self.facts, {*self.places, *self.assigned})
+        found = {k: pair for k, pair in found.items() if pair[0] not in self.assigned}
+        for before, left in found.values():
+            self.places[left] = self.places[before]
+        return {copies_knob(k): 0 for k in found}
 
     def _loop(
         self, piece: Segment, segmented: Segmented, own: Iterator[_Own]

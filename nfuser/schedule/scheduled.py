@@ -69,6 +69,11 @@ def phase_knob() -> Scalar:
     return sc.knob("phase")
 
 
+def copies_knob(number: int) -> Scalar:
+    """Return 1, or 0 if an array of a loop of single elements needs no copy."""
+    return sc.knob(f"copies{number}")
+
+
 @value
 class RowFolding:
     """How the rows of a kernel are folded.
@@ -221,10 +226,14 @@ class Joined:
 
 @node
 class Serial:
-    """A loop whose ``steps`` one thread takes, element by element."""
+    """A loop whose ``steps`` one thread takes, element by element.
+
+    At a launch ``copies`` say which arrays are copied before the loop changes them.
+    """
 
     fusion: Fusion
     steps: OneByOne
+    copies: tuple[Scalar, ...]
     strides: Mapping[TensorView, tuple[Scalar, ...]]
     heuristic: SerialHeuristic
     target: Target

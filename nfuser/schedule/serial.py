@@ -9,10 +9,11 @@ from nfuser.domains.one_by_one import one_by_one
 from nfuser.domains.space import Mismatch
 from nfuser.schedule.facts.memory import patterns, strides
 from nfuser.schedule.heuristics.heuristics import SerialHeuristic
-from nfuser.schedule.scheduled import Serial
+from nfuser.schedule.scheduled import Serial, copies_knob
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
+    from nfuser.domains.element_steps import OneByOne
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.facts.facts import Facts, Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -34,12 +35,18 @@ class SerialLoops:
 
     def heuristic(self, fusion: Fusion, facts: Facts) -> SerialHeuristic:
         """Look at how arrays lie in memory."""
-        return SerialHeuristic(patterns(fusion, facts))
+        copies = range(len(_steps(fusion).copied))
+        return SerialHeuristic(patterns(fusion, facts), tuple(map(copies_knob, copies)))
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Serial:
         """Write the steps down."""
         assert isinstance(heuristic, SerialHeuristic)
-        steps = one_by_one(fusion)
-        assert not isinstance(steps, Mismatch)
         apart = strides(fusion, heuristic.patterns)
-        return Serial(fusion, steps, apart, heuristic, target)
+        copies = heuristic.copies
+        return Serial(fusion, _steps(fusion), copies, apart, heuristic, target)
+
+
+def _steps(fusion: Fusion) -> OneByOne:
+    found = one_by_one(fusion)
+    assert not isinstance(found, Mismatch)
+    return found

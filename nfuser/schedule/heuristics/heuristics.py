@@ -129,16 +129,20 @@ class HorizontalHeuristic:
 
 @value
 class SerialHeuristic:
-    """How a loop runs that one thread takes: only how its arrays lie is asked."""
+    """How a loop runs that one thread takes: only how its arrays lie is asked.
+
+    At a launch ``copies`` say which arrays are copied before the loop changes them.
+    """
 
     patterns: Patterns
+    copies: tuple[Scalar, ...]
     wide_index: ClassVar[bool] = True
     most_threads: ClassVar[int] = 1
 
     @property
     def knobs(self) -> dict[Scalar, int]:
         """The numbers that are given at the launch."""
-        return {}
+        return dict.fromkeys(self.copies, 1)
 
     def __str__(self) -> str:
         return "serial()"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.host.call.program import Part
 from tests.fuzz import element_programs
 
 if TYPE_CHECKING:
@@ -139,6 +140,23 @@ def test_a_table_of_known_size_is_filled_by_one_kernel() -> None:
     for found, wanted in zip(fused(a), counted(a), strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert "serial()" in [str(k.schedule) for k in fused.kernels(a)]
+
+
+def test_an_array_of_its_own_is_changed_where_it_was_made() -> None:
+    def table(a: Any, n: int, m: int) -> Any:
+        made = a * 2
+        for i in range(1, n):
+            for j in range(1, m):
+                made[i, j] = made[i - 1, j - 1] + a[i, j]
+        return made + 1
+
+    a = RNG.random((9, 80))
+    fused = nfuser.fuse(table)
+    np.testing.assert_array_equal(fused(a, 9, 80), table(a, 9, 80))
+    plan = fused._plan_of((a, 9, 80), {})  # pyright: ignore[reportPrivateUsage]
+    launch = next(x for x in plan.program.launches if "serial" in x.source.text)
+    arrays = [x for x in launch.arguments if isinstance(x, Part)]
+    assert arrays[0].slot is arrays[-1].slot
 
 
 def test_truth_values_are_written_one_by_one() -> None:
