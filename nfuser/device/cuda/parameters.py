@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import struct
+
 # A value lies in the low bytes of an 8-byte slot of its own.
 FORMATS = {
     "pointer": "Q",
@@ -18,3 +20,8 @@ FORMATS = {
     "f32": "f4x",
     "f64": "d",
 }
+
+
+def word_of(kind: str, value: float) -> int:
+    """Return a value of ``kind`` as the 8 bytes that it is passed in."""
+    return struct.unpack("<q", struct.pack(f"<{FORMATS[kind]}", value))[0]

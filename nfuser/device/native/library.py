@@ -130,25 +130,45 @@ def kernel_caller(kinds: tuple[str, ...]) -> int:
     return _loaded(name, lambda: compile_llvm(_caller(kinds), "run"))
 
 
+@cache
+def procedure_caller(kinds: tuple[str, ...]) -> int:
+    """Return the same for functions of C that take these alone and return nothing."""
+    name = f"call of a procedure ({', '.join(kinds)})"
+    return _loaded(name, lambda: compile_llvm(_of_procedure(kinds), "run"))
+
+
 def _caller(kinds: tuple[str, ...]) -> str:
-    lines: list[str] = []
+    loads, given = _given(kinds)
+    arguments = ", ".join(("ptr %r", "ptr %e", "i64 %start", "i64 %stop", *given))
+    return _run(
+        "%r = alloca [8 x i64], align 16",
+        "%e = alloca [8 x i64], align 16",
+        *loads,
+        f"%status = call i32 %kernel({arguments})",
+        "ret i32 %status",
+    )
+
+
+def _of_procedure(kinds: tuple[str, ...]) -> str:
+    loads, given = _given(kinds)
+    return _run(*loads, f"call void %kernel({', '.join(given)})", "ret i32 0")
+
+
+def _given(kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return what loads the parameters, and what they are in a call."""
+    loads: list[str] = []
     given: list[str] = []
     for k, kind in enumerate(kinds):
-        lines.append(f"%p{k} = getelementptr i64, ptr %values, i64 {k}")
-        lines.append(f"%v{k} = load {_TYPES[kind]}, ptr %p{k}, align 8")
+        loads.append(f"%p{k} = getelementptr i64, ptr %values, i64 {k}")
+        loads.append(f"%v{k} = load {_TYPES[kind]}, ptr %p{k}, align 8")
         given.append(f"{_TYPES[kind]} {_EXTENDED.get(kind, '')} %v{k}")
-    arguments = ", ".join(("ptr %r", "ptr %e", "i64 %start", "i64 %stop", *given))
-    body = "\n  ".join(
-        (
-            "%r = alloca [8 x i64], align 16",
-            "%e = alloca [8 x i64], align 16",
-            *lines,
-            f"%status = call i32 %kernel({arguments})",
-            "ret i32 %status",
-        )
-    )
+    return loads, given
+
+
+def _run(*body: str) -> str:
     head = "define i32 @run(ptr %kernel, i64 %start, i64 %stop, ptr %values)"
-    return f"{head} {{\n  {body}\n}}\n"
+    lines = "\n  ".join(body)
+    return f"{head} {{\n  {lines}\n}}\n"
 
 
 _EXTENDED = {"i8": "signext", "i16": "signext", "bool": "zeroext"} | dict.fromkeys(

@@ -16,8 +16,9 @@ from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.call.functions import function_call
 from nfuser.host.call.generators import draw_of
-from nfuser.host.call.program import Number
+from nfuser.host.call.program import Number, slots_of
 from nfuser.host.call.scatters import scatter_call
+from nfuser.host.call.small_products import by_blas, small_product
 from nfuser.host.call.sorted_scatters import lacks_scatter, sorted_scatter
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.library_functions import lacks_function
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.host.call.program import Call, Operand, Part, ViewOf
+    from nfuser.host.call.small_products import SmallProduct
     from nfuser.host.run.arrays import Arrays
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
@@ -37,6 +39,7 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     Libraries that cannot are refused here, before anything runs.
     """
     _check(stmt, library, device)
+    given = library
     library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     reading = _reading(stmt, arrays)
@@ -57,7 +60,14 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
             message = f"{name}: {library.value} failed: {error}{note}"
             raise host_error(message, error) from error
 
-    return call
+    made = blas_product(stmt, given, device)
+    return by_blas(made, slots_of(stmt), call) if made else call
+
+
+def blas_product(stmt: Call, library: Library, device: Device) -> SmallProduct | None:
+    """Return the small product that ``stmt`` asks for, where the arrays are NumPy's."""
+    is_here = library is Library.NUMPY and not device.is_cuda
+    return small_product(stmt) if is_here and stmt.name == "matmul" else None
 
 
 def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:

@@ -7,7 +7,6 @@ allocated, in order. What native code cannot do has no words, and Python runs it
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, cast
@@ -27,7 +26,7 @@ from nfuser.device.cpu.threads import (
     helpers_for,
     start_helpers,
 )
-from nfuser.device.cuda.parameters import FORMATS
+from nfuser.device.cuda.parameters import word_of
 from nfuser.device.describe.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import kernel_caller
@@ -36,7 +35,7 @@ from nfuser.device.reuse import LEAST_BYTES
 from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
 from nfuser.host.call.homes import saves
-from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.library_calls import blas_product, library_call
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
     Allocate,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.errors import NfuserError
     from nfuser.host.call.program import Argument, CallProgram, HostStmt, Slot
+    from nfuser.host.call.small_products import SmallProduct
     from nfuser.ir.scalar import Scalar
 
 RELEASE_COST = SERIAL_COST >> 2
@@ -198,9 +198,23 @@ class NativeProgram:
         """Let Python call the library, which knows the stream by itself."""
         for slot in slots_of(stmt):
             _refuse_open(*slot.shape, *slot.strides)
+        # What the caller gives to be written might overlap an operand.
+        is_ours = stmt.result in self.objects
+        if is_ours and (made := blas_product(stmt, self._library, self._device)):
+            self._product(made)
+            return
         function = library_call(stmt, self._library, self._device)
         operands = [self._object_of(slot) for slot in slots_of(stmt)]
         self._put(at.CALL, self.keep.object(function), len(operands), *operands)
+
+    def _product(self, product: SmallProduct) -> None:
+        parameters: list[int] = []
+        for x in product.parameters:
+            is_part = isinstance(x, Part)
+            place = (self._slots[x.slot], x.offset) if is_part else (x, 0)
+            parameters += [at.ADDRESS if is_part else at.CONSTANT, *place]
+        words = (len(product.parameters), product.caller, product.address, 1, 0)
+        self._put(at.RUN, *words, *[0] * 5, *parameters)
 
     def _repeat(self, stmt: Repeat) -> None:
         """Let native code run the body; on the CPU other threads run Python then."""
@@ -329,7 +343,7 @@ class NativeProgram:
             case HostScalar(ScalarInput(slot=slot), _, True, dtype):
                 return self._given(slot, dtype, kind)
             case HostScalar(_, value, False, _):
-                return at.CONSTANT, _bits(kind, value), 0
+                return at.CONSTANT, word_of(kind, value), 0
             case HostScalar(scalar, _, True, dtype):
                 return at.COMPUTED, self._worked_out(scalar, dtype, kind), 0
             case _:
@@ -383,12 +397,6 @@ def _refuse_open(*numbers: int) -> None:
     """Leave sizes that differ from call to call to plans of their own."""
     if _is_open(*numbers):
         raise NotNativeError
-
-
-def _bits(kind: str, value: float) -> int:
-    layout = FORMATS[kind]
-    packed = struct.pack(f"<{layout}", value)
-    return struct.unpack("<q", packed)[0]
 
 
 def failed(device: Device, status: int) -> NfuserError:
