@@ -24,6 +24,7 @@ from scipy import special
 
 from asv_bench.compare.provenance import provenance, rows_before
 from nfuser.dtypes import DType
+from nfuser.ir.point_op import POINT_OPS
 from nfuser.lower.cpu.bound_angles import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
 
@@ -39,9 +40,19 @@ NARROW_QUARTERS = "narrow quarters"
 """In place of a range: multiples of a quarter turn up to a bound, and next to them."""
 LARGEST = {QUARTERS: BOUNDS[DType.F32], NARROW_QUARTERS: NARROW[DType.F32]}
 
+# The functions of floats that round. What has no range below is sampled at 0 and over
+# all magnitudes, and what has no bound may err by 4 ulp.
+_ROUNDING = [
+    op.name
+    for op in POINT_OPS.values()
+    if op.takes == "float" and op.gives == "same" and op.is_costly
+    if not op.name.endswith("_near") and op.name != "nextafter"
+]
+
 # Where each function is sampled: pieces between which its method changes, its zeros,
 # and the edges of its results' range.
 RANGES: dict[str, tuple[Range | str, ...]] = {
+    **dict.fromkeys(_ROUNDING, ((-4, 4), WIDE)),
     "exp": ((-1, 1), (-104, 89), (-746, 710), WIDE),
     "exp2": ((-1, 1), (-150, 129), (-1075, 1025), WIDE),
     "expm1": ((-1, 1), (-20, 89), (-40, 710), WIDE),
@@ -70,11 +81,45 @@ RANGES: dict[str, tuple[Range | str, ...]] = {
     "erfc": ((-1, 1), (-6, 10.2), (0, 27), WIDE),
     "erfinv": ((-0.5, 0.5), (-1, 1), (0.99, 1), WIDE),
     "erfcinv": ((0, 2), (0.4, 0.6), (0, 1e-6), WIDE),
-    "divide": ((-4, 4), WIDE),
     "power": ((0, 2), (0.99, 1.01), (-30, 30), (0, 3000), WIDE),
-    "hypot": ((-4, 4), WIDE),
-    "atan2": ((-4, 4), WIDE),
     "logaddexp": ((0, 4), (0, 100), (0, 1e4)),
+}
+
+# Largest errors in ulps (float32, float64), a little above those measured.
+LARGEST_ERRORS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(_ROUNDING, (4.0, 4.0)),
+    "exp": (1.1, 1.1),
+    "exp2": (1.0, 1.0),
+    "expm1": (1.4, 1.4),
+    "log": (1.0, 1.0),
+    "log_positive": (2.9, 2.9),
+    "log2": (1.0, 1.0),
+    "log10": (1.0, 1.0),
+    "log1p": (1.0, 1.0),
+    "sqrt": (0.5, 0.5),
+    "rsqrt": (1.5, 1.5),
+    "cbrt": (0.8, 0.51),
+    "reciprocal": (0.5, 0.5),
+    "sin": (1.0, 1.0),
+    "cos": (1.0, 1.0),
+    "tan": (0.7, 2.4),
+    "asin": (2.1, 2.1),
+    "acos": (1.3, 1.3),
+    "atan": (2.0, 1.6),
+    "sinh": (1.8, 1.8),
+    "cosh": (1.5, 1.5),
+    "tanh": (1.4, 1.4),
+    "asinh": (2.0, 2.0),
+    "acosh": (2.4, 2.4),
+    "atanh": (2.0, 2.0),
+    "erf": (1.4, 1.2),
+    "erfinv": (3.5, 4.0),
+    "erfcinv": (4.0, 4.5),
+    "divide": (0.5, 0.5),
+    "power": (0.51, 1.0),
+    "hypot": (0.51, 1.0),
+    "atan2": (2.0, 2.0),
+    "logaddexp": (1.8, 1.8),
 }
 
 _ANGLES = ((-1, 1), (-10, 10), (-1e5, 1e5), QUARTERS)
@@ -91,7 +136,7 @@ BOUNDED: dict[str, tuple[Range | str, ...]] = {
 }
 """What loops call whose angles are within the bound of their type."""
 
-BINARY = ("divide", "power", "hypot", "atan2", "logaddexp")
+BINARY = tuple(name for name in RANGES if POINT_OPS[name].arity == 2)
 
 _F32_ALONE = ("sin_narrow", "cos_narrow")
 COUNT = 200_000

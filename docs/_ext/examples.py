@@ -32,9 +32,13 @@ class Family:
     examples: dict[str, str]
 
 
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((REFERENCE / "names.toml").read_text())[name]
+
+
 def numpy_families() -> list[Family]:
     """Return the families of ``nfuser.numpy`` in the order of the page."""
-    read: dict[str, Any] = tomllib.loads((REFERENCE / "numpy.toml").read_text())
+    read = _table("numpy")
     return [
         Family(
             title,
@@ -50,7 +54,7 @@ def numpy_families() -> list[Family]:
 
 def operations() -> dict[str, str]:
     """Return the example of each operation of ``fd.ops`` that has one."""
-    read = tomllib.loads((REFERENCE / "operations.toml").read_text())
+    read = _table("operations")
     own: dict[str, str] = read["examples"]
     found: dict[str, str] = {}
     for name in TABLE:
@@ -63,8 +67,7 @@ def operations() -> dict[str, str]:
 
 def meanings() -> dict[str, str]:
     """Return what operations do whose functions come out of a table."""
-    read = tomllib.loads((REFERENCE / "operations.toml").read_text())
-    return read["does"]
+    return _table("operations")["does"]
 
 
 def _takes_one(name: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: A004, F401 (a verb has the name that NumPy gives it, and is for others)
+# ruff: noqa: A004, F401, F403 (a verb has the name that NumPy gives it, and is for others)
 """Verbs of the fusion IR: one function an operation.
 
 Each verb takes a ``Builder`` and operands (tensors, scalars, numbers), applies NumPy's
@@ -74,50 +74,17 @@ from nfuser.ops.elementwise.composites import (
     softplus,
 )
 from nfuser.ops.elementwise.float_functions import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cbrt,
-    ceil,
-    copysign,
-    cos,
-    cosh,
     deg2rad,
-    erf,
-    erfc,
-    erfcinv,
-    erfinv,
-    exp,
-    exp2,
-    expm1,
     fabs,
-    floor,
     heaviside,
-    hypot,
     ldexp,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
     logaddexp2,
     nextafter,
     rad2deg,
-    rint,
     round_to,
-    rsqrt,
-    sin,
     sinc,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
 )
+from nfuser.ops.elementwise.float_rows import *
 from nfuser.ops.elementwise.gamma import lgamma
 from nfuser.ops.elementwise.logic import (
     equal,

@@ -10,6 +10,7 @@ import pytest
 from nfuser.codegen.numba.compile_cuda import CudaBinary, compile_cuda
 from nfuser.codegen.primitives import cuda as primitives
 from nfuser.errors import CompileError
+from nfuser.ir.point_op import POINT_OPS, Gives, Takes
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -17,66 +18,24 @@ FLOATS = ("float32", "float64")
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = INTEGERS + FLOATS
 
-FLOAT_UNARY = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log_positive",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "erf",
-    "erfc",
-    "erfinv",
-    "erfcinv",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "reciprocal",
-]
-NUMBER_UNARY = ["negative", "absolute", "sign"]
-FLOAT_TESTS = ["isnan", "isinf", "isfinite", "signbit"]
-NUMBER_BINARY = [
-    "floor_divide",
-    "remainder",
-    "fmod",
-    "power",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "add",
-    "subtract",
-    "multiply",
-]
-FLOAT_BINARY = [
-    "ldexp",
-    "divide",
-    "atan2",
-    "hypot",
-    "logaddexp",
-    "copysign",
-    "nextafter",
-]
-NEAR = ["divide_near", "reciprocal_near", "exp_near", "sqrt_near", "tanh_near"]
-INTEGER_BINARY = ["gcd", "left_shift", "right_shift", "bit_and", "bit_or", "bit_xor"]
+
+def operations(arity: int, *takes: Takes, gives: Gives = "same") -> list[str]:
+    """Return the names of all rows of one kind; those of near results stand apart."""
+    rows = (op for op in POINT_OPS.values() if not op.name.endswith("_near"))
+    return [
+        op.name
+        for op in rows
+        if op.arity == arity and op.takes in takes and op.gives == gives
+    ]
+
+
+FLOAT_UNARY = operations(1, "float")
+NUMBER_UNARY = operations(1, "number")
+FLOAT_TESTS = operations(1, "float", gives="bool")
+NUMBER_BINARY = operations(2, "number", "real")
+FLOAT_BINARY = operations(2, "float")
+NEAR = [name for name in POINT_OPS if name.endswith("_near")]
+INTEGER_BINARY = operations(2, "integer", "bits")
 CASTS = [
     "to_bool",
     "to_i8",

@@ -21,7 +21,7 @@ import nfuser.numpy as xp
 import nfuser.random
 from nfuser import DataType, FusionDefinition, config, errors
 from nfuser.__main__ import main
-from nfuser.frontend.definition.operations.ops import TABLE
+from nfuser.frontend.definition.operations.ops import BINARY, TABLE, UNARY
 from nfuser.trace.captures.stream import Stream
 from tests.contract.pages import examples_of
 from tests.contract.reference import DOCS, extension
@@ -143,7 +143,7 @@ def test_every_name_of_the_namespace_is_in_one_family() -> None:
     listed = [name for family in families for name in family.examples]
     for name in xp.__all__:
         assert listed.count(name) == 1, (
-            f"write {name} into `names` of one family in docs/reference/numpy.toml, "
+            f"write {name} into `names` of one family in docs/reference/names.toml, "
             "and an example under it if the family's does not fit"
         )
     assert sorted(listed) == sorted(xp.__all__)
@@ -168,9 +168,17 @@ def test_the_examples_of_a_family_run_plain_and_traced(family: Any) -> None:
 def test_every_operation_has_an_example() -> None:
     for name in TABLE:
         assert name in OPERATIONS, (
-            f"write an example of {name} into docs/reference/operations.toml"
+            f"write an example of {name} into docs/reference/names.toml"
         )
         assert f"fd.ops.{name}(" in OPERATIONS[name]
+
+
+def test_every_operation_says_what_it_does() -> None:
+    said = extension("examples").meanings()
+    for name in (*UNARY, *BINARY):
+        assert name in said or inspect.getdoc(TABLE[name]), (
+            f"write what {name} does into docs/reference/names.toml"
+        )
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

@@ -10,7 +10,7 @@ import nfuser.ops.rules as rules
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
-    from nfuser.ops.elementwise.float_functions import BinaryVerb
+    from nfuser.ops.elementwise.of_rows import BinaryVerb
 
 
 def _pair(name: str, primitive: str, *, boolean: bool) -> BinaryVerb:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops.elementwise.arithmetic as arithmetic
 import nfuser.ops.elementwise.complex.parts as parts
-import nfuser.ops.elementwise.float_functions as ff
+import nfuser.ops.elementwise.float_rows as ff
 import nfuser.ops.folds.reduction as reduction
 import nfuser.ops.rules as rules
 import nfuser.ops.shapes.views as views

@@ -4,84 +4,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import nfuser.ops.elementwise.arithmetic as arithmetic
-import nfuser.ops.elementwise.complex.growth as growth
-import nfuser.ops.elementwise.complex.inverses as inverses
 import nfuser.ops.elementwise.complex.parts as parts
+import nfuser.ops.elementwise.float_rows as float_rows
 import nfuser.ops.rules as rules
-from nfuser.dtypes import DType, float_of
+from nfuser.dtypes import DType
 from nfuser.errors import DTypeError
+from nfuser.ops.elementwise.of_rows import Unary, unary
 
 if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 
-
-_COMPLEX = parts.FUNCTIONS | growth.FUNCTIONS
-
-
-class Unary(Protocol):
-    """A verb of one operand."""
-
-    def __call__(self, b: Builder, x: Operand) -> TensorView:
-        """Emit the operation on ``x``."""
-        ...
-
-
-class BinaryVerb(Protocol):
-    """A verb of two operands."""
-
-    def __call__(self, b: Builder, x: Operand, y: Operand) -> TensorView:
-        """Emit the operation on ``x`` and ``y``."""
-        ...
-
-
-def _unary(name: str) -> Unary:
-    def verb(b: Builder, x: Operand) -> TensorView:
-        operand = b.tensor(x)
-        if operand.dtype.is_complex:
-            found = _COMPLEX.get(name) or getattr(inverses, name, None)
-            if found is None:
-                raise parts.refuse(name)
-            return found(b, operand)
-        return b.point(name, b.cast(operand, _float_of(b, x)))
-
-    verb.__name__ = name
-    verb.__doc__ = f"Return ``{name}`` of each element."
-    return verb
-
-
-def _float_of(b: Builder, x: Operand) -> DType:
-    kind = b.type_of(x)
-    return float_of(kind) if isinstance(kind, DType) else rules.float_type(b, "", x)
-
-
-def _binary(name: str) -> BinaryVerb:
-    def verb(b: Builder, x: Operand, y: Operand) -> TensorView:
-        dtype = rules.float_type(b, name, x, y)
-        return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
-
-    verb.__name__ = name
-    verb.__doc__ = f"Return ``{name}`` of each pair of elements."
-    return verb
-
-
-exp, exp2, expm1 = _unary("exp"), _unary("exp2"), _unary("expm1")
-log, log2, log10, log1p = (_unary(n) for n in ("log", "log2", "log10", "log1p"))
-log_positive = _unary("log_positive")
-sin, cos, tan = _unary("sin"), _unary("cos"), _unary("tan")
-asin, acos, atan = _unary("asin"), _unary("acos"), _unary("atan")
-sinh, cosh, tanh = _unary("sinh"), _unary("cosh"), _unary("tanh")
-asinh, acosh, atanh = _unary("asinh"), _unary("acosh"), _unary("atanh")
-sqrt, rsqrt, cbrt = _unary("sqrt"), _unary("rsqrt"), _unary("cbrt")
-erf, erfc = _unary("erf"), _unary("erfc")
-erfinv, erfcinv = _unary("erfinv"), _unary("erfcinv")
-rint = _unary("rint")
-atan2, hypot = _binary("atan2"), _binary("hypot")
-logaddexp = _binary("logaddexp")
-copysign = _binary("copysign")
+log_positive = unary("log_positive")
 
 
 def multiply_add(b: Builder, x: Operand, y: Operand, z: Operand) -> TensorView:
@@ -147,21 +84,6 @@ _HALVES = {
     DType.F16: (2**-11, 2.0**-24, 65504.0),
     DType.BF16: (2**-8, 2.0**-133, (2 - 2**-7) * 2.0**127),
 }
-
-
-def _whole(name: str) -> Unary:
-    def verb(b: Builder, x: Operand) -> TensorView:
-        operand = b.tensor(x)
-        if operand.dtype.is_complex:
-            raise parts.refuse(name)
-        return b.point(name if operand.dtype.is_float else "copy", operand)
-
-    verb.__name__ = name
-    verb.__doc__ = f"Return ``{name}`` of each element; integers stay as they are."
-    return verb
-
-
-floor, ceil, trunc = _whole("floor"), _whole("ceil"), _whole("trunc")
 
 
 def logaddexp2(b: Builder, x: Operand, y: Operand) -> TensorView:
@@ -236,5 +158,5 @@ def sinc(b: Builder, x: Operand) -> TensorView:
     dtype = b.promote(x, math.pi)
     operand = b.point("multiply", b.convert(x, dtype), b.constant(math.pi, dtype))
     at_zero = b.point("equal", operand, b.constant(0.0, dtype))
-    quotient = arithmetic.divide(b, sin(b, operand), operand)
+    quotient = arithmetic.divide(b, float_rows.sin(b, operand), operand)
     return b.point("select", at_zero, b.constant(1.0, dtype), quotient)

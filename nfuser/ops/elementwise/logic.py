@@ -15,7 +15,7 @@ from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from nfuser.ops.builder import Builder, Operand
-    from nfuser.ops.elementwise.float_functions import BinaryVerb, Unary
+    from nfuser.ops.elementwise.of_rows import BinaryVerb, Unary
 
 _MIRRORED = {
     "equal": "equal",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nfuser.ir.tensor import TensorView
-    from nfuser.ops.elementwise.float_functions import BinaryVerb
+    from nfuser.ops.elementwise.of_rows import BinaryVerb
     from nfuser.trace.tracer import Tracer
 
 _LONGEST_LOOP = 256

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core.types import boolean
 from numba.core.typing.templates import signature
@@ -20,6 +20,7 @@ from nfuser.codegen.primitives.cpu.define import (
     FLOAT,
     INTEGER,
     NUMBER,
+    PRIMITIVES,
     WORD,
     Body,
     common_type,
@@ -27,11 +28,22 @@ from nfuser.codegen.primitives.cpu.define import (
     register,
     untyped,
 )
-from nfuser.codegen.primitives.cpu.math import error, exponential, inverse, trigonometry
+from nfuser.codegen.primitives.cpu.math import (
+    error,
+    exponential,
+    inverse,
+    root,
+    trigonometry,
+)
 from nfuser.codegen.primitives.cpu.math import power as powers
-from nfuser.codegen.primitives.cpu.math import root as roots
 from nfuser.codegen.primitives.cpu.math import value as values
 from nfuser.codegen.primitives.cpu.math.value import Value, call
+from nfuser.ir.point_op import POINT_OPS
+
+if TYPE_CHECKING:
+    from nfuser.ir.point_op import PointOp
+
+_MATHEMATICS = (error, exponential, inverse, powers, root, trigonometry, values)
 
 
 def _float_unary(name: str, body: Body) -> Any:
@@ -73,26 +85,8 @@ def _select_rule(_typing: Any, condition: Any, a: Any, b: Any) -> Any:
     return signature(kind, boolean, kind, kind), emit
 
 
-exp = _float_unary("exp", exponential.exp)
 exp_near = _float_unary("exp_near", exponential.exp)
-exp2 = _float_unary("exp2", exponential.exp2)
-expm1 = _float_unary("expm1", exponential.expm1)
-log = _float_unary("log", exponential.log)
-log_positive = _float_unary("log_positive", exponential.log_positive)
-log2 = _float_unary("log2", exponential.log2)
-log10 = _float_unary("log10", exponential.log10)
-log1p = _float_unary("log1p", exponential.log1p)
-sinh = _float_unary("sinh", exponential.sinh)
-cosh = _float_unary("cosh", exponential.cosh)
-tanh = _float_unary("tanh", exponential.tanh)
 tanh_near = _float_unary("tanh_near", exponential.tanh)
-asinh = _float_unary("asinh", exponential.asinh)
-acosh = _float_unary("acosh", exponential.acosh)
-atanh = _float_unary("atanh", exponential.atanh)
-logaddexp = _float_binary("logaddexp", exponential.logaddexp)
-sin = _float_unary("sin", trigonometry.sin)
-cos = _float_unary("cos", trigonometry.cos)
-tan = _float_unary("tan", trigonometry.tan)
 sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bounded"))
 cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))
 sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
@@ -100,21 +94,10 @@ cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"
 sin_unit = _float_unary("sin_unit", trigonometry.sin_unit)
 cos_unit = _float_unary("cos_unit", trigonometry.cos_unit)
 tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
-asin = _float_unary("asin", trigonometry.asin)
-acos = _float_unary("acos", trigonometry.acos)
-atan = _float_unary("atan", trigonometry.atan)
-atan2 = _float_binary("atan2", trigonometry.atan2)
-erf = _float_unary("erf", error.erf)
-erfc = _float_unary("erfc", error.erfc)
-erfinv = _float_unary("erfinv", inverse.erfinv)
-erfcinv = _float_unary("erfcinv", inverse.erfcinv)
 power = define("power", 2, NUMBER, powers.power)
 ldexp = _float_binary("ldexp", exponential.scale)
-hypot = _float_binary("hypot", powers.hypot)
-sqrt = _float_unary("sqrt", values.sqrt)
 sqrt_near = _float_unary("sqrt_near", values.sqrt)
 rsqrt = _float_unary("rsqrt", _inverse_root)
-cbrt = _float_unary("cbrt", roots.cbrt)
 reciprocal = define("reciprocal", 1, FLOAT, arithmetic.reciprocal)
 reciprocal_near = define("reciprocal_near", 1, FLOAT, arithmetic.reciprocal)
 floor = _rounding("floor")
@@ -145,7 +128,6 @@ philox32 = define("philox32", 3, WORD, arithmetic.philox32)
 philox64 = define("philox64", 3, WORD, arithmetic.philox64)
 udiv = define("udiv", 2, INTEGER, arithmetic.udiv)
 urem = define("urem", 2, INTEGER, arithmetic.urem)
-copysign = _float_binary("copysign", values.copysign)
 nextafter = define("nextafter", 2, FLOAT, arithmetic.nextafter)
 maximum = define("maximum", 2, ANY, arithmetic.maximum)
 minimum = define("minimum", 2, ANY, arithmetic.minimum)
@@ -159,3 +141,16 @@ bit_xor = define("bit_xor", 2, INTEGER | BOOL, arithmetic.bit_xor)
 select = register("select", _select_rule)
 sum_reassoc = _reassociated("sum_reassoc", "fadd")
 product_reassoc = _reassociated("product_reassoc", "fmul")
+
+
+def _function_of(op: PointOp) -> Body | None:
+    """Return the function in ``math/`` that has the name of ``op``."""
+    found = (vars(module).get(op.name) for module in _MATHEMATICS)
+    return next(filter(None, found), None)
+
+
+# What has no primitive above is the function of its name.
+for _op in POINT_OPS.values():
+    _is_of_floats = _op.takes == "float" and _op.name not in PRIMITIVES
+    if _is_of_floats and (_body := _function_of(_op)):
+        define(_op.name, _op.arity, FLOAT, untyped(_body))

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
@@ -17,6 +17,7 @@ from nfuser.codegen.primitives.cuda.define import (
     FLOAT,
     I32,
     I64,
+    PRIMITIVES,
     Site,
     Value,
     primitive,
@@ -24,64 +25,23 @@ from nfuser.codegen.primitives.cuda.define import (
     suffixed,
     types,
 )
+from nfuser.ir.point_op import POINT_OPS
+
+if TYPE_CHECKING:
+    from nfuser.ir.point_op import PointOp
 
 LOG_2 = math.log(2.0)
 LOG2_E = 1 / LOG_2
 
 
-def libdevice(name: str, function: str = "") -> Any:
-    """Return the primitive ``name`` that calls one libdevice function of one float."""
+def libdevice(op: PointOp, function: str = "") -> Any:
+    """Return the primitive of ``op`` that calls one libdevice function of floats."""
 
-    def emit(site: Site, x: Value) -> Value:
-        return site.external(suffixed(function or name, site.result), x.type, [x])
+    def emit(site: Site, *operands: Value) -> Value:
+        name = suffixed(function or op.name, site.result)
+        return site.external(name, operands[0].type, [*operands])
 
-    return primitive(name, same(FLOAT), emit)
-
-
-def libdevice2(name: str, function: str = "") -> Any:
-    """Return the primitive ``name`` that calls a libdevice function of two floats."""
-
-    def emit(site: Site, x: Value, y: Value) -> Value:
-        return site.external(suffixed(function or name, site.result), x.type, [x, y])
-
-    return primitive(name, same(FLOAT), emit)
-
-
-exp = libdevice("exp")
-exp2 = libdevice("exp2")
-expm1 = libdevice("expm1")
-log = libdevice("log")
-log_positive = libdevice("log_positive", "log")
-log2 = libdevice("log2")
-log10 = libdevice("log10")
-log1p = libdevice("log1p")
-sqrt = libdevice("sqrt")
-cbrt = libdevice("cbrt")
-sin = libdevice("sin")
-cos = libdevice("cos")
-tan = libdevice("tan")
-asin = libdevice("asin")
-acos = libdevice("acos")
-atan = libdevice("atan")
-sinh = libdevice("sinh")
-cosh = libdevice("cosh")
-tanh = libdevice("tanh")
-asinh = libdevice("asinh")
-acosh = libdevice("acosh")
-atanh = libdevice("atanh")
-erf = libdevice("erf")
-erfc = libdevice("erfc")
-erfinv = libdevice("erfinv")
-erfcinv = libdevice("erfcinv")
-floor = libdevice("floor")
-ceil = libdevice("ceil")
-trunc = libdevice("trunc")
-rint = libdevice("rint")
-rsqrt = libdevice("rsqrt")
-atan2 = libdevice2("atan2")
-hypot = libdevice2("hypot")
-copysign = libdevice2("copysign")
-nextafter = libdevice2("nextafter")
+    return primitive(op.name, same(FLOAT), emit, op.arity)
 
 
 def _ldexp(site: Site, x: Value, n: Value) -> Value:
@@ -208,3 +168,9 @@ isinf = primitive("isinf", same(FLOAT, types.boolean), _isinf)
 isfinite = primitive("isfinite", same(FLOAT, types.boolean), _isfinite)
 signbit = primitive("signbit", same(FLOAT, types.boolean), sign_bit)
 select = primitive("select", _select_rule, _select)
+log_positive = libdevice(POINT_OPS["log_positive"], "log")
+
+# What has no primitive above is libdevice's function of its name.
+for _op in POINT_OPS.values():
+    if _op.takes == "float" and _op.gives == "same" and _op.name not in PRIMITIVES:
+        libdevice(_op)

@@ -18,7 +18,7 @@ from nfuser.trace.watch.unwatched import unwatched
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ops.elementwise.float_functions import BinaryVerb
+    from nfuser.ops.elementwise.of_rows import BinaryVerb
 
 
 def _straight(verb: BinaryVerb) -> Callable[[Any, Any], Any]:
