@@ -97,13 +97,27 @@ class OutputLeaf:
     """One output: its place in ``fusion.outputs``, and the Python number it was.
 
     Without axes it comes back as a number of NumPy's, unless it was an array. What is
-    the argument in ``slot``, which was assigned to, comes back as that very array.
+    the argument in ``slot``, which was assigned to, comes back as that very array; what
+    is ``passed`` is the very thing that the caller has there, and no output.
     """
 
     position: int
     python: type | None = None
     is_array: bool = False
     slot: int | None = None
+    passed: tuple[Any, ...] | None = None
+
+
+@value
+class Changed:
+    """A list or dict that a function changed: where it is, and what it holds then.
+
+    It is found from ``(args, kwargs)`` by the keys of ``path``.
+    """
+
+    path: tuple[Any, ...]
+    tree: Tree
+    leaves: tuple[OutputLeaf, ...]
 
 
 class Raised:
@@ -133,8 +147,9 @@ class Trace:
     ``captured`` holds inputs found in closures and globals (slots after the caller's)
     and the constants it depends on; ``captured.read`` is asked at each call. ``writes``
     are the slots of arguments that were assigned to, each with its place among the
-    outputs: what it holds in the end. A function that ``raised`` has returned nothing,
-    and its writes are those of the statements before.
+    outputs: what it holds in the end; ``changed`` are lists and dicts of the arguments
+    that hold other items after the call. A function that ``raised`` has returned
+    nothing, and its writes are those of the statements before.
     """
 
     fusion: Fusion
@@ -146,6 +161,7 @@ class Trace:
     checks: tuple[ScalarFits, ...] = ()
     captured: Captured = Captured()
     writes: tuple[tuple[int, int], ...] = ()
+    changed: tuple[Changed, ...] = ()
     raised: Raised | None = None
 
 

@@ -22,6 +22,7 @@ from nfuser.errors import (
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import SumTo, results, sources
 from nfuser.trace.captures.parts import is_array
+from nfuser.trace.passed import Passed
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.tracer import Tracer, current_tracer
@@ -91,7 +92,9 @@ class Run:
         tracer.runs += 1
         self._begin = len(tracer.builder.exprs)
         try:
+            passed = Passed(tuple(given[place] for place in argnums), {})
             value = tracer.as_called(function)(*given, **kwargs)
+            passed.refuse_changes()
         finally:
             tracer.runs -= 1
         self.aux: Any = None

@@ -17,6 +17,7 @@ from nfuser.errors import ArgumentError, AxisError, MutationError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.loops.record import Effects, without_draws
+from nfuser.trace.passed import Passed
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def run_rows(
             x if r is None else t.wrap(r) for x, r in zip(leaves, own, strict=True)
         ]
         positional, named = tree.unflatten(shape, items)
+        passed = Passed(positional, named)
         value = t.as_called(function)(*positional, **named)
+        passed.refuse_changes()
         found, made = tree.flatten(value)
         held = [t.tensor(x) for x in found]
         _check_unwritten(items, own)

@@ -26,13 +26,11 @@ from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, MutationError, NfuserError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, View, results
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.trace.call import (
     ArrayLeaf,
     Leaf,
-    OutputLeaf,
     Raised,
     ScalarLeaf,
     Trace,
@@ -43,17 +41,16 @@ from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.captures.stream import Stream
 from nfuser.trace.dialect import is_of_torch
-from nfuser.trace.labelled import learn_all
 from nfuser.trace.loops.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
+from nfuser.trace.outputs import Outputs
+from nfuser.trace.passed import Passed
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
 from nfuser.trace.standins.asked import ConversionError, ask_to_rewrite
-from nfuser.trace.standins.chosen import Chosen
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
-from nfuser.trace.standins.standin import Standin
-from nfuser.trace.standins.symbolic import SymbolicInt, integer
+from nfuser.trace.standins.symbolic import integer
 from nfuser.trace.torch.tensors import TORCH
 from nfuser.trace.tracer import Tracer
 from nfuser.trace.watch.leaks import warn_of_kept
@@ -141,6 +138,7 @@ def _speak_like(tracer: Tracer, arrays: list[ArrayLeaf]) -> None:
 def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:
     standins = [_standin(tracer, leaf) for leaf in call.leaves]
     args, kwargs = tree.unflatten(call.tree, standins)
+    passed = Passed(args, kwargs)
     try:
         snapshot = Snapshot(function, args, kwargs, call.input_count)
         tracer.capture = lambda item: _capture(tracer, snapshot, item)
@@ -163,27 +161,27 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
                 lambda: tracer.is_looping,
                 lambda code: _enter(tracer, snapshot, code),
             )
-            _refuse_relabelled(call, args, kwargs)
-            tensors, leaves, shape, writes = _outputs(tracer, returned)
+            outputs = Outputs(tracer, returned, passed)
         captured = snapshot.freeze()
     except NfuserError as error:
         _name_line(error, function)
         raise
-    fusion = tracer.builder.fusion(tensors)
+    fusion = tracer.builder.fusion(outputs.tensors)
     if config.current().verify:
         verify_fusion(fusion)
     if wants("fusion"):
         dump("fusion", text(fusion), fusion.name)
     return Trace(
         fusion,
-        shape,
-        leaves,
+        outputs.shape,
+        outputs.leaves,
         guards=tracer.guards(),
         value_guards=tuple(tracer.value_guards.values()),
         outcome_guards=tuple(tracer.outcome_guards.values()),
         checks=tuple(tracer.builder.questions.checks),
         captured=captured,
-        writes=writes,
+        writes=outputs.writes,
+        changed=outputs.changed,
         raised=raised,
     )
 
@@ -191,9 +189,12 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
 def _enter(tracer: Tracer, snapshot: Snapshot, code: CodeType) -> None:
     """Begin anew before a function runs that may write into an array from outside.
 
-    So does one that may draw from a generator of NumPy's.
+    So does one that may draw from a generator of NumPy's. Of functions that are written
+    anew, those that run as they were are called by Python itself, or by a library.
     """
-    if tracer.plain is None and (snapshot.may_write(code) or snapshot.may_draw()):
+    if tracer.plain is not None:
+        snapshot.watch(code)
+    elif snapshot.may_write(code) or snapshot.may_draw():
         ask_to_rewrite()
 
 
@@ -386,75 +387,6 @@ def _draw(tracer: Tracer, snapshot: Snapshot, stream: Any) -> Any:
     key, first = tracer.captured[slot], tracer.captured[slot + 1]
     call = ops.add(b, first, np.uint64(before)) if before else first
     return key, call
-
-
-def _refuse_relabelled(call: TracedCall, args: Any, kwargs: Any) -> None:
-    """Refuse new attributes and coordinates of arguments: callers do not see them."""
-    if tree.has_labels(call.tree) and tree.flatten((args, kwargs))[1] != call.tree:
-        message = (
-            "write y = x.copy() first, and change and return that: the function "
-            "changes attributes, names or coordinates of an argument of xarray's"
-        )
-        raise MutationError(message)
-
-
-def _outputs(
-    tracer: Tracer, returned: Any
-) -> tuple[
-    list[TensorView], tuple[OutputLeaf, ...], tree.Tree, tuple[tuple[int, int], ...]
-]:
-    learn_all()
-    flat, shape = tree.flatten(returned)
-    tensors: list[TensorView] = []
-    leaves: list[OutputLeaf] = []
-    kept = [tracer.tensor(root) for _, root in tracer.written()]
-    places = {slot: -1 for slot, _ in tracer.written()}  # among the outputs
-    for item in flat:
-        slot = item._slot if isinstance(item, TracedArray) else None  # pyright: ignore[reportPrivateUsage]
-        if slot in places:
-            if places[slot] < 0:
-                places[slot] = len(tensors)
-                tensors.append(tracer.tensor(item))
-            leaves.append(OutputLeaf(places[slot], None, True, slot))
-            continue
-        found, python = _output(tracer, item)
-        is_array = isinstance(item, np.ndarray) or getattr(item, "_is_array", False)
-        leaves.append(OutputLeaf(len(tensors), python, is_array))
-        tensors.append(_own(tracer, found, [*tensors, *kept]))
-    for slot, root in tracer.written():
-        if places[slot] < 0:
-            places[slot] = len(tensors)
-            tensors.append(tracer.tensor(root))
-    tensors += tracer.tokens.values()  # so that all draws are made
-    return tensors, tuple(leaves), shape, tuple(places.items())
-
-
-def _output(tracer: Tracer, item: Any) -> tuple[TensorView, type | None]:
-    b = tracer.builder
-    if isinstance(item, TracedArray):
-        held = tracer.tensor(item)
-        return held, b.weak.get(held)
-    if isinstance(item, SymbolicInt):
-        return b.from_scalar(tracer.operand(item), DType.I64), int
-    if type(item) in (bool, int, float, complex):
-        return b.tensor(item), type(item)
-    try:
-        return tracer.tensor(item), None
-    except NfuserError as error:
-        if isinstance(item, Chosen) and item.line is not None:
-            error.args = (f"{error.args[0]}{item.line.note}",)
-        if is_array(item) or isinstance(item, Standin):
-            raise
-        raise refusals.returned(item) from error
-
-
-def _own(tracer: Tracer, held: TensorView, before: list[TensorView]) -> TensorView:
-    """Return an output that shares no memory with inputs or other outputs."""
-    b = tracer.builder
-    definition = next(e for e in reversed(b.exprs) if held in results(e))
-    if held in before or isinstance(definition, Argument | View):
-        return b.point("copy", held)
-    return held
 
 
 def _name_line(error: NfuserError, function: Any) -> None:

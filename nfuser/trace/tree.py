@@ -11,12 +11,13 @@ Classes of other libraries take part once they are among ``NODES``.
 from __future__ import annotations
 
 from collections import OrderedDict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 @value
@@ -40,6 +41,7 @@ class Tree:
 LEAF = Tree(None)
 NOTHING = Tree(type(None))
 _DICTS = (dict, OrderedDict)
+_NONE: Mapping[int, object] = MappingProxyType({})
 _NESTS = frozenset({type(None), tuple, list, *_DICTS})
 
 
@@ -54,38 +56,47 @@ NODES: dict[type, Node] = {}
 """The classes of other libraries that are nests, by exact class."""
 
 
-def flatten(nest: object) -> tuple[list[Any], Tree]:
+def flatten(
+    nest: object, whole: Mapping[int, object] = _NONE
+) -> tuple[list[Any], Tree]:
     """Return the leaves of ``nest`` in order, and its shape.
+
+    What has an identity among ``whole`` is a leaf.
 
     >>> leaves, tree = flatten({"a": (1, None), "b": [2]})
     >>> leaves, unflatten(tree, [10, 20])
     ([1, 2], {'a': (10, None), 'b': [20]})
     """
     leaves: list[Any] = []
-    return leaves, _flatten(nest, leaves)
+    return leaves, _flatten(nest, leaves, whole)
 
 
-def _flatten(nest: Any, leaves: list[Any]) -> Tree:
+def _flatten(nest: Any, leaves: list[Any], whole: Mapping[int, object]) -> Tree:
     kind = type(nest)
     if nest is None:
         return NOTHING
+    if whole and id(nest) in whole:
+        leaves.append(nest)
+        return LEAF
     if kind in _DICTS:
-        return Tree(kind, _children(nest.values(), leaves), tuple(nest))
+        return Tree(kind, _children(nest.values(), leaves, whole), tuple(nest))
     if kind in (tuple, list) or is_namedtuple(nest):
-        return Tree(kind, _children(nest, leaves))
+        return Tree(kind, _children(nest, leaves, whole))
     if kind in NODES:
         parts, labels = NODES[kind].apart(nest)
-        return Tree(kind, _children(parts, leaves), labels=labels)
+        return Tree(kind, _children(parts, leaves, whole), labels=labels)
     leaves.append(nest)
     return LEAF
 
 
-def _children(nests: Iterable[Any], leaves: list[Any]) -> tuple[Tree, ...]:
+def _children(
+    nests: Iterable[Any], leaves: list[Any], whole: Mapping[int, object]
+) -> tuple[Tree, ...]:
     found: list[Tree] = []
     for nest in nests:
         kind = type(nest)
         if kind in _NESTS or kind in NODES or isinstance(nest, tuple):
-            found.append(_flatten(nest, leaves))
+            found.append(_flatten(nest, leaves, whole))
         else:  # most are
             leaves.append(nest)
             found.append(LEAF)

@@ -69,13 +69,14 @@ class Arguments:
 
     ``apart`` are leaves and structure, where these are known already.
     ``key`` holds everything a plan depends on but the values of run-time numbers;
-    ``structure`` what a trace depends on. What no kernel can read where it lies is
-    copied: ``copied`` are the originals, ``read`` adds those of what is captured.
+    ``structure`` what a trace depends on; ``nest`` is all of it as it was passed. What
+    no kernel can read where it lies is copied: ``copied`` are the originals, ``read``
+    adds those of what is captured.
     """
 
     __slots__ = (
-        *("arrays", "copied", "flat", "key", "kinds", "numbers", "pointers", "tree"),
-        *("_captured", "streams"),
+        *("arrays", "copied", "flat", "key", "kinds", "nest", "numbers", "pointers"),
+        *("_captured", "streams", "tree"),
     )
 
     def __init__(
@@ -85,6 +86,7 @@ class Arguments:
         function: Callable[..., Any],
         apart: tuple[list[Any], trees.Tree] | None = None,
     ) -> None:
+        self.nest = args, kwargs
         self.flat, self.tree = apart or trees.flatten((args, dict(kwargs)))
         self.arrays: dict[int, Any] = {}
         self.pointers: dict[int, int] = {}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.allocate import finish
 from nfuser.device.describe.descriptor import (
     describe,
     key_reader,
@@ -15,7 +14,9 @@ from nfuser.device.describe.descriptor import (
 )
 from nfuser.errors import BackendError
 from nfuser.frontend.call.arguments import host_number, same_number
+from nfuser.frontend.call.changes import change_all, check_passed_once
 from nfuser.frontend.call.draws import take_draws
+from nfuser.frontend.call.results import Results
 from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.writes import check_writes, told_of_writes
 from nfuser.ir import scalar_walk
@@ -118,11 +119,7 @@ class Ready:
         for described, array in zip(trace.captured.arrays, captured, strict=True):
             inputs[plan.inputs[described.slot]] = (array, _pointer(array))
         written = [slot for slot, _ in trace.writes]
-        outside: dict[int, Any] = {}
-        if written:
-            pairs = zip(trace.captured.arrays, captured, strict=True)
-            outside = {what.slot: array for what, array in pairs}
-            check_writes(written, arguments, outside, trace.fusion.name)
+        outside = self._checked_writes(arguments, captured)
         drawn = trace.captured.streams.drawn
         if drawn:
             keys = [what.slot for what in drawn if what.on_device]
@@ -139,17 +136,27 @@ class Ready:
         )
         given = dict(zip(self.leaf_slots, into, strict=True)) if into else {}
         outputs, stream = plan.evaluator(inputs, numbers, scalars, given)
-        library = self.place.library
         passed = told_of_writes(written, arguments, outside) if written else NOTHING
-        results: list[Any] = []
-        for leaf in trace.output_leaves:
-            if leaf.slot is not None:
-                results.append(passed[leaf.slot])
-                continue
-            array, scalar = outputs[leaf.position], not leaf.is_array
-            array = finish(library, array, stream=stream, scalar=scalar)
-            results.append(array if leaf.python is None else leaf.python(array.item()))
-        return trees.unflatten(trace.output_tree, results)
+        results = Results(outputs, self.place.library, stream, arguments.nest, passed)
+        found = [results.of(leaf) for leaf in trace.output_leaves]
+        if trace.changed:
+            change_all(trace.changed, arguments.nest, results.of)
+        return trees.unflatten(trace.output_tree, found)
+
+    def _checked_writes(
+        self, arguments: Arguments, captured: tuple[Any, ...]
+    ) -> Mapping[int, Any]:
+        """Refuse to change what may not be changed; return what is from outside."""
+        trace = self.variant.trace
+        name = trace.fusion.name
+        if trace.changed:
+            check_passed_once(trace.changed, arguments.nest, name)
+        if not trace.writes:
+            return NOTHING
+        pairs = zip(trace.captured.arrays, captured, strict=True)
+        outside = {what.slot: array for what, array in pairs}
+        check_writes([slot for slot, _ in trace.writes], arguments, outside, name)
+        return outside
 
 
 def make_ready(

@@ -13,7 +13,7 @@ import nfuser.config as config
 from nfuser.device.apart import check_apart
 from nfuser.device.describe.descriptor import describe, library_of
 from nfuser.device.native.layout import MOST_ARGUMENTS
-from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
 from nfuser.frontend.call.arguments import Arguments
 from nfuser.frontend.call.recording import any_asks
 from nfuser.frontend.call.shape import by_position
@@ -152,6 +152,12 @@ def _names(args: Sequence[Any]) -> str:
 
 def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
     """Refuse arrays that the results do not fit into."""
+    if ready.variant.trace.changed:
+        message = (
+            "leave out= out, and copy what the call returns: it puts items into lists "
+            "and dicts of its arguments"
+        )
+        raise MutationError(message)
     slots = ready.leaf_slots
     if len(given) != len(slots):
         message = f"out: expected {len(slots)} arrays, found {len(given)}"
@@ -188,7 +194,7 @@ def _may_write(ready: Ready, args: Sequence[Any], given: Sequence[Any]) -> bool:
     if not given:
         return True
     trace = ready.variant.trace
-    if trace.captured.arrays or trace.writes:
+    if trace.captured.arrays or trace.writes or trace.changed:
         return False
     if len({leaf.position for leaf in trace.output_leaves}) < len(given):
         return False

@@ -154,11 +154,17 @@ def _is_integer(number: Any) -> bool:
 
 
 def _refuse(trace: Trace, name: str) -> None:
-    """Refuse what would write into arguments: tasks may run twice."""
+    """Refuse what would change arguments: tasks may run twice."""
     if trace.writes:
         message = (
             f"{name}: write y = x.copy() first and assign to that, or return the new "
             "values: chunks of Dask arrays are never written"
+        )
+        raise MutationError(message)
+    if trace.changed:
+        message = (
+            f"{name}: return what it puts into lists and dicts of its arguments, and "
+            "put it there after the call: results of Dask arrays are computed later"
         )
         raise MutationError(message)
 

@@ -35,7 +35,7 @@ def plan_of(
     """Return the plan of a call that is to be differentiated, and what it captures.
 
     A call that draws from a generator of NumPy's is refused, which has no key to draw
-    the same numbers of; so is one that writes into its arguments.
+    the same numbers of; so is one that changes its arguments.
     """
     with unrecorded():
         arguments = Arguments(args, kwargs, fused._function)
@@ -46,6 +46,12 @@ def plan_of(
             f"write into a copy, x = x.copy(), in {fused._name}: what is "
             "differentiated leaves its arguments as they are; or call it under "
             "torch.no_grad()"
+        )
+        raise MutationError(message)
+    if trace.changed:
+        message = (
+            f"return what {fused._name} puts into lists and dicts of its arguments: "
+            "what is differentiated leaves its arguments as they are"
         )
         raise MutationError(message)
     drawn = trace.captured.read_streams(args, kwargs) or ()

@@ -222,7 +222,8 @@ def _trace(
             return None  # the call itself says why
     numbers = any(leaf.python for leaf in trace.output_leaves)
     drawn = trace.captured.read_streams(args, kwargs)
-    if trace.writes or numbers or drawn or any(map(_is_tensor, captured)):
+    changes = trace.writes or trace.changed
+    if changes or numbers or drawn or any(map(_is_tensor, captured)):
         return None
     if "unknown" in _written(trace.output_tree, count()):
         return None

@@ -127,7 +127,7 @@ class RecordMaker:
             raise NotNativeError
         if captured.streams.places and ready.place.device.is_cuda:
             raise NotNativeError  # Python looks whether a graph is recorded
-        if not captured.streams.are_of_nfuser:
+        if not captured.streams.are_of_nfuser or ready.variant.trace.changed:
             raise NotNativeError
         self._streams = streams
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))

@@ -43,6 +43,8 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         return "numbers on the CPU beside CUDA arrays are copied first"
     if trace.writes and place.library is not Library.NUMPY:
         return "Python looks whether the arrays that it assigns to may be written"
+    if trace.changed:
+        return "Python puts items into lists and dicts of its arguments"
     if trace.captured.streams.places and place.device.is_cuda:
         return "Python looks whether a CUDA graph is recorded, which cannot draw"
     if not trace.captured.streams.are_of_nfuser:

@@ -218,6 +218,11 @@ class Snapshot:
             return False
         return any(map(may_write, self._finder.codes if code is None else (code,)))
 
+    def watch(self, code: CodeType) -> None:
+        """Look at the arrays from outside before ``code`` runs, which is as it was."""
+        if may_write(code):
+            self._versions.hold(self._finder.values.items())
+
     def holds(self, item: Any) -> bool:
         """Tell whether ``item`` is from outside, and closed."""
         return any(found is item for found in self._finder.closed)

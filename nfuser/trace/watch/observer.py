@@ -104,7 +104,7 @@ class Observer:
         """Return what ``step`` returns; refuse what it did that cannot be watched.
 
         ``is_once`` tells whether what runs stands for any number of runs; ``enter`` is
-        told of functions of the user's, and may end the trace before one of them runs.
+        told of functions of the user's that run as they are, and may end the trace.
         """
         self._is_once, self._told = is_once, enter
         before = sys.getprofile()
@@ -236,12 +236,12 @@ class Observer:
         taken = code.co_varnames[: code.co_argcount]
         known = self._finder.known({name: frame.f_locals.get(name) for name in taken})
         visited = self._finder.visited(code, frame.f_globals, cells)
-        if visited and not known:
-            return
-        # To look for others is to look through all objects of the process.
-        for function in visited or _functions_of(frame, code, bool(names)):
-            self._finder.visit(function, known)
-        self._told(code)
+        if known or not visited:
+            # To look for others is to look through all objects of the process.
+            for function in visited or _functions_of(frame, code, bool(names)):
+                self._finder.visit(function, known)
+        if frame.f_code not in originals:
+            self._told(code)
 
     def _watch_class(self, frame: FrameType, code: CodeType) -> None:
         """Watch that the class of ``self`` keeps the method that runs."""

@@ -308,11 +308,12 @@ def plain_output(name: str, *, is_in_place: bool, is_made: bool) -> MutationErro
 
 
 def written_unseen(what: str) -> MutationError:
-    """Return the error for a tensor from outside that a library's callee writes."""
+    """Return the error for an array from outside that no code of a trace writes."""
     message = (
         "write it in the fused function itself, or call module.forward(x) in place of "
         f"module(x): what is from outside is written in place, found {what}, by a "
-        "function that a library calls: once, while tracing, and in no later call"
+        "function that Python or a library calls: once, while tracing, and in no later "
+        "call"
     )
     return MutationError(message)
 

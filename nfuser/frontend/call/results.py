@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one run gave, as the caller is to have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.device.allocate import finish
+from nfuser.trace.passed import found_at
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.device.describe.libraries import Library
+    from nfuser.trace.call import OutputLeaf
+
+
+class Results:
+    """The outputs of a run by the leaves that they are.
+
+    ``nest`` is what was passed, ``written`` are the arrays that were assigned to, by
+    slot.
+    """
+
+    __slots__ = ("_library", "_made", "_nest", "_outputs", "_stream", "_written")
+
+    def __init__(
+        self,
+        outputs: Sequence[Any],
+        library: Library,
+        stream: int,
+        nest: Any,
+        written: Mapping[int, Any],
+    ) -> None:
+        self._outputs = outputs
+        self._library = library
+        self._stream = stream
+        self._nest = nest
+        self._written = written
+        self._made: dict[int, Any] = {}
+
+    def of(self, leaf: OutputLeaf) -> Any:
+        """Return what a leaf is; the same object each time."""
+        if leaf.slot is not None:
+            return self._written[leaf.slot]
+        if leaf.passed is not None:
+            return found_at(self._nest, leaf.passed)
+        if leaf.position in self._made:
+            return self._made[leaf.position]
+        array, scalar = self._outputs[leaf.position], not leaf.is_array
+        found = finish(self._library, array, stream=self._stream, scalar=scalar)
+        if leaf.python is not None:
+            found = leaf.python(found.item())
+        self._made[leaf.position] = found
+        return found
