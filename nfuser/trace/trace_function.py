@@ -48,7 +48,7 @@ from nfuser.trace.outputs import Outputs
 from nfuser.trace.passed import Passed
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
-from nfuser.trace.standins.asked import ConversionError, ask_to_rewrite
+from nfuser.trace.standins.asked import AnewError, ask_to_rewrite
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.standins.symbolic import integer
 from nfuser.trace.torch.tensors import TORCH
@@ -75,7 +75,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
             with converting() if mode.converts else nullcontext():
                 trace = _traced(tracer, function, call)
             break
-        except ConversionError as error:
+        except AnewError as error:
             more = mode.after(error)
             if more == mode:
                 raise
@@ -101,7 +101,7 @@ class _Mode:
     rewrites: bool = False
     outside: frozenset[int] = frozenset()
 
-    def after(self, asked: ConversionError) -> _Mode:
+    def after(self, asked: AnewError) -> _Mode:
         """Return how to trace anew."""
         is_made = asked.is_assigned and self.makes and asked.outside is None
         if asked.is_of_loop or is_made:
@@ -211,25 +211,27 @@ def _ended(
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call ``function``; an exception has no name here, whose frames hold this one."""
     name = getattr(function, "__name__", "function")
     try:
         return function(*args, **kwargs)
     except ValueError as error:
         # NumPy's word for any error of the item that it was to put into an array.
         if isinstance(error.__cause__, NfuserError):
-            cause = error.__cause__.with_traceback(error.__traceback__)
-            raise cause from None
+            raise error.__cause__.with_traceback(error.__traceback__) from None
         raise
     except RecursionError as error:
-        found = refusals.endless(name)
         # The innermost frames lie in nfuser as likely as in the user's function.
-        raise found.with_traceback(_to_last_call(error.__traceback__)) from None
+        cut = _to_last_call(error.__traceback__)
+        try:
+            raise refusals.endless(name).with_traceback(cut) from None
+        finally:
+            del cut
     except TypeError as error:
         if str(error).startswith("Iterator operand"):
-            found = refusals.function("nditer")
-            raise found.with_traceback(error.__traceback__) from None
-        trace = error.__traceback__
-        if trace is None or trace.tb_next is not None:
+            refused = refusals.function
+            raise refused("nditer").with_traceback(error.__traceback__) from None
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
             raise
         # No frame of the function's own: the arguments do not fit its parameters.
         try:

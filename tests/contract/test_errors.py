@@ -9,7 +9,9 @@ import pkgutil
 import nfuser
 from nfuser.errors import NfuserError
 
-CAUGHT_INSIDE = {"ConversionError", "DamagedEntryError"}  # no user ever sees one
+CAUGHT_INSIDE = {
+    *("AnewError", "ConversionError", "DamagedEntryError", "UpdateError"),
+}  # no user ever sees one
 
 
 def _below(kind: type[NfuserError]) -> set[type[NfuserError]]:

@@ -278,13 +278,17 @@ def test_arrays_of_a_call_that_raised_are_free_with_its_exception() -> None:
     def reads(a: Any) -> None:
         raise ValueError(len(a))
 
+    def counts(a: Any) -> None:
+        for i in range(a.shape[0] + 400):  # is traced anew, as a loop
+            a[i] += 1
+
     gc.collect()
     gc.disable()
     try:
-        for fused in (nfuser.fuse(writes), nfuser.fuse(reads)):
+        for fused in map(nfuser.fuse, (writes, reads, counts)):
             a = np.ones(3)
             alive = weakref.ref(a)
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, IndexError):
                 fused(a)
             del a
             assert alive() is None

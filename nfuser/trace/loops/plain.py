@@ -41,7 +41,7 @@ from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
 from nfuser.trace.loops.turns import Turning, run_one
 from nfuser.trace.numpy.generators import method_of
 from nfuser.trace.standins.asked import (
-    ConversionError,
+    AnewError,
 )
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import MOST_UNROLLED
@@ -334,7 +334,7 @@ class Plain(Lasting):
         before = State(self._t, variables)
         try:
             turning.run(lambda turn: body(found.item(turn)), found.trips, stop)
-        except ConversionError:
+        except AnewError:
             raise
         except Exception as error:
             before.restore()
@@ -368,7 +368,7 @@ class Plain(Lasting):
                 try:
                     turning = Turning(self, variables, names)
                     turning.run(lambda _: body(), None, stop, goes_on, test)
-                except ConversionError:
+                except AnewError:
                     raise
                 except Exception as error:
                     before.restore()
@@ -403,7 +403,7 @@ class Plain(Lasting):
                 self._t.builder.weak[opened.turn] = int
                 body(self._t.wrap(opened.turn))
                 return self.is_unknown(variables[stop])
-        except ConversionError:
+        except AnewError:
             raise
         except Exception:  # noqa: BLE001 (it comes again where Python runs the loop)
             return False

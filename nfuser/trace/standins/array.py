@@ -97,7 +97,11 @@ class TracedArray(Methods, NumpyProtocols):
     @property
     def _is_number(self) -> bool:
         """Whether NumPy or Python would hold an immutable number here."""
-        return not self._operand().ndim and not self._is_array
+        held = self._operand()
+        if held.ndim or self._is_array:
+            return False
+        tracer = self._tracer
+        return not tracer.dialect.has_words or held in tracer.builder.weak
 
     def _update(self, verb: BinaryVerb, other: Any) -> Any:
         """Apply ``x op= other``: a number is bound anew, an array is written."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.errors import TraceError
+from nfuser.errors import NfuserError, TraceError
 from nfuser.trace.source_line import is_users, library_function, running
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ TRUTH_OF_AXES = "bool(x), or `if x`, of an array with axes"
 _UNKNOWN = "the values of a traced array, which are not known while tracing"
 
 
-class ConversionError(TraceError):
-    """A stand-in met a conversion of NumPy's in a trace that does not take them.
+class AnewError(NfuserError):
+    """A trace met what one that begins anew can take.
 
     It ``is_assigned`` to a part of an array that plain NumPy made while tracing, or
     that is from outside: ``outside`` is that array then.
@@ -42,6 +42,19 @@ class ConversionError(TraceError):
     is_assigned = False
     is_of_loop = False  # or of a branch: the function is to be written anew
     outside: Any = None
+
+
+class ConversionError(AnewError, TraceError):
+    """A stand-in met a conversion of NumPy's in a trace that does not take them."""
+
+
+class UpdateError(AnewError):
+    """A tensor that torch made while tracing is written.
+
+    It is no ``TypeError``, after which Python would add in another way.
+    """
+
+    is_assigned = True
 
 
 def ask_to_convert() -> None:
@@ -53,16 +66,13 @@ def ask_to_convert() -> None:
 
 def ask_to_rewrite() -> None:
     """Ask for a trace in which loops and branches are expressions."""
-    error = ConversionError(str(wanted("bool(x), or `if x`,")))
-    error.is_of_loop = True
-    raise error
+    raise _made(str(wanted("bool(x), or `if x`,")), is_of_loop=True)
 
 
 def ask_to_assign_outside(array: Any) -> None:
     """Ask for a trace in which an array from outside counts as an argument."""
-    error = to_be_assigned(str(wanted("assigning to an array from outside")))
-    error.outside = array
-    raise error
+    message = str(wanted("assigning to an array from outside"))
+    raise _made(message, is_assigned=True, outside=array)
 
 
 def ask_of_range(frame: FrameType) -> None:
@@ -97,8 +107,16 @@ def wanted(what: str | None = None) -> TraceError:
 
 def to_be_assigned(message: str = "") -> ConversionError:
     """Ask for a trace in which arrays that are made inside may be assigned to."""
+    return _made(message, is_assigned=True)
+
+
+def _made(message: str, **asked: Any) -> ConversionError:
+    """Return the error that asks for it; whoever raises it holds it by no name.
+
+    A frame that did would be kept by its traceback, and what the call was given.
+    """
     error = ConversionError(message)
-    error.is_assigned = True
+    vars(error).update(asked)
     return error
 
 

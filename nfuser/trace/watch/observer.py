@@ -31,7 +31,7 @@ from nfuser.trace.captures.origins import Finder, Origin, Root, imported
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import Sources
 from nfuser.trace.loops.originals import originals
-from nfuser.trace.standins.asked import ConversionError
+from nfuser.trace.standins.asked import AnewError
 from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Observer:
             elif event == "return" and _is_users(frame):
                 self._elements.look(frame)
                 self._draws.leave(frame.f_locals)
-        except ConversionError as error:
+        except AnewError as error:
             self._error = self._error or error
             raise
         except NfuserError as error:

@@ -3,8 +3,8 @@
 
 They ask an object for its elements, and no protocol lets it answer with a stand-in. So
 a trace that meets one in the user's code begins anew, and until it ends the names in
-``numpy`` lead to functions that give a stand-in back. All other calls, those of other
-threads among them, go on to NumPy's own.
+``numpy`` lead to functions that give a stand-in back; so do those of torch's that make
+tensors. All other calls, those of other threads among them, go on to NumPy's own.
 """
 
 # What a traced function is given, and gives, has no static type.
@@ -32,13 +32,13 @@ from nfuser.trace.standins.literals import array_of, holds_standins
 from nfuser.trace.tracer import current_tracer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from nfuser.trace.tracer import Tracer
 
 _ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 _lock = ForkSafeLock()
-_replaced: dict[str, tuple[Any, Any]] = {}
+_replaced: list[tuple[Any, str, Any, Any]] = []
 _users = 0
 
 
@@ -49,21 +49,34 @@ def converting() -> Generator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            for name in (*NAMES, *MAKERS):
-                plain = getattr(np, name)
-                made = _either(name, plain) if name in NAMES else _maker(name, plain)
-                _replaced[name] = plain, made
-                setattr(np, name, made)
+            for module, name, replace in _replacements():
+                plain = getattr(module, name)
+                made = replace(name, plain)
+                _replaced.append((module, name, plain, made))
+                setattr(module, name, made)
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if not _users:
-                for name, (plain, made) in _replaced.items():
-                    if getattr(np, name) is made:
-                        setattr(np, name, plain)
+                for module, name, plain, made in _replaced:
+                    if getattr(module, name) is made:
+                        setattr(module, name, plain)
                 _replaced.clear()
+
+
+def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield what leads elsewhere, by module and name, with what makes it."""
+    for name in NAMES:
+        yield np, name, _either
+    for name in MAKERS:
+        yield np, name, _maker
+    if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "zeros"):
+        from nfuser.trace.torch.words.makers import MAKERS as OF_TORCH  # noqa: PLC0415 (it imports this)
+
+        for name in OF_TORCH:
+            yield torch, name, _maker_of_torch
 
 
 def _either(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,6 +112,22 @@ def _maker(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
             return plain(*args, **options)
         return HANDLERS[name](tracer, *args, **options)
+
+    return make
+
+
+def _maker_of_torch(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a tensor that the function may write while it is traced."""
+    import nfuser.trace.torch.words.makers as makers  # noqa: PLC0415 (it imports this)
+
+    @functools.wraps(plain)
+    def make(*args: Any, **options: Any) -> Any:
+        tracer = current_tracer()
+        if tracer is None or not tracer.makes:
+            return plain(*args, **options)
+        if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
+            return plain(*args, **options)
+        return makers.make(tracer, name, plain, args, options)
 
     return make
 

@@ -124,7 +124,7 @@ def _like(value: Any) -> Word:
         t: Tracer, x: Any, *, dtype: Any = None, device: Any = None, **_: Any
     ) -> Any:
         _check_device(t, device)
-        return _filled(t, x.shape, value, dtype or x.dtype)
+        return filled(t, x.shape, value, dtype or x.dtype)
 
     return word
 
@@ -139,7 +139,7 @@ def _full_like(
     **_: Any,
 ) -> Any:
     _check_device(t, device)
-    return _filled(t, x.shape, fill_value, dtype or x.dtype)
+    return filled(t, x.shape, fill_value, dtype or x.dtype)
 
 
 def _new(value: Any) -> Word:
@@ -147,7 +147,7 @@ def _new(value: Any) -> Word:
         t: Tracer, x: Any, *size: Any, dtype: Any = None, device: Any = None, **_: Any
     ) -> Any:
         _check_device(t, device)
-        return _filled(t, sizes_of(size), value, dtype or x.dtype)
+        return filled(t, sizes_of(size), value, dtype or x.dtype)
 
     return word
 
@@ -163,10 +163,11 @@ def _new_full(
     **_: Any,
 ) -> Any:
     _check_device(t, device)
-    return _filled(t, size, fill_value, dtype or x.dtype)
+    return filled(t, size, fill_value, dtype or x.dtype)
 
 
-def _filled(t: Tracer, shape: Any, value: Any, dtype: Any) -> Any:
+def filled(t: Tracer, shape: Any, value: Any, dtype: Any) -> Any:
+    """Return a tensor of one value."""
     wanted = as_dtype(dtype)
     sizes = [t.operand(n) for n in shape]
     return t.apply(ops.full, tuple(sizes), value, wanted)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.trace.source_line import running
+from nfuser.trace.standins.asked import UpdateError
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.words import (
@@ -24,6 +24,7 @@ from nfuser.trace.torch.words import (
     kinds,
     layers,
     losses,
+    makers,
     parts,
     shapes,
 )
@@ -44,6 +45,7 @@ _FUNCTIONS: dict[str, Word] = {
     **layers.WORDS,
     **losses.WORDS,
     **draws.WORDS,
+    **makers.WORDS,
     **METHODS,
     "max": folds.extreme("max"),
     "min": folds.extreme("min"),
@@ -72,6 +74,9 @@ def _copy(t: Tracer, x: Any, source: Any, non_blocking: Any = False) -> Any:
     return x
 
 
+_UPDATES = frozenset(
+    f"__{name}__" for name in ("setitem", "iand", "ior", "ixor", "ilshift", "irshift")
+)
 _WRITES: dict[str, Word] = {"fill_": _fill, "zero_": _fill, "copy_": _copy}
 
 
@@ -82,12 +87,17 @@ def word(name: str) -> Word | None:
     """
     if name in _WRITES:
         return _WRITES[name]
-    return _writing(name[:-1]) if _writes(name) else _FUNCTIONS.get(name)
+    is_written = name.endswith("_") and name[:-1] in _IN_PLACE
+    return _writing(name[:-1]) if is_written else _FUNCTIONS.get(name)
 
 
 def _writes(name: str) -> bool:
     """Tell whether a name is of what writes into its first argument."""
-    return name in _WRITES or (name.endswith("_") and name[:-1] in _IN_PLACE)
+    return (
+        name in _UPDATES
+        or name in _WRITES
+        or (name.endswith("_") and name[:-1] in _IN_PLACE)
+    )
 
 
 @cache
@@ -121,6 +131,8 @@ class Methods(Mapping[str, Any]):
 def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return what a function of torch's gives for traced tensors."""
     tracer: Any = _tracer_of((*args, *options.values()))
+    if tracer is not None and tracer.dialect.has_words and _writes(name):
+        _check_written(tracer, name, args)
     found = word(name)
     if found is None or tracer is None or not tracer.dialect.has_words:
         raise refusals.of_torch(name)
@@ -130,8 +142,6 @@ def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
     for first in ("input", "tensors"):
         if first in options:
             args = (options.pop(first), *args)
-    if _writes(name) and args and not isinstance(args[0], Standin):
-        _check_written(tracer, name, args[0])
     args = tuple(_traced(tracer, x) for x in args)
     options = {key: _traced(tracer, x) for key, x in options.items()}
     try:
@@ -142,13 +152,15 @@ def call_function(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
         raise
 
 
-def _check_written(t: Tracer, name: str, x: Any) -> None:
-    """Refuse a write into a real tensor; ``y += x`` binds a name to what it gives."""
-    if t.owner(x) is not None:
+def _check_written(t: Tracer, name: str, args: tuple[Any, ...]) -> None:
+    """Ask for a trace in which torch makes tensors that can be written."""
+    if not args or isinstance(args[0], Standin):
+        return
+    if t.owner(args[0]) is not None:
         raise refusals.written_unseen(name)
-    found = running()
-    if found is None or found.update is None:
-        raise refusals.written_constant(name)
+    if not t.makes:
+        raise UpdateError
+    raise refusals.written_constant(name)
 
 
 def _traced(t: Tracer, item: Any) -> Any:
