@@ -170,17 +170,20 @@ def _search(
     dtype = _lane_dtype(values, element.dtype)
     found, number = Var(dtype), Var(DType.I64)
     none = Number(_most_lanes(values), dtype)
-    is_best: Value = Call("equal", (element, best), DType.BOOL)
-    if element.dtype.is_float:
-        is_nan = Call("not_equal", (element, element), DType.BOOL)
-        is_best = Call("bit_or", (is_best, is_nan), DType.BOOL)
-    candidate = Call("select", (is_best, IndexValue(lane.index, dtype), none), dtype)
-    least = Let(found, Call("minimum", (found, candidate), dtype))
-    return number, (
-        Let(found, none),
-        For(lane.index, lane.stop, (*again, least)),
-        Let(number, Call("to_i64", (found,), DType.I64)),
-    )
+
+    def first(is_it: Value) -> For:
+        candidate = Call("select", (is_it, IndexValue(lane.index, dtype), none), dtype)
+        least = Let(found, Call("minimum", (found, candidate), dtype))
+        return For(lane.index, lane.stop, (*again, least))
+
+    search: tuple[Stmt, ...] = (first(Call("equal", (element, best), DType.BOOL)),)
+    if element.dtype.is_float:  # it is asked once whether a NaN is looked for
+        is_number = Call("equal", (best, best), DType.BOOL)
+        is_none = Call("not_equal", (best, best), DType.BOOL)
+        nans = first(Call("not_equal", (element, element), DType.BOOL))
+        search = If(is_number, search), If(is_none, (nans,))
+    to_place = Let(number, Call("to_i64", (found,), DType.I64))
+    return number, (Let(found, none), *search, to_place)
 
 
 def _lane_dtype(values: Values, dtype: DType) -> DType:

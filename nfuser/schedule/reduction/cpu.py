@@ -41,14 +41,16 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
     shape, staged = _staged(shape)
     columns = staged.columns if staged else _columns(fusion, shape)
     room = shape.target.stack_elements
-    keeps = shape.length * columns <= room
+    searches = shape.inner and finds_places(fusion)
+    most = CHUNK_PLACES if searches and is_single_pass(fusion) else room
+    keeps = shape.length * columns <= most
     is_long = shape.inner or shape.length > SHORT
     parts = 1 if staged else _parts(shape, columns)
     if parts > 1 and not shape.inner:
         columns, parts = _in_whole_rows(fusion, shape) or (columns, parts)
     in_parts = parts > 1 and shape.inner
     is_chunked = in_parts or (is_long and sums_in_f64(fusion))
-    finds = shape.inner and not keeps and finds_places(fusion)
+    finds = searches and not keeps
     length = shape.count(tuple(shape.lane_group()))
     goes_on = _goes_on(fusion, shape, columns, is_chunked=is_chunked or finds)
     return CpuReduction(
