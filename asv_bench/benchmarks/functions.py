@@ -105,7 +105,7 @@ def _moves(dtype: str) -> dict[str, tuple[Callable[..., Any], Array]]:
     }
 
 
-# -- nfuser beside itself ---------------------------------------------------------------
+# -- nfuser beside itself --------------------------------------------------------------
 
 
 def _weights(d: Any) -> tuple[Any, ...]:

@@ -8,8 +8,11 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +21,9 @@ import nfuser
 import nfuser.config as config
 from nfuser.frontend.fuse import variants as limits
 from nfuser.runtime.shared_cache import forget_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -278,7 +284,38 @@ def test_the_reason_for_a_trace_is_told() -> None:
     assert "dtype of x" in fused.why()
 
 
+def test_the_reason_names_what_a_call_compiled_for_all_functions(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "import numpy as np, nfuser\n"
+        "f, g = nfuser.fuse(lambda x: x * 2), nfuser.fuse(lambda x: x + 3)\n"
+        "for call in (f, f, f, g, g):\n"
+        "    call(np.ones(4))\n"
+        "    print(call.why())\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "NFUSER_CACHE_DIR": str(tmp_path)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    told = found.stdout.splitlines()
+    assert [line.partition("; ")[2].partition(":")[0] for line in told] == [
+        "",
+        "the last call compiled what serves all functions",
+        "nothing was new about the last call",
+        "",
+        "nothing was new about the last call",
+    ]
+    assert "native entry" in told[1]
+
+
 def test_the_reason_says_that_the_last_call_had_nothing_new() -> None:
+    other = nfuser.fuse(lambda x: x + 1)  # by then there is what serves all functions
+    other(_ones(4))
+    other(_ones(4))
     fused = nfuser.fuse(lambda x: x * 2)
     for count in range(5):  # by native code at last
         fused(_ones(4))

@@ -12,3 +12,6 @@ from __future__ import annotations
 from nfuser.sources import Sources
 
 SOURCES = Sources(__path__)
+
+COMPILED: list[str] = []
+"""The names of what this process compiled, as it lay on no disk."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nfuser.codegen.numba.compile_llvm import compile_llvm
 from nfuser.codegen.numba.compiler_lock import undisturbed
 from nfuser.codegen.objects.load_object import load_object
+from nfuser.device.native import COMPILED
 from nfuser.device.native.owned import for_ever
 
 if TYPE_CHECKING:
@@ -192,7 +193,12 @@ def keep_by(keeper: Keeper) -> None:
 
 
 def _loaded(name: str, make: Make) -> int:
-    address, owner = undisturbed(lambda: _keepers[0](name, make, load_object))
+    def made() -> MachineCode:
+        code = make()
+        COMPILED.append(name)
+        return code
+
+    address, owner = undisturbed(lambda: _keepers[0](name, made, load_object))
     # Plans name code by its address, and threads that help sleep in it until the
     # process is gone: it is never unloaded, not even at the end.
     for_ever(owner)

@@ -193,7 +193,7 @@ class Fused(Keeping, Generic[P, R]):
         kwargs: Mapping[str, Any],
     ) -> None:
         """Let native code serve calls like this one, if it can."""
-        with self._lock:
+        with self._lock, self._serving.noting(self._calls):
             # Forgotten meanwhile, nobody would ever discard it; or none is asked now.
             if not self._plans.holds(key, entry) or config.is_left_to_python():
                 return
@@ -211,7 +211,7 @@ class Fused(Keeping, Generic[P, R]):
         kwargs: Mapping[str, Any],
     ) -> None:
         """Let native code serve calls of other sizes, where these keep changing."""
-        with self._lock:
+        with self._lock, self._serving.noting(self._calls):
             wants = arguments.is_as_given and self._serving.wants(ready)
             if wants and _has_native_calls():
                 self._serving.widen(arguments, ready, args, kwargs)
@@ -526,7 +526,9 @@ class Fused(Keeping, Generic[P, R]):
             raise ArgumentError(asked_with_arguments(self._name))
         if self._calls() <= self._new_at:
             return self._counters.reason
-        return f"{self._counters.reason}; nothing was new about the last call"
+        nothing = "nothing was new about the last call"
+        new = self._serving.compiled_by(self._calls()) or nothing
+        return f"{self._counters.reason}; {new}"
 
     def _calls(self) -> int:
         return self._counters.counts["calls"] + self.native_calls

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.numba.compiler_lock import imported
+from nfuser.device.native import COMPILED
 from nfuser.frontend.fuse.families import Families
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nfuser.device.native.state import State
     from nfuser.frontend.call.arguments import Arguments
@@ -20,12 +22,13 @@ if TYPE_CHECKING:
 class Serving:
     """The records of one function; who changes them holds the owner's lock."""
 
-    __slots__ = ("_families", "_function", "state")
+    __slots__ = ("_compiled", "_families", "_function", "state")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._families = Families()
         self.state: State | None = None  # one for good: calls count in it
+        self._compiled: tuple[int, tuple[str, ...]] = (0, ())  # by which call, and what
 
     @property
     def owned(self) -> object:
@@ -36,6 +39,24 @@ class Serving:
     def calls(self) -> int:
         """The number of calls that native code served."""
         return 0 if self.state is None else self.state.calls
+
+    @contextmanager
+    def noting(self, calls: Callable[[], int]) -> Iterator[None]:
+        """Note what is compiled inside, and the call, by number, that asked for it."""
+        before = len(COMPILED)
+        try:
+            yield
+        finally:
+            if len(COMPILED) > before:
+                self._compiled = calls(), tuple(COMPILED[before:])
+
+    def compiled_by(self, call: int) -> str:
+        """Say what this call compiled for all functions; "" if it compiled nothing."""
+        last, names = self._compiled
+        if not names or last != call:
+            return ""
+        listed = " and ".join(names)
+        return f"the last call compiled what serves all functions: {listed}"
 
     def record(
         self,

@@ -34,6 +34,7 @@ class Turns:
         self.ask: Callable[[], None] | None = None  # for a trace of loops
         self.are_counted = True  # not within what a library makes of one instruction
         self._counts: dict[tuple[CodeType, int], int] = {}
+        self._told: set[tuple[CodeType, int]] = set()  # lines whose loop was looked for
 
     def line(self) -> SourceLine | None:
         """Return the user's line that is running; count that it does."""
@@ -46,7 +47,8 @@ class Turns:
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count > MOST_UNROLLED and self.ask is not None:
             self.ask()
-        if count == MANY_TIMES:
+        if count == MANY_TIMES and (frame.f_code, frame.f_lineno) not in self._told:
+            self._told.add((frame.f_code, frame.f_lineno))
             _warn(self._name, frame)
         return line_at(frame)
 
