@@ -11,7 +11,7 @@ from nfuser.device.native import COMPILED
 from nfuser.frontend.fuse.families import Families
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from nfuser.device.native.state import State
     from nfuser.frontend.call.arguments import Arguments
@@ -41,7 +41,7 @@ class Serving:
         return 0 if self.state is None else self.state.calls
 
     @contextmanager
-    def noting(self, calls: Callable[[], int]) -> Iterator[None]:
+    def noting(self, calls: Callable[[], int]) -> Generator[None]:
         """Note what is compiled inside, and the call, by number, that asked for it."""
         before = len(COMPILED)
         try:
