@@ -24,7 +24,7 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("asv_bench.compare", description=__doc__)
     add = parser.add_argument
     add("--backend", choices=("cuda", "cpu", "interpret"), default="cpu")
-    tables = ("workloads", "rope", "spellings", "gradients")
+    tables = ("workloads", "shapes", "rope", "spellings", "gradients")
     add("--table", choices=tables, default="workloads")
     add("--only", nargs="*", default=(), metavar="PREFIX", help="of workloads' names")
     add("--peers", nargs="*", type=str.lower, metavar="NAME", help="none, or some")
@@ -106,7 +106,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     from asv_bench.compare.provenance import provenance
     from asv_bench.compare.rope_table import rope_rows
     from asv_bench.compare.spellings import spelling_rows
-    from asv_bench.compare.workloads import WORKLOADS
+    from asv_bench.compare.workloads import WORKLOADS, shapes
 
     is_cuda = options.backend == "cuda"
     device = Cuda(in_a_row=options.in_a_row) if is_cuda else Cpu()
@@ -138,7 +138,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         )
         return found | {"rows": rows}
     change = "odd" if options.odd else "tiny" if options.tiny else ""
-    for workload in WORKLOADS:
+    for workload in shapes.WORKLOADS if options.table == "shapes" else WORKLOADS:
         sizes = workload.sizes(options.backend, change)
         if sizes and workload.row_name(sizes).startswith(tuple(options.only) or ""):
             ours = {OURS: bind_nfuser}
