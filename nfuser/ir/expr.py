@@ -53,10 +53,14 @@ class Argument:
 
 @node
 class Constant:
-    """A number that is part of the program, with no axes."""
+    """A number that is part of the program, with no axes.
+
+    One that ``is_unset`` stands for any: what lies in memory that nobody has written.
+    """
 
     value: bool | int | float | complex
     result: TensorView
+    is_unset: bool = False
 
 
 @node

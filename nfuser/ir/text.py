@@ -112,8 +112,8 @@ def expr_text(expr: Expr, names: Names) -> str:
     match expr:
         case Argument(slot):
             return f"argument({slot}){expr.part.value}"
-        case Constant(value):
-            return repr(value)
+        case Constant(value, _, is_unset):
+            return "unset" if is_unset else repr(value)
         case FromScalar(scalar):
             return names.scalar(scalar)
         case Iota():

@@ -156,6 +156,12 @@ class Builder:
             self.constants[key] = result
         return self.constants[key]
 
+    def unset(self, dtype: DType) -> TensorView:
+        """Return a 0-d tensor that may be any number, as of ``numpy.empty``."""
+        result = self.new((), dtype)
+        self.emit(Constant(0, result, is_unset=True))
+        return result
+
     def from_scalar(self, x: Scalar | int, dtype: DType) -> TensorView:
         """Return a size, or what is computed of sizes, as a 0-d tensor."""
         x = sc.as_scalar(x)

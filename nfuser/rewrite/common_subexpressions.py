@@ -66,5 +66,5 @@ def _key(expr: Expr) -> tuple[object, ...]:
     if isinstance(expr, Pointwise):
         own[0] = _EXACT.get(expr.op, expr.op)
     elif own and isinstance(own[0], (bool, int, float, complex)):
-        own = [type(own[0]), repr(own[0])]  # 0.0 and -0.0, 1 and True differ
+        own[:1] = [type(own[0]), repr(own[0])]  # 0.0 and -0.0, 1 and True differ
     return (type(expr), result.dtype, result.shape, *own)

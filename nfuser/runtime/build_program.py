@@ -9,6 +9,7 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.domains.unset import is_unset
 from nfuser.dtypes import DType
 from nfuser.host.call.program import (
     Allocate,
@@ -321,7 +322,9 @@ class _Program:
         """Return the statements of one segment."""
         form = compiled.source.form
         body = self._allocated(compiled.segment)
-        if all(0 in self._shape(t) for t in compiled.segment.fusion.outputs):
+        fusion = compiled.segment.fusion
+        is_empty = all(0 in self._shape(t) for t in fusion.outputs)
+        if is_empty or is_unset(fusion):
             return body
         places: list[Argument] = []
         values = {**self._values(compiled), **knobs}

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import nfuser.frontend.explain.traffic as traffic
+from nfuser.domains.unset import is_unset
 from nfuser.frontend.explain.explanation import (
     Cut,
     Explanation,
@@ -152,11 +153,16 @@ class _Explainer:
                     schedule,
                     _operations(done),
                     traffic.fused(fusion, self.facts),
-                    any(traffic.size_of(t, self.facts) for t in fusion.outputs),
+                    self._is_launched(fusion),
                     placed,
                 )
             )
         return tuple(pieces)
+
+    def _is_launched(self, fusion: Fusion) -> bool:
+        """Tell whether there is something to store."""
+        sizes = (traffic.size_of(t, self.facts) for t in fusion.outputs)
+        return any(sizes) and not is_unset(fusion)
 
     def _placed(self, scheduled: Schedule) -> Iterator[str]:
         """Yield what lies where between the passes of a kernel."""

@@ -256,7 +256,7 @@ def _full_like(
     return t.call_on_tensor(ops.laid_like, made, held, wanted)
 
 
-def _filled_like(fill: int) -> Any:
+def _filled_like(fill: Any) -> Any:
     def handler(
         t: Tracer, a: Any, dtype: Any = None, *args: Any, **options: Any
     ) -> Any:
@@ -360,7 +360,7 @@ _OTHERS: dict[str, Any] = {
     "full_like": _full_like,
     "zeros_like": _filled_like(0),
     "ones_like": _filled_like(1),
-    "empty_like": _filled_like(0),
+    "empty_like": _filled_like(creation.UNSET),
     "copy": _copy,
     "size": _size,
     "shape": lambda t, a: () if isinstance(a, SymbolicInt) else a.shape,

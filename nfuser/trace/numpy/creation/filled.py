@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 
+UNSET: Any = object()
+"""What ``numpy.empty`` is full of: whatever lies in the memory."""
+
+
 def _laid(t: Tracer, name: str, made: Any, order: Any, device: Any) -> Any:
     """Return an array with memory of its own, which decides the order of results."""
     if device not in (None, "cpu"):
@@ -58,13 +62,15 @@ def fitted(t: Tracer, fill_value: Any, dtype: DType) -> Any:
 
     NumPy converts it as an array is, where others refuse it.
     """
+    if fill_value is UNSET:
+        return t.builder.unset(dtype)
     is_real = not (dtype.is_complex or dtype.is_bool)
     if is_real and isinstance(fill_value, (complex, np.complexfloating)):
         fill_value = fill_value.real
     return t.operand(fill_value)
 
 
-def _filled(fill: int) -> Any:
+def _filled(fill: Any) -> Any:
     def handler(
         t: Tracer, shape: Any, dtype: Any = None, order: str = "C", **options: Any
     ) -> Any:
@@ -87,7 +93,7 @@ def ndarray(
     for name, given in (("buffer", buffer), ("offset", offset), ("strides", strides)):
         if given:
             raise refusals.keyword("ndarray", name)
-    return _filled(0)(t, shape, dtype, order or "C")
+    return _filled(UNSET)(t, shape, dtype, order or "C")
 
 
 def arange(
@@ -238,7 +244,7 @@ HANDLERS: dict[str, Any] = {
     "full": full,
     "zeros": _filled(0),
     "ones": _filled(1),
-    "empty": _filled(0),
+    "empty": _filled(UNSET),
     "ndarray": ndarray,
     "arange": arange,
     "linspace": linspace,
