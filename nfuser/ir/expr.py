@@ -337,7 +337,8 @@ class Sort:
     """The elements along ``axis`` in order, NaN last, by the array library.
 
     With ``places`` it is the place that each had, as ``numpy.argsort``; equal ones stay
-    in their order if it is ``stable``.
+    in their order if it is ``stable``. Where there are places in ``kth``, only those
+    need hold what a sort puts there, with what is less before and the rest behind.
     """
 
     source: TensorView
@@ -345,6 +346,7 @@ class Sort:
     axis: int
     places: bool = False
     stable: bool = False
+    kth: tuple[int, ...] = ()
 
     noun: ClassVar = "sort"
 

@@ -156,8 +156,9 @@ def _joined_text(
             parts = f"axes={axes}, share={names.scalar(share)}"
             return f"partial_sum({names.tensor(source)}, {parts})"
         case Sort(source, _, axis):
-            stable = ", stable" if expr.stable else ""
-            return f"{expr.name}({names.tensor(source)}, axis={axis}{stable})"
+            said = f", kth={expr.kth}" if expr.kth else ""
+            said += ", stable" if expr.stable else ""
+            return f"{expr.name}({names.tensor(source)}, axis={axis}{said})"
         case Called(name, operands, options=options):
             listed = [names.tensor(t) for t in operands]
             said = [f"{key}={given}" for key, given in options]

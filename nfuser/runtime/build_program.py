@@ -272,7 +272,7 @@ class _Program:
         made = Call(call.name, operands, place.slot, call.result.source)
         made = replace(made, offset=place.offset)
         if isinstance(call, ex.Sort):
-            made = replace(made, axis=call.axis, stable=call.stable)
+            made = replace(made, axis=call.axis, stable=call.stable, kth=call.kth)
         if isinstance(call, ex.Scatter):
             kernels = partial(scatter_kernels, call.op, call.result.dtype)
             scattered = Scattered(call.op, call.lead, kernels, call.complaint)

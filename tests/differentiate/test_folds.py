@@ -46,6 +46,8 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "ptp": lambda x: np.ptp(x, axis=1) ** 2,
     "norm": np.linalg.norm,
     "sort": lambda x: np.sort(x, axis=1) ** 3 * np.arange(4.0),
+    "partition": lambda x: np.partition(x, 1, axis=1) ** 3 * np.arange(4.0),
+    "two parts": lambda x: np.partition(x, (0, 2), axis=0) ** 3 * np.arange(4.0),
     "median": np.median,
     "quantile": lambda x: np.quantile(x, 0.3),
     "softmax by hand": lambda x: _softmax(x) * np.arange(4.0),

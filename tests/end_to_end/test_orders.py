@@ -127,6 +127,21 @@ def test_parts_and_keys() -> None:
     _check(lambda a: np.sort(np.take_along_axis(a, a.argpartition(3), -1)), [a, b])
 
 
+def test_parts_are_left_as_numpy_leaves_them() -> None:
+    rng = np.random.default_rng(0)
+    several = rng.standard_normal((3, 700)), rng.integers(0, 9, (3, 700))
+    for x in (*several, several[0].T, several[1] > 4, several[0].astype("f4")):
+        for kth, axis in (
+            (2, -1),
+            (-2, 0),
+            ((0, 2), 1),
+            (np.array([1, 2]), 0),
+            (2, None),
+        ):
+            _check(lambda x, k=kth, a=axis: np.partition(x, k, a), [x])
+            _check(lambda x, k=kth, a=axis: np.argpartition(x, k, a), [x])
+
+
 def test_memory_lies_as_numpys() -> None:
     x = np.random.default_rng(1).standard_normal((3, 4, 5)).transpose(1, 2, 0)
     for function in (np.sort, np.argsort, lambda x: np.quantile(x, [0.1, 0.6], 1)):

@@ -193,6 +193,9 @@ class Evaluator:
             case Matmul(lhs, rhs):
                 made = np.matmul(self._held[lhs].result(), self._held[rhs].result())
                 return made.astype(expr.result.dtype.numpy)  # rounded, as it is stored
+            case Sort(source, _, axis, places) if expr.kth:
+                part = np.argpartition if places else np.partition
+                return part(self._held[source].data, expr.kth, axis)
             case Sort(source, _, axis, True):
                 return np.argsort(self._held[source].data, axis, stable=expr.stable)
             case Sort(source, _, axis):

@@ -51,7 +51,12 @@ def _of_one(b: Builder, expr: Take, t: TensorView) -> TensorView:
 
 
 def of_sort(b: Builder, expr: Sort, t: TensorView) -> TensorView:
-    """Return the cotangent of what was sorted: each element back in its place."""
+    """Return the cotangent of what was sorted: each element back in its place.
+
+    Of what is only parted, the order that it was left in comes first.
+    """
+    if expr.kth:
+        t = ops.take_along_axis(b, t, _places(b, expr.result, expr.axis), expr.axis)
     order = _places(b, expr.source, expr.axis)
     return ops.take_along_axis(b, t, _places(b, order, expr.axis), expr.axis)
 

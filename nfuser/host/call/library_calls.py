@@ -71,16 +71,16 @@ def blas_product(stmt: Call, library: Library, device: Device) -> SmallProduct |
 
 
 def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
-    axis, stable, dtype = stmt.axis, stmt.stable, stmt.result.dtype
+    axis, kth, dtype = stmt.axis, stmt.kth, stmt.result.dtype
     match stmt.name:
         case "matmul" if arrays.library is Library.NUMPY and not _has_halves(stmt):
             return np.matmul  # at once: of small matrices, what is asked takes longer
         case "matmul":
             return lambda x, y, out: arrays.matmul(x, y, dtype, out)
         case "sort":
-            return lambda x, out: arrays.sort(x, axis, out)
+            return lambda x, out: arrays.sort(x, axis, kth, out)
         case "argsort":
-            return lambda x, out: arrays.argsort(x, axis, stable, out)
+            return lambda x, out: arrays.argsort(x, axis, stmt.stable, kth, out)
         case _:
             raise AssertionError(stmt)
 

@@ -194,8 +194,8 @@ class Call:
     """Let the array library write what its function ``name`` gives into ``result``.
 
     Of a complex result it is the real part, or the imaginary one, which lies ``offset``
-    bytes on. ``axis`` and ``stable`` are of those that sort, ``scattered`` is of a
-    scatter: what it does, and how to get the kernels that do it on a CPU.
+    bytes on. ``axis``, ``stable`` and ``kth`` are of those that sort, ``scattered``
+    is of a scatter: what it does, and how to get the kernels that do it on a CPU.
     """
 
     name: str
@@ -204,6 +204,7 @@ class Call:
     line: SourceLine | None = None
     axis: int = -1
     stable: bool = False
+    kth: tuple[int, ...] = ()
     scattered: Scattered | None = None
     offset: int = 0
     function: Function | None = None

@@ -104,17 +104,28 @@ class Arrays:
         is_refused = is_stack and as_dtype(lhs.dtype) is DType.BF16
         return self.library is Library.NUMPY or is_refused
 
-    def sort(self, source: Any, axis: int, out: Any) -> None:
-        """Write what ``source`` holds into ``out``, in order along ``axis``."""
+    def sort(self, source: Any, axis: int, kth: Sequence[int], out: Any) -> None:
+        """Write what ``source`` holds into ``out``, in order along ``axis``.
+
+        Where there are places in ``kth``, a library may leave all others anywhere.
+        """
         held = self.module.asarray(out)
         held[...] = source
-        held.sort(axis)
+        if kth:
+            held.partition(kth, axis)
+        else:
+            held.sort(axis)
 
-    def argsort(self, source: Any, axis: int, stable: bool, out: Any) -> None:
+    def argsort(
+        self, source: Any, axis: int, stable: bool, kth: Sequence[int], out: Any
+    ) -> None:
         """Write the places of the elements into ``out``, in their order."""
-        kind = "stable" if stable else None
         held = self.module.asarray(out)
-        held[...] = self.module.argsort(source, axis, kind=kind)
+        if kth:
+            held[...] = self.module.argpartition(source, kth, axis)
+        else:
+            kind = "stable" if stable else None
+            held[...] = self.module.argsort(source, axis, kind=kind)
 
     # -- views ---------------------------------------------------------------
 

@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 
 
 def sort(
-    b: Builder, x: TensorView, axis: int | None = -1, *, descending: bool = False
+    b: Builder,
+    x: TensorView,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    kth: tuple[int, ...] = (),
 ) -> TensorView:
-    """Return ``numpy.sort``; NaN is larger than all else."""
+    """Return ``numpy.sort``; NaN is larger than all else.
+
+    Of which only the places ``kth`` are asked for, it is ``numpy.partition``.
+    """
     x, place = _along(b, x, axis, "sort")
     if x.dtype.is_complex:
         found = take_along_axis(b, x, argsort(b, x, place), place)
     else:
-        found = b.cast(_sorted(b, x, place, places=False, stable=False), x.dtype)
+        found = b.cast(_sorted(b, x, place, places=False, kth=kth), x.dtype)
     return views.flip(b, found, place) if descending else found
 
 
@@ -40,8 +48,12 @@ def argsort(
     *,
     stable: bool = False,
     descending: bool = False,
+    kth: tuple[int, ...] = (),
 ) -> TensorView:
-    """Return ``numpy.argsort``: where each element was, in order."""
+    """Return ``numpy.argsort``: where each element was, in order.
+
+    Of which only the places ``kth`` are asked for, it is ``numpy.argpartition``.
+    """
     x, place = _along(b, x, axis, "argsort", own=1)
     if descending:
         # From behind, so that equal ones come out in the order they have.
@@ -50,7 +62,7 @@ def argsort(
         return b.point("subtract", last, views.flip(b, behind, place))
     if x.dtype.is_complex:
         return _by_keys(b, _complex_keys(b, x), place)
-    return _sorted(b, x, place, places=True, stable=stable)
+    return _sorted(b, x, place, places=True, stable=stable, kth=kth)
 
 
 def lexsort(b: Builder, keys: Sequence[TensorView], axis: int = -1) -> TensorView:
@@ -81,12 +93,18 @@ def _along(
 
 
 def _sorted(
-    b: Builder, x: TensorView, axis: int, *, places: bool, stable: bool
+    b: Builder,
+    x: TensorView,
+    axis: int,
+    *,
+    places: bool,
+    stable: bool = False,
+    kth: tuple[int, ...] = (),
 ) -> TensorView:
     # Libraries sort small integers fast, and not all of them truth values.
     x = b.cast(x, DType.U8) if x.dtype.is_bool else x
     result = b.new(x.shape, DType.I64 if places else x.dtype)
-    b.emit(Sort(x, result, axis, places, stable))
+    b.emit(Sort(x, result, axis, places, stable, kth))
     return result
 
 

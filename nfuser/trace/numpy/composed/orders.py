@@ -18,7 +18,7 @@ from nfuser.ops import normal_axes
 from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
 from nfuser.trace.standins.sizes import is_sequence
-from nfuser.trace.standins.standin import is_ndarray
+from nfuser.trace.standins.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +88,19 @@ def _check_places(x: Any, kth: Any, axis: Any, name: str) -> None:
             raise OptionError(message)
 
 
+def _known_places(kth: Any) -> tuple[int, ...]:
+    """Return the places as a trace may hold them; none if a call may change one."""
+    listed = kth.ravel() if is_ndarray(kth) else kth
+    places = tuple(listed) if is_sequence(listed) else (kth,)
+    is_open = any(isinstance(place, Standin) for place in places)
+    return () if is_open else tuple(int(place) for place in places)
+
+
 def _parting(name: str, whole: str) -> Callable[..., Any]:
-    """Return ``numpy.partition`` or ``argpartition``: what is sorted is parted."""
+    """Return ``numpy.partition`` or ``argpartition``: what is sorted is parted.
+
+    So it is for places that a call may change.
+    """
 
     def handler(
         t: Tracer,
@@ -102,7 +113,8 @@ def _parting(name: str, whole: str) -> Callable[..., Any]:
         _refuse_fields(name, order)
         x = array(t, a)
         _check_places(x, kth, axis, name)
-        return t.handlers[whole](t, x, axis)
+        verb, known = getattr(ops, whole), _known_places(kth)
+        return t.call_on_tensor(verb, x, plain(axis), kth=known)
 
     return handler
 
