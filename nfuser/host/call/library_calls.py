@@ -78,9 +78,9 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
         case "matmul":
             return lambda x, y, out: arrays.matmul(x, y, dtype, out)
         case "sort":
-            return lambda x, out: arrays.sort(x, axis, kth, out)
+            return lambda x, out: arrays.sort(x, axis, out, kth)
         case "argsort":
-            return lambda x, out: arrays.argsort(x, axis, stmt.stable, kth, out)
+            return lambda x, out: arrays.argsort(x, axis, stmt.stable, out, kth)
         case _:
             raise AssertionError(stmt)
 

@@ -104,7 +104,7 @@ class Arrays:
         is_refused = is_stack and as_dtype(lhs.dtype) is DType.BF16
         return self.library is Library.NUMPY or is_refused
 
-    def sort(self, source: Any, axis: int, kth: Sequence[int], out: Any) -> None:
+    def sort(self, source: Any, axis: int, out: Any, kth: Sequence[int] = ()) -> None:
         """Write what ``source`` holds into ``out``, in order along ``axis``.
 
         Where there are places in ``kth``, a library may leave all others anywhere.
@@ -117,7 +117,12 @@ class Arrays:
             held.sort(axis)
 
     def argsort(
-        self, source: Any, axis: int, stable: bool, kth: Sequence[int], out: Any
+        self,
+        source: Any,
+        axis: int,
+        stable: bool,
+        out: Any,
+        kth: Sequence[int] = (),
     ) -> None:
         """Write the places of the elements into ``out``, in their order."""
         held = self.module.asarray(out)

@@ -31,7 +31,7 @@ class CupyArrays(Arrays):
     def _address(self, array: Any) -> int:
         return array.data.ptr
 
-    def sort(self, source: Any, axis: int, kth: Sequence[int], out: Any) -> None:
+    def sort(self, source: Any, axis: int, out: Any, kth: Sequence[int] = ()) -> None:
         """Sort a copy, since CuPy sorts none in place that is not in C order."""
         del kth  # all places are as those few
         out[...] = self.module.sort(source, axis)
@@ -219,13 +219,18 @@ class TorchArrays(Arrays):
         made = torch.bmm(*flat, out_dtype=torch.float32)
         return made.view(*stack, lhs.shape[-2], rhs.shape[-1])
 
-    def sort(self, source: Any, axis: int, kth: Sequence[int], out: Any) -> None:
+    def sort(self, source: Any, axis: int, out: Any, kth: Sequence[int] = ()) -> None:
         """Write what ``source`` holds into ``out``, in order along ``axis``."""
         del kth  # torch parts nothing: all places are as those few
         out.copy_(self.module.sort(source, axis).values)
 
     def argsort(
-        self, source: Any, axis: int, stable: bool, kth: Sequence[int], out: Any
+        self,
+        source: Any,
+        axis: int,
+        stable: bool,
+        out: Any,
+        kth: Sequence[int] = (),
     ) -> None:
         """Write the places of the elements into ``out``, in their order."""
         del kth
