@@ -272,7 +272,8 @@ class _Builder:
         else:
             early = self._begun_before(level, early)
         parts = ((), early, body) if is_free else (body, early, kept)
-        steps = self._in_steps(*parts, chunk=chunk)
+        back = self.rows.back and not states
+        steps = self._in_steps(*parts, chunk=chunk, back=back)
         values.row.stmts.extend(in_phase(self.combiner, level, steps))
 
     def _is_free(
@@ -444,6 +445,7 @@ class _Builder:
         body: tuple[Stmt, ...],
         *first: tuple[Stmt, ...],
         chunk: Chunk | None = None,
+        back: bool = False,
     ) -> tuple[Stmt, ...]:
-        chunk = chunk or Chunk()
-        return in_steps(self.scheduled, first, body, chunk, self.values.loops)
+        chunk, loops = chunk or Chunk(), self.values.loops
+        return in_steps(self.scheduled, first, body, chunk, loops, back=back)

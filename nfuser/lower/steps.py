@@ -48,8 +48,10 @@ def in_steps(
     body: tuple[Stmt, ...],
     chunk: Chunk,
     loops: LoopCounter,
+    *,
+    back: bool = False,
 ) -> tuple[Stmt, ...]:
-    """Wrap a tile in the guards and loops of the row.
+    """Wrap a tile in the guards and loops of the row, which may go ``back``.
 
     Unrolled steps all run each part that comes ``first`` before the rest. Steps beyond
     a clamped end run them too, on the last packet again. What a ``chunk`` does again
@@ -67,10 +69,10 @@ def in_steps(
     for leaf in reversed(nest.reduced):
         if leaf.binding.is_bound or leaf.extent is sc.const(1):
             continue
-        parts = _in_loop(parts, leaf, scheduled, chunk, loops)
+        parts = _in_loop(parts, leaf, scheduled, chunk, loops, back=back)
         if full is None:
             continue
-        plain = _in_loop(plain, leaf, scheduled, chunk, loops)
+        plain = _in_loop(plain, leaf, scheduled, chunk, loops, back=back)
         if leaf is full[0]:
             # Rows that are known to be empty leave no loop.
             pairs = zip(sum(parts, ()), sum(plain, ()), strict=False)
@@ -84,11 +86,14 @@ def _in_loop(
     scheduled: Scheduled,
     chunk: Chunk,
     loops: LoopCounter,
+    *,
+    back: bool,
 ) -> tuple[tuple[Stmt, ...], ...]:
     nest = scheduled.nest
     if leaf.binding is not Binding.UNROLLED:
         parts = (sum(parts, ()),)
-    whole = (For(leaf.index, leaf.stop, p) for p in parts if p)
+    backwards = back and leaf.binding is Binding.SERIAL
+    whole = (For(leaf.index, leaf.stop, p, backwards=backwards) for p in parts if p)
     # A CPU that folds columns goes through several rows of them at once.
     is_last = leaf is nest.reduced[-1] and not nest.lane_reduces
     count = scheduled.walk.streams if is_last else 1

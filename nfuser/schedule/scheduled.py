@@ -83,7 +83,9 @@ class RowFolding:
     ``chunk`` elements are added up before their sum is added to the row's (0: all).
     States that are ``compensated`` keep what rounding takes away. An ``eager`` thread
     loads what all rows share before it meets others, not after; ``in_step``, all
-    blocks meet at the same time, and let memory work meanwhile.
+    blocks meet at the same time, and let memory work meanwhile. A pass that folds
+    nothing goes ``back`` from the end of the row, of which caches still hold what the
+    pass before read last.
 
     The first so many turns of one loop, ``unguarded``, lie within every row.
     """
@@ -96,6 +98,7 @@ class RowFolding:
     chunk: int = 0
     eager: bool = False
     in_step: bool = False
+    back: bool = False
     unguarded: tuple[Leaf, Scalar] | None = None
 
 

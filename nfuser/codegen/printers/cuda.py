@@ -179,21 +179,23 @@ class _CudaPrinter(Printer):
 
     def loop(self, stmt: For, depth: int) -> list[str]:
         pad = self.indent * depth
-        if isinstance(stmt.stop, Const) and stmt.going is None:
+        if isinstance(stmt.stop, Const) and stmt.going is None and not stmt.backwards:
             name = self.symbol(stmt.index)
             body = self.block(stmt.body, depth + 1)
             return [f"{pad}for {name} in range({stmt.stop.value}):", *body]
         self._typed.add(stmt.index)
         name = self.symbol(stmt.index)
-        wrap = self.primitive(self._index)
-        test = f"{name} < {self.scalar(stmt.stop)}"
+        wrap, stop = self.primitive(self._index), self.scalar(stmt.stop)
+        first, test, step = "0", f"{name} < {stop}", "+ 1"
+        if stmt.backwards:
+            first, test, step = f"{stop} - 1", f"{name} >= 0", "- 1"
         if stmt.going is not None:
             test = f"({test}) & ({self.var(stmt.going)} != 0)"
         return [
-            f"{pad}{name} = {wrap}(0)",
+            f"{pad}{name} = {wrap}({first})",
             f"{pad}while {test}:",
             *self.block(stmt.body, depth + 1),
-            f"{pad}{self.indent}{name} = {wrap}({name} + 1)",
+            f"{pad}{self.indent}{name} = {wrap}({name} {step})",
         ]
 
     def _declared(self, array: Array) -> str:

@@ -274,7 +274,8 @@ class For:
 
     Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
     in, and ``interleave`` for so many vectors at once, where LLVM is not to choose.
-    Where there is a variable ``going``, no body begins once that is zero.
+    Where there is a variable ``going``, no body begins once that is zero. ``backwards``
+    is from the last index to the first, on a GPU.
     """
 
     index: LoopIndex
@@ -284,6 +285,7 @@ class For:
     interleave: int = 1
     lane: Lane | None = None
     going: Var | None = None
+    backwards: bool = False
 
 
 @node

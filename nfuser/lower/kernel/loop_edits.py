@@ -47,7 +47,8 @@ def peeled(
     """Return ``loop``, of which the first ``full`` turns may run as ``plain`` does."""
     assert isinstance(loop, For)
     assert isinstance(plain, For)
-    return replace(plain, stop=full), rest_of(loop, full, loops)
+    parts = replace(plain, stop=full), rest_of(loop, full, loops)
+    return parts[::-1] if loop.backwards else parts
 
 
 def parted(loop: For, count: int) -> tuple[For, For]:
@@ -61,7 +62,7 @@ def rest_of(loop: For, start: Scalar, loops: LoopCounter) -> For:
     """Return what is left of ``loop`` from ``start`` on."""
     rest = loops.make(loop.stop - start)
     body = changed(loop.body, {loop.index: start + rest})
-    return For(rest, rest.extent, body, lane=loop.lane)
+    return For(rest, rest.extent, body, lane=loop.lane, backwards=loop.backwards)
 
 
 def gathers(body: tuple[Stmt, ...]) -> bool:

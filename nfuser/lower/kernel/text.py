@@ -130,7 +130,9 @@ class _Printer:
             if isinstance(stmt, For):
                 index = self.names.symbol(stmt.index)
                 going = f" while {self.value(stmt.going)}" if stmt.going else ""
-                yield f"{pad}for {index} in {self.scalar(stmt.stop)}{going}:"
+                stop = self.scalar(stmt.stop)
+                turns = f"{stop}, backwards" if stmt.backwards else stop
+                yield f"{pad}for {index} in {turns}{going}:"
                 yield from self.lines(stmt.body, pad + "  ")
             elif isinstance(stmt, If):
                 yield f"{pad}if {self._condition(stmt.condition)}:"

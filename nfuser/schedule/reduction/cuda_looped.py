@@ -31,7 +31,7 @@ KEPT_PER_THREAD = 32  # registers of a thread that a row takes before more threa
 LOOP_THREADS = 256  # of a block that keeps nothing: several fill a multiprocessor
 AGAIN_THREADS = 512  # of a block at most that reads rows of single elements again
 BLOCK_COST = 2  # turns along a row that beginning and ending a block costs
-MEMORY_LINE = 128  # bytes of the columns that a block reads side by side, in parts
+MEMORY_LINES = 256  # bytes of the columns that a block reads side by side, in parts
 SUMS_PER_THREAD = 16  # registers for sums of columns, which have two each, in f64
 LAUNCH_PACKETS = 6144  # that a multiprocessor would load while a launch begins and ends
 
@@ -96,15 +96,18 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
     sums = _column_sums(fusion, shape)
     width = _beside_sums(shape, width, sums)
     geometry, most = geometry_of(fusion, shape, width, LOOP_THREADS)
+    # All blocks of a row join all its parts: these are a small share of what they read.
+    parts = max(isqrt(shape.length * shape.widest() // 64), 1)
+    most = most if shape.inner else min(most, LOOP_THREADS)
+    # Sums of each lane take registers: half as many threads share them.
+    blocks = max(RESIDENT_THREADS // (most if shape.inner else 2 * most), 1)
     if not shape.inner:
-        line = max(MEMORY_LINE // (width * shape.widest()), 1)
-        keep = min(line, power_of_two(max(shape.rows // width, 1)), most)
-        most = min(most, LOOP_THREADS)
+        keep = _side_by_side(
+            shape, width, most, _resident(shape, most, blocks) // parts
+        )
         fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
         geometry = Geometry(fold, keep, 1)
-    splits = splits_of(shape, geometry, width, most)
-    # All blocks of a row join all its parts: these are a small share of what they read.
-    splits = min(splits, isqrt(shape.length * shape.widest() // 64))
+    splits = min(splits_of(shape, geometry, width, most, blocks), parts)
     if splits <= 1:
         return None
     return cuda_heuristic(
@@ -115,10 +118,21 @@ def in_phases(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | No
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
         flight=_flight(shape, width, KEPT_PER_THREAD if sums > 1 else 0),
-        # Sums of each lane take registers: half as many threads share them.
-        blocks=max(RESIDENT_THREADS // (most if shape.inner else 2 * most), 1),
+        blocks=blocks,
         phases=True,
     )
+
+
+def _side_by_side(shape: RowShape, width: int, most: int, least: int) -> int:
+    """Return the packets of columns that a block reads side by side, in parts.
+
+    They are fewer where there would be no more than ``least`` blocks beside each other.
+    """
+    packets, line = shape.rows // width, width * shape.widest()
+    keep = min(MEMORY_LINES // line, power_of_two(max(packets, 1)), most)
+    if packets <= keep * least:
+        keep = min(keep, MEMORY_LINES // (2 * line))
+    return max(keep, 1)
 
 
 def phases_cost(fusion: Fusion, shape: RowShape, width: int) -> int:
@@ -148,17 +162,20 @@ def _flight(shape: RowShape, width: int, room: int = 0) -> int:
     return max(1, min(most, power_of_two(room // words)))
 
 
-def splits_of(shape: RowShape, geometry: Geometry, width: int, most: int) -> int:
+def splits_of(
+    shape: RowShape, geometry: Geometry, width: int, most: int, blocks: int = 0
+) -> int:
     """Return how many blocks share a row, so that the device is full to the end.
 
-    The blocks that a device runs at once make a wave; as many waves are taken as waste
-    least. Rows of a few turns only are not worth a meeting of blocks.
+    The blocks that a device runs at once make a wave, ``blocks`` on a multiprocessor if
+    that is told; as many waves are taken as waste least. Rows of a few turns only are
+    not worth a meeting of blocks.
     """
     tiles, turns = _tiles_and_turns(shape, geometry, width)
-    resident = _resident(shape, most)
+    resident = _resident(shape, most, blocks)
 
     def cost(splits: int) -> int:
-        return _waves_cost(shape, geometry, width, most, splits)
+        return _waves_cost(shape, geometry, width, most, splits, blocks)
 
     full = (waves * resident // max(tiles, 1) for waves in range(1, 5))
     limit = min(turns // 4, shape.target.most_threads)
@@ -168,11 +185,16 @@ def splits_of(shape: RowShape, geometry: Geometry, width: int, most: int) -> int
 
 
 def _waves_cost(
-    shape: RowShape, geometry: Geometry, width: int, most: int, splits: int
+    shape: RowShape,
+    geometry: Geometry,
+    width: int,
+    most: int,
+    splits: int,
+    blocks: int = 0,
 ) -> int:
     """Return the turns that a multiprocessor spends, in waves of blocks."""
     tiles, turns = _tiles_and_turns(shape, geometry, width)
-    waves = -(-tiles * splits // _resident(shape, most))
+    waves = -(-tiles * splits // _resident(shape, most, blocks))
     return waves * (-(-turns // splits) + BLOCK_COST)
 
 
@@ -185,5 +207,6 @@ def _tiles_and_turns(
     return tiles, -(-shape.length // (geometry.fold * along * STEPS))
 
 
-def _resident(shape: RowShape, most: int) -> int:
-    return shape.target.multiprocessors * max(RESIDENT_THREADS // most, 1)
+def _resident(shape: RowShape, most: int, blocks: int) -> int:
+    """Return the blocks that run at once: all that threads allow, or those told."""
+    return shape.target.multiprocessors * (blocks or max(RESIDENT_THREADS // most, 1))
