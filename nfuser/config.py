@@ -36,6 +36,7 @@ REWRITES = (
 LOWERINGS = (
     "unwrap_modulo",
     "split_ranges",
+    "finish_rows",
     "fetch_ahead",
     "interleave_loops",
     "bound_angles",

@@ -10,6 +10,7 @@ from nfuser.debug.passes import run_passes
 from nfuser.lower.build import build
 from nfuser.lower.cpu.bound_angles import bound_angles
 from nfuser.lower.cpu.fetch_ahead import fetch_ahead
+from nfuser.lower.cpu.finish_rows import finish_rows
 from nfuser.lower.cpu.interleave_loops import interleave_loops
 from nfuser.lower.cpu.interleave_vectors import interleave_vectors
 from nfuser.lower.cpu.share_addresses import share_addresses
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 VECTOR_PASSES = (
     unwrap_modulo,
     split_ranges,  # after unwrap_modulo: between two multiples conditions are plain
+    finish_rows,  # before fetch_ahead, whose requests would end turns
     fetch_ahead,  # before interleave_loops: rows are read from their begin
     interleave_loops,  # after split_ranges: pieces are not cut again
     bound_angles,  # after interleave_loops, which folds into variables of each piece

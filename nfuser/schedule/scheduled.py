@@ -104,10 +104,14 @@ class RowFolding:
 
 @value
 class Walk:
-    """How a CPU's loops meet memory: at so many places at once, past the cache."""
+    """How a CPU's loops meet memory: at so many places at once, past the cache.
+
+    Those along ``short`` rows take a few whole vectors, one after the other.
+    """
 
     streams: int = 1
     bypass: bool = False
+    short: bool = False
 
 
 @node

@@ -22,6 +22,8 @@ from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic, SerialHeuristic
 from nfuser.schedule.registry import find_scheduler
 from nfuser.schedule.scheduled import Scheduled
+from nfuser.segment import segment
+from nfuser.segment.both_ways import sums_across
 from nfuser.segment.segmented import Segment, Segmented
 from tests.hand_built import settle, sizes_of, traced
 
@@ -37,7 +39,7 @@ CUDA = H200
 
 
 class Call:
-    """One call of one fusion that a single kernel can run."""
+    """One call of one fusion that a single kernel can run, or of its first kernel."""
 
     def __init__(
         self, function: Callable[..., Any], *arrays: Array, computes: bool = True
@@ -50,6 +52,8 @@ class Call:
         shapes = [a.shape for a in arrays]
         concrete = rewrite(settle(traced(function, *arrays), *shapes))
         self.fusion = concrete.fusion
+        if not computes and sums_across(self.fusion):
+            self.fusion = segment(self.fusion, find_scheduler).segments[0].fusion
         found = find_scheduler(self.fusion)
         assert not isinstance(found, tuple), found
         self.scheduler = cast("Scheduler", found)
@@ -83,10 +87,10 @@ class Call:
     def _run(self, scheduled: Scheduled) -> list[Array]:
         source = print_cuda(lower(scheduled))
         inputs = tuple(a.result for a in self.fusion.arguments)
-        segment = Segment(self.fusion, inputs, self.scheduler)
-        compiled = CompiledSegment(segment, source, source)
+        piece = Segment(self.fusion, inputs, self.scheduler)
+        compiled = CompiledSegment(piece, source, source)
         runtime = FusionKernelRuntime(
-            Segmented(self.fusion, (segment,), ()),
+            Segmented(self.fusion, (piece,), ()),
             (scheduled.heuristic,),
             (compiled,),
             1,

@@ -136,7 +136,7 @@ class _CpuPrinter(Printer):
         head = f"{pad}for {name} in range({self.plain(stmt.stop)}):"
         body = self.block(stmt.body, depth + 1)
         inner = pad + self.indent
-        if stmt.interleave > 1:
+        if stmt.interleave:
             body.insert(0, f"{inner}{self.primitive('interleave')}({stmt.interleave})")
         if stmt.going is not None:
             body.insert(0, f"{inner}if {self.var(stmt.going)} == 0: break")

@@ -83,6 +83,8 @@ def in_pieces(loop: For, lane: Lane, made: Additions) -> tuple[Stmt, ...] | None
     if isinstance(loop.stop, sc.Const) and loop.stop.value < count * PIECE:
         count = 1
     narrow = not lined and has_narrow_work(loop)
+    if narrow and walk.short:
+        return (replace(loop, narrow=True),)
     if count == 1 and not lined and not narrow:
         return None
     begin, first = _up_to_a_line(loop, lined, made.loops)

@@ -41,10 +41,12 @@ def _vectors(loop: For) -> int:
         return _BLOCKS_ABREAST
     dear = [x for x in inside if isinstance(x, Call) and is_dear(x.op)]
     if any(isinstance(x, For) for x in inside) or not dear:
-        return 1
+        return 0
     if not all(x.dtype.is_float for x in dear):
+        return 0
+    if loop.lane is not None and loop.lane.walk.short:
         return 1
     work = sum(instructions(x) for x in dear)
     is_narrow = all(x.dtype is DType.F32 for x in dear)
     limits = _ABREAST_NARROW if is_narrow else _ABREAST
-    return next((count for most, count in limits if work <= most), 1)
+    return next((count for most, count in limits if work <= most), 0)

@@ -84,7 +84,8 @@ class CpuReduction(OnCpu):
     their sum is added to the row's, or the column's (0: all at once). Long chains of
     one accumulator are ``compensated``: they keep what rounding takes away. A thread
     walks through ``streams`` pieces of a row, or rows of its columns, at once, and
-    stores rows past the cache if it is to ``bypass`` it.
+    stores rows past the cache if it is to ``bypass`` it. Rows that are
+    ``short`` are a few whole vectors, of which it takes one after the other.
     """
 
     kept: Groups
@@ -100,6 +101,7 @@ class CpuReduction(OnCpu):
     streams: int = 1
     bypass: bool = False
     staged: StagedColumns | None = None
+    short: bool = False
 
     @property
     def is_split(self) -> bool:
@@ -120,6 +122,7 @@ class CpuReduction(OnCpu):
     def __str__(self) -> str:
         way = "inner" if self.inner else f"outer, columns={self.columns}"
         form = "kept" if self.is_persistent else "looped"
+        form += ", short" if self.short else ""
         form += f", parts={self.parts}" if self.is_split else ""
         form += " in phases" if self.phases else ""
         form += f", chunk={self.chunk}" if self.chunk else ""

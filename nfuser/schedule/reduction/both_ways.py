@@ -47,6 +47,7 @@ def cpu_both_ways(fusion: Fusion, shape: RowShape) -> CpuReduction:
         room=room if shape.length <= room else 0,
         chunk=CHUNK_ALONE if is_chunked else 0,
         compensated=is_chunked,
+        short=shape.is_short,
     )
 
 

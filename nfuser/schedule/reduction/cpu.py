@@ -67,6 +67,7 @@ def cpu_choice(fusion: Fusion, shape: RowShape) -> CpuReduction:
         streams=1 if goes_on else streams(fusion),
         bypass=shape.inner and bypasses(fusion, length, shape.facts),
         staged=_numbered(fusion, staged) if staged else None,
+        short=shape.inner and shape.is_short,
     )
 
 

@@ -99,7 +99,7 @@ class Reduction:
             rows = cuda_rows(space, nest, heuristic)
         else:
             nest = cpu_nest(space, heuristic, share_of(fusion))
-            walk = Walk(heuristic.streams, heuristic.bypass)
+            walk = Walk(heuristic.streams, heuristic.bypass, heuristic.short)
             rows = cpu_rows(space, heuristic)
         made = Scheduled(fusion, space, nest, found, heuristic, target, walk=walk)
         return place_rows(made, rows, heuristic)

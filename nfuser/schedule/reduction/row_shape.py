@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.facts.layout import Packed
 
+VECTOR, SEVERAL = 16, 64  # elements of f32 in the widest vector, and in four
 COPIED_BYTES = (4, 8, 16)  # that one instruction copies to shared memory
 
 
@@ -69,6 +70,14 @@ class RowShape:
         for loop in loops:
             total *= self.facts.size(loop.extent)
         return total
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a row is whole vectors, too few to go side by side.
+
+        Of others, what is left goes best in the narrower vectors that LLVM makes then.
+        """
+        return self.length < SEVERAL and self.length % VECTOR == 0
 
     def lane_group(self) -> list[LoopIndex]:
         """Return the loops that memory runs along."""
