@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plant faults in the rules of derivatives, and count those that the tests find.
+"""Plant faults in what makes derivatives, and count those that the tests find.
 
 ``python -m tests.differentiate.faults`` plants each in a copy of the package and runs
-this folder's tests there until one fails; numbers name the first and the last of them.
+the tests of its room there until one fails; numbers name the first and the last.
 """
 
 from __future__ import annotations
@@ -17,20 +17,31 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 RULES = "rules/"
+TESTS = {
+    "differentiate": ("tests/differentiate",),
+    "partition": (
+        "tests/partition",
+        "tests/frontend/test_saved.py",
+        "tests/frontend/test_checkpoint.py",
+    ),
+    "rewrite": ("tests/rewrite/test_share_derived_sums.py",),
+}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Other text in a file of ``nfuser/differentiate``, where ``text`` stands once."""
+    """Other text in a file of a room of ``nfuser``, where ``text`` stands once."""
 
     file: str
     text: str
     other: str
+    room: str = "differentiate"
 
 
 SLOPES, CHOICES, FOLDS, VIEWS = (
     f"{RULES}{name}.py" for name in ("slopes", "choices", "folds", "views")
 )
+PARTITION, SHARED = "partition", "share_derived_sums.py"
 FAULTS = (
     Fault(SLOPES, "n.multiply(t, n.add(r, n(1.0)))),),", "n.multiply(t, r)),),"),
     Fault(SLOPES, "n.negative(n.multiply(t, n.sin(x)))", "n.multiply(t, n.sin(x))"),
@@ -58,6 +69,18 @@ FAULTS = (
     ),
     Fault("loops.py", "body.turn if expr.backwards else turn", "turn"),
     Fault("centred.py", "axes if is_all and fits else ()", "axes if fits else ()"),
+    Fault("cut.py", "told.get(tensor) is False", "told.get(tensor) is None", PARTITION),
+    Fault("cut.py", "(isinstance(expr, _DEAR) or is_fold)", "is_fold", PARTITION),
+    Fault("cut.py", "graph.edge(inside[tensor][1], 1,", "graph.edge(1, 1,", PARTITION),
+    Fault("cut.py", "wanted.update(sources(expr))", "pass", PARTITION),
+    Fault("flow.py", "self._left[edge ^ 1] += amount", "pass", PARTITION),
+    Fault("policies.py", "self.others is not (", "self.others is (", PARTITION),
+    Fault("sums.py", "return 0 not in places", "return True", PARTITION),
+    Fault("sums.py", "return len(places) == 1", "return True", PARTITION),
+    Fault(SHARED, "(other, not is_below), (one", "(other, is_below), (one", "rewrite"),
+    Fault(SHARED, "is_minus is not alike[base].is_minus", "is_minus", "rewrite"),
+    Fault(SHARED, "if less <= more else None", "", "rewrite"),
+    Fault(SHARED, 'found = point("add", found, nothing)', "pass", "rewrite"),
 )
 
 
@@ -67,7 +90,7 @@ def planted(folder: Path, fault: Fault) -> None:
         without = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=without)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    path = folder / "nfuser" / "differentiate" / fault.file
+    path = folder / "nfuser" / fault.room / fault.file
     text = path.read_text()
     assert text.count(fault.text) == 1, (fault, text.count(fault.text))
     path.write_text(text.replace(fault.text, fault.other))
@@ -78,7 +101,7 @@ def finds(fault: Fault) -> str | None:
     with TemporaryDirectory() as name:
         planted(Path(name), fault)
         run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "tests/differentiate"],
+            [sys.executable, "-m", "pytest", "-x", "-q", *TESTS[fault.room]],
             cwd=name,
             env=os.environ | {"PYTHONPATH": name},
             capture_output=True,
@@ -97,7 +120,8 @@ def main(first: int = 0, last: int = len(FAULTS) - 1) -> int:
     for number, fault in enumerate(chosen, first):
         found = finds(fault)
         missed += found is None
-        print(f"{number} {fault.file}: {fault.other}: {found or 'not found'}")  # noqa: T201
+        what = f"{number} {fault.room}/{fault.file}: {fault.other}"
+        print(f"{what}: {found or 'not found'}")  # noqa: T201
     print(f"{len(chosen) - missed} of {len(chosen)} found")  # noqa: T201
     return missed
 

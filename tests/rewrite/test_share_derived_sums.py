@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -182,3 +183,69 @@ def test_factors_that_met_before_the_sum_stay_one(w: float, s: float, g: float) 
     assert len(fusion.reductions) == 1
     for found, sign in zip(_run(fusion, *given), (-1, 1), strict=True):
         np.testing.assert_allclose(found, sign * 6 * g)
+
+
+def _scattered(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return numbers of one magnitude of several, and maybe one that is none."""
+    found = rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 5)
+    found = found.astype(dtype)
+    if rng.random() < 0.3:
+        found.flat[rng.integers(found.size)] = rng.choice([np.inf, np.nan, 0, 6e4])
+    return found
+
+
+def _weighted(x: Any, w: Any) -> Any:
+    return x * w / (w * w + 1) - w * x * x * w
+
+
+NEARNESS = {"float16": 2e-2, "bfloat16": 2e-1, "float32": 1e-3}
+
+
+@pytest.mark.parametrize("rows", [5, 6, 50])
+@pytest.mark.parametrize("dtype", NEARNESS)
+@pytest.mark.parametrize("function", [_batch_norm, _weighted])
+def test_in_narrow_dtypes_sums_are_what_they_are_apart(
+    function: Callable[..., Any],
+    dtype: str,
+    rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    rng, shapes = np.random.default_rng(rows), ((rows, 4), (rows, 4), (4,))
+    back = _back(function)
+    given = [_scattered(rng, s, kind) for s in shapes]
+    shared, apart = _rewritten(back, *given), _apart(monkeypatch, back, *given)
+    assert len(shared.reductions) < len(apart.reductions)
+    for _ in range(8):
+        given = [_scattered(rng, s, kind) for s in shapes]
+        with np.errstate(all="ignore"):
+            results = zip(_run(shared, *given), _run(apart, *given), strict=True)
+            for found, wanted in (map(_wide, pair) for pair in results):
+                finite = np.isfinite(wanted)
+                assert (np.isfinite(found) == finite).all()
+                assert np.isnan(found[np.isnan(wanted)]).all()
+                scale = abs(wanted[finite]).max(initial=0)
+                error = abs(found[finite] - wanted[finite]).max(initial=0)
+                assert error <= NEARNESS[dtype] * scale
+
+
+def _wide(x: Any) -> Any:
+    return np.asarray(x).astype(np.float64)
+
+
+def test_sums_of_complex_products_stay() -> None:
+    def back(x: Any, t: Any, w: Any) -> Any:
+        return nfuser.vjp(lambda w: x * w + np.conj(w) * x, w)[1](t)
+
+    x, w = X + 1j * T, W * (1 - 2j)
+    fusion = _rewritten(back, x, x, w)
+    assert share_derived_sums(fusion) is fusion
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_second_derivatives_are_those_of_differences(name: str) -> None:
+    def steepness(x: Any, w: Any) -> Any:
+        along, scale = nfuser.vjp(SHARED[name], x, w)[1](T)
+        return (along * along).sum() + (scale * np.sin(scale)).sum()
+
+    agree(steepness, X, W)
