@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfuser import config
-from nfuser.device.cpu import threads
+from nfuser.device.cpu import affinity, threads
 from nfuser.device.cpu.affinity import BETWEEN, as_one_of_many, share_of_threads
 from nfuser.device.cpu.threads import chunk_size, run_range
 from nfuser.errors import BackendError
@@ -126,6 +126,29 @@ def test_tasks_that_keep_all_threads_busy_ask_for_no_help() -> None:
         alone = share_of_threads()
     assert beside == {threading.get_ident()}
     assert alone == 2
+
+
+def test_threads_that_are_busy_between_tasks_are_not_pushed_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = {"monotonic": 100.0, "process_time": 10.0}
+    for clock in now:
+        monkeypatch.setattr(affinity, clock, lambda clock=clock: now[clock])
+
+    def share_after(passed: float, busy: float) -> int:
+        with as_one_of_many():
+            pass
+        now["monotonic"] += passed
+        now["process_time"] += busy * passed
+        with as_one_of_many():
+            return share_of_threads()
+
+    with config.override(num_threads=4):
+        assert share_after(0.1, 1.0) == 4  # by the thread that runs the task
+        assert share_after(0.1, 3.1) == 2
+        assert share_after(0.1, 9.0) == 1
+        assert share_after(BETWEEN / 2, 9.0) == 4  # too short to tell
+        assert share_after(10.0, 0.0) == 4
 
 
 def scaled(x: np.ndarray[Any, np.dtype[np.float64]], workers: int) -> Any:

@@ -2,8 +2,9 @@
 """How many threads this process may keep busy: affinity, container quota, setting.
 
 Where somebody else runs many tasks at once, as the threads of a scheduler do, each task
-takes its share of them: all if it is alone, its own if tasks keep all cores busy. So
-helping threads do not push aside those that they would help.
+takes its share of them: all if it is alone, its own if tasks keep all cores busy. What
+else the process does between such tasks, reading and compressing say, is seen by the
+processor's time. So helping threads do not push aside those that they would help.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from math import inf
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
 import nfuser.config as config
@@ -41,11 +42,15 @@ def as_one_of_many() -> Generator[None]:
     True
     """
     me = threading.get_ident()
+    if not _is_inside():
+        _between.end()
     _tasks[me] = inf
     try:
         yield
     finally:
         _tasks[me] = monotonic()
+        if not _is_inside():
+            _between.begin()
 
 
 def share_of_threads() -> int:
@@ -54,15 +59,51 @@ def share_of_threads() -> int:
     for thread, end in list(_tasks.items()):
         if end < before:
             _tasks.pop(thread, None)
-    return max(num_threads() // max(len(_tasks), 1), 1)
+    free = num_threads() - _between.others
+    return max(min(num_threads() // max(len(_tasks), 1), free), 1)
 
 
 BETWEEN = 0.01
 """Seconds for which a thread that has run a task is taken to run the next one soon."""
 
+
+class _Between:
+    """The time between tasks, in which a process does something else.
+
+    ``others`` are the threads that were busy beside the one that now runs a task. They
+    are 0 after a short time, in which the tasks themselves are remembered.
+    """
+
+    def __init__(self) -> None:
+        self.others = 0
+        self._since = monotonic(), process_time()
+
+    def begin(self) -> None:
+        """Note that the last task is done."""
+        self._since = monotonic(), process_time()
+
+    def end(self) -> None:
+        """Note that a task begins where none runs."""
+        passed = monotonic() - self._since[0]
+        busy = process_time() - self._since[1]
+        self.others = max(round(busy / passed) - 1, 0) if passed > BETWEEN else 0
+
+
+def _is_inside() -> bool:
+    """Tell whether any thread runs a task now."""
+    return inf in list(_tasks.values())
+
+
+def _forget() -> None:
+    global _between
+    _tasks.clear()
+    _between = _Between()
+
+
 _tasks: dict[int, float] = {}
 """When each thread of Python's that runs tasks was done with the last one."""
-at_fork(after_in_child=_tasks.clear)
+_between = _Between()
+at_fork(after_in_child=_forget)
 
 
 @cache

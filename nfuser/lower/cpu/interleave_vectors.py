@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several vectors side by side, where LLVM would take one after the other.
 
-Each dear operation waits for the one before it, mostly: a quotient, a polynomial. While
-one vector waits another can be worked on, but a processor does not look that far ahead,
-and LLVM leaves loops that are not short as they are.
+Each operation of a chain waits for the one before it, and so do those inside of a dear
+one: a quotient, a polynomial. While one vector waits another can be worked on, but a
+processor does not look that far ahead, and LLVM leaves loops that are not short as they
+are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
+from nfuser.lower.cpu.chains import Chains, chains_of
 from nfuser.lower.cpu.lanes import instructions, is_dear
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For
@@ -23,10 +25,14 @@ if TYPE_CHECKING:
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
 _BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for another
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
+_SHORT = 16  # operations of which a processor has several turns of a loop in sight
+_MOST_WAITING = 8  # vectors of a chain, each of which waits four cycles for the last
+_REGISTERS = 8  # of the sixteen at least that there are; others hold numbers
+_MOST_OPERATIONS = 1024  # of all vectors, which LLVM compiles in a tenth of a second
 
 
 def interleave_vectors(kernel: Kernel) -> Kernel:
-    """Let loops of dear operations have several vectors side by side."""
+    """Let loops whose operations wait have several vectors side by side."""
     return Additions(kernel).to(each_loop(kernel.body, _widened))
 
 
@@ -40,13 +46,29 @@ def _vectors(loop: For) -> int:
     if any(isinstance(x, DrawPacket) for x in loop.body):
         return _BLOCKS_ABREAST
     dear = [x for x in inside if isinstance(x, Call) and is_dear(x.op)]
-    if any(isinstance(x, For) for x in inside) or not dear:
+    if any(isinstance(x, For) for x in inside):
         return 0
+    is_short = loop.lane is not None and loop.lane.walk.short
+    if not dear:
+        found = None if is_short else chains_of(loop.body)
+        return 0 if found is None else _beside(found)
     if not all(x.dtype.is_float for x in dear):
         return 0
-    if loop.lane is not None and loop.lane.walk.short:
+    if is_short:
         return 1
     work = sum(instructions(x) for x in dear)
     is_narrow = all(x.dtype is DType.F32 for x in dear)
     limits = _ABREAST_NARROW if is_narrow else _ABREAST
     return next((count for most, count in limits if work <= most), 0)
+
+
+def _beside(chains: Chains) -> int:
+    """Return how many vectors fill the time in which cheap operations wait."""
+    if chains.operations <= _SHORT:
+        return 0
+    most = min(
+        _MOST_WAITING * chains.longest // chains.operations,
+        _REGISTERS // chains.held,
+        _MOST_OPERATIONS // chains.operations,
+    )
+    return next((count for count in (8, 4, 2) if count <= most), 0)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops whose operations wait for each other, several vectors side by side."""
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.dtypes import DType
+from nfuser.lower.cpu.chains import Chains, chains_of
+from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.linspace(-1, 1, 1 << 14, dtype=np.float32)
+ONE = Number(1.0, DType.F32)
+
+
+def _chain(x: Any) -> Any:
+    for _ in range(10):
+        x = abs(x * 1.0001 + 0.5) * 0.5 - 0.25
+    return x
+
+
+def _short(x: Any) -> Any:
+    return abs(x * 2 + 1)
+
+
+def _horner(x: Any) -> Any:
+    y = x * 0.125
+    for k in range(12):
+        y = y * x + 1 / (k + 1)
+    return y
+
+
+def _tree(x: Any) -> Any:
+    parts = [x * k for k in range(2, 18)]
+    while len(parts) > 1:
+        parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _summed(x: Any) -> Any:
+    return _chain(x).sum()
+
+
+def _of_integers(x: Any) -> Any:
+    return _chain(x.astype("i4").astype("f4")).astype("i4")
+
+
+CASES = [
+    (_chain, {8}),
+    (_horner, {4}),
+    (_short, set[int]()),
+    (_tree, set[int]()),
+    (_summed, set[int]()),
+    (_of_integers, set[int]()),
+]
+
+
+@pytest.mark.parametrize(("function", "counts"), CASES)
+def test_vectors_lie_side_by_side_where_operations_wait_in_a_chain(
+    function: Callable[[Any], Any], counts: set[int]
+) -> None:
+    (kernel,) = nfuser.fuse(function).kernels(X)
+    assert set(map(int, re.findall(r"interleave\((\d+)\)", kernel.source))) == counts
+
+
+@pytest.mark.parametrize("size", [1, 7, 16, 127, 128, 129, 1000, 8192, 8321])
+def test_what_is_left_over_is_computed_as_the_rest(size: int) -> None:
+    for function in (_chain, _horner):
+        found = nfuser.fuse(function)(X[:size])
+        np.testing.assert_array_equal(found, nfuser.fuse(function)(X)[:size])
+        np.testing.assert_allclose(found, function(X[:size]), rtol=1e-6, atol=1e-7)
+
+
+def _plus(*operands: Value) -> Call:
+    return Call("add", operands, DType.F32)
+
+
+def test_the_longest_chain_and_what_is_held_are_found() -> None:
+    a, b, c = (Var(DType.F32) for _ in range(3))
+    first, second = Let(a, _plus(ONE, ONE)), Let(b, _plus(a, _plus(a, ONE)))
+    body = (first, second, Let(c, _plus(a, b)))
+    assert chains_of(body) == Chains(operations=4, longest=4, held=2)
+
+
+def test_a_turn_that_waits_for_the_last_one_has_no_chains_of_its_own() -> None:
+    a, b = Var(DType.F32), Var(DType.F32)
+    assert chains_of((Let(b, _plus(a, ONE)), Let(a, b))) is None
