@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
-from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
@@ -47,7 +47,7 @@ def kernels(
     'lambda_kernel'
     """
     sizes: dict[Scalar, int] = {
-        sc.size(slot, axis): extent
+        scalar_symbols.size(slot, axis): extent
         for slot, array in enumerate(arrays)
         for axis, extent in enumerate(array.shape)
     }

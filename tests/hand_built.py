@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.concretize import Concrete, answer, concretize, questions
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -45,7 +46,9 @@ class Hand:
 
     def argument(self, rank: int, dtype: DType = DType.F32) -> TensorView:
         """Add an argument whose sizes are symbols."""
-        return self.shaped(*(sc.size(self._slots, k) for k in range(rank)), dtype=dtype)
+        return self.shaped(
+            *(scalar_symbols.size(self._slots, k) for k in range(rank)), dtype=dtype
+        )
 
     def shaped(self, *shape: Scalar | int, dtype: DType = DType.F32) -> TensorView:
         """Add an argument of a given shape."""
@@ -160,7 +163,7 @@ def hand_softmax(dtype: DType = DType.F32) -> Fusion:
 def sizes_of(*shapes: Sequence[int]) -> dict[Scalar, int]:
     """Return the value of every size, one shape a slot."""
     return {
-        sc.size(slot, k): n
+        scalar_symbols.size(slot, k): n
         for slot, shape in enumerate(shapes)
         for k, n in enumerate(shape)
     }

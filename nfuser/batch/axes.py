@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.ops as ops
 from nfuser.batch.stacks import front, shifted
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Assign,
     Concatenate,
@@ -70,9 +70,10 @@ def _index(rows: Stacks, expr: Remap) -> tuple[Scalar, ...]:
     """Return the index of a remap, written in the places of all rows."""
     shape = expr.result.shape
     moved: dict[Scalar, Scalar] = {
-        sc.place(k, extent): sc.place(k + 1, extent) for k, extent in enumerate(shape)
+        scalar_symbols.place(k, extent): scalar_symbols.place(k + 1, extent)
+        for k, extent in enumerate(shape)
     }
-    return sc.place(0, rows.count), *substitute(expr.index, moved)
+    return scalar_symbols.place(0, rows.count), *substitute(expr.index, moved)
 
 
 def of_sum_to(rows: Stacks, expr: SumTo) -> TensorView:

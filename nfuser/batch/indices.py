@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Scatter, Take
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from nfuser.batch.stacks import Stacks
@@ -91,7 +91,7 @@ def numbered(rows: Stacks, index: TensorView, extent: Scalar) -> TensorView:
 def of_scatter(rows: Stacks, expr: Scatter) -> TensorView:
     """Return the rows that each has been scattered into."""
     made = rows.new(expr.result)
-    extent = sc.product(expr.source.shape[: expr.lead])
+    extent = product(expr.source.shape[: expr.lead])
     index = numbered(rows, rows.all(expr.index), extent)
     if expr.complaint:
         index = _beyond(rows, rows.all(expr.index), index, extent)

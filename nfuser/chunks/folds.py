@@ -23,15 +23,8 @@ from nfuser.chunks.patterns import JOINED_BY
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import (
-    ExpandDims,
-    Reduce,
-    ReduceOp,
-    Scan,
-    Scatter,
-    Slice,
-    Squeeze,
-)
+from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan, Scatter, Slice, Squeeze
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -141,7 +134,7 @@ def emit_part(
 
 
 def _count(b: Builder, x: TensorView, axes: Sequence[int]) -> TensorView:
-    return b.from_scalar(sc.product(x.shape[k] for k in axes), DType.F64)
+    return b.from_scalar(product(x.shape[k] for k in axes), DType.F64)
 
 
 def _are_fit(sizes: Sequence[Chunks]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.chunks.folds import emit_carried, joined
 from nfuser.chunks.needs import required
 from nfuser.chunks.patterns import JOINED_BY, flat_iota
@@ -172,14 +173,14 @@ class Stage:
         """Return a size of the whole call as a scalar; 0 and 1 mean something."""
         if number in (0, 1):
             return sc.const(number)
-        return sc.scalar_input(self.number("size", number))
+        return scalar_symbols.scalar_input(self.number("size", number))
 
     def edge(self, label: int, which: int) -> Scalar:
         """Return where the chunk of ``label`` begins (0), or how long it is (1)."""
         if (label, which) not in self.edges:
             self.edges[label, which] = self._slot
             self._slot += 1
-        return sc.scalar_input(self.edges[label, which])
+        return scalar_symbols.scalar_input(self.edges[label, which])
 
     def extent(self, n: int, along: Along | None, margin: tuple[int, int]) -> Scalar:
         """Return how many elements there are of an axis of ``n``."""
@@ -212,7 +213,7 @@ class Stage:
                 return [b.argument(slot, 0, dtype, by_value=True)]
             case FromScalar(scalar):
                 number = scalar_walk.evaluate(scalar, self._spread.values)
-                found = sc.scalar_input(self.number("size", number))
+                found = scalar_symbols.scalar_input(self.number("size", number))
                 return [self._emitted(FromScalar(found, b.new((), dtype)))]
             case Scan() if expr in self._spread.carries:
                 return [emit_carried(b, expr, *read)]
@@ -268,15 +269,15 @@ class Stage:
         found: list[Scalar] = []
         for k, index in enumerate(expr.index):
             if k < len(place) and place[k] is not None:
-                found.append(sc.place(k, shape[k]))
+                found.append(scalar_symbols.place(k, shape[k]))
                 continue
             by: dict[Scalar, Scalar] = {}
             for x in scalar_walk.symbols([index]):
                 if not isinstance(x, sc.LoopIndex):
                     by[x] = self.scalar(x)
             for loop in scalar_walk.loops_in(index):
-                axis = sc.place_axis(loop)
-                by[loop] = sc.place(axis, shape[axis])
+                axis = scalar_symbols.place_axis(loop)
+                by[loop] = scalar_symbols.place(axis, shape[axis])
             found += scalar_walk.substitute([index], by)
         return found
 
@@ -372,7 +373,9 @@ class Stage:
             if step != 1:
                 number = self.number("size", step)
                 index = b.point(
-                    "multiply", index, b.from_scalar(sc.scalar_input(number), DType.I64)
+                    "multiply",
+                    index,
+                    b.from_scalar(scalar_symbols.scalar_input(number), DType.I64),
                 )
             found = index if found is None else b.point("add", found, index)
             step *= n

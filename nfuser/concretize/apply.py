@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.concretize.extents import Extents
 from nfuser.concretize.resizes import (
     concrete,
@@ -162,7 +163,8 @@ class _Rebuild:
             case Remap(_, result, index):
                 pairs = enumerate(zip(result.shape, shape, strict=True))
                 places: dict[Scalar, Scalar] = {
-                    sc.place(k, a): sc.place(k, b) for k, (a, b) in pairs
+                    scalar_symbols.place(k, a): scalar_symbols.place(k, b)
+                    for k, (a, b) in pairs
                 }
                 found = tuple(self._extents.settled(index, places))
                 return replace(expr, index=found, result=made[0])

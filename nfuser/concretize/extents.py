@@ -5,18 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.concretize.answers import MANY, TRIVIAL, Answers, Questions
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.expr import (
-    Concatenate,
-    Expand,
-    Loop,
-    Matmul,
-    Pointwise,
-    Reshape,
-    SumTo,
-)
+from nfuser.ir.expr import Concatenate, Expand, Loop, Matmul, Pointwise, Reshape, SumTo
 from nfuser.ir.scalar import Const, Size
 
 if TYPE_CHECKING:
@@ -35,7 +28,7 @@ class Extents:
         self._parent: dict[Scalar, Scalar] = {}
         self._with_facts: dict[Scalar, Scalar] = {}
         for extent, size in zip(asked.extents, answers.classes, strict=True):
-            is_one = sc.equal(extent, 1)
+            is_one = scalar_functions.equal(extent, 1)
             self._facts[is_one] = sc.const(int(size == 1))
             if size < MANY:
                 self._facts[extent] = sc.const(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
@@ -150,7 +151,7 @@ def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int
             return [(k, k) for k, (a, b) in enumerate(pairs) if a is b]
         case Remap(_, _, index):
             plain = ((k, i) for k, i in enumerate(index) if isinstance(i, sc.LoopIndex))
-            return [(k, sc.place_axis(i)) for k, i in plain]
+            return [(k, scalar_symbols.place_axis(i)) for k, i in plain]
         case ExpandDims(_, _, axes):
             own = (k for k in range(result.ndim) if k not in axes)
             return list(enumerate(own))

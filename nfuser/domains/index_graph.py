@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.maps import Point, loops_of, source_points
 from nfuser.domains.space import Mismatch, Space, find_space
-from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, Reduce, Scan, results, sources
@@ -118,7 +118,7 @@ class _Walk:
 
     def _own_loop(self, axis: IterDomain) -> LoopIndex:
         self._loops += 1
-        return sc.loop_index(self._loops - 1, axis.extent)
+        return scalar_symbols.loop_index(self._loops - 1, axis.extent)
 
     def _read(self, expr: Expr, source: TensorView, point: Point) -> None:
         self.reads.append((expr, source, point))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
@@ -43,6 +44,7 @@ from nfuser.ir.expr import (
     Take,
 )
 from nfuser.ir.scalar import Const, Datum, Scalar, const
+from nfuser.ir.scalar_functions import less
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,7 +154,9 @@ def _remapped(
 ) -> tuple[Scalar, ...]:
     # A place is known by its axis: its extent may be spelled in another way.
     places = (loop for x in index for loop in scalar_walk.loops_in(x))
-    by: dict[Scalar, Scalar] = {place: point[sc.place_axis(place)] for place in places}
+    by: dict[Scalar, Scalar] = {
+        place: point[scalar_symbols.place_axis(place)] for place in places
+    }
     return tuple(scalar_walk.substitute(index, by))
 
 
@@ -188,8 +192,8 @@ def _inside(tensor: TensorView, point: Point) -> Point:
     conditions: list[Scalar] = []
     for index, extent in zip(point, tensor.shape, strict=True):
         if not sc.is_natural(index):
-            conditions.append(sc.less(-1, index))
-        conditions.append(sc.less(index, extent))
+            conditions.append(less(-1, index))
+        conditions.append(less(index, extent))
     return point.within(conditions)
 
 
@@ -213,10 +217,10 @@ def _joined(
         index = at - begin
         conditions: list[Scalar] = []
         if number > 0:
-            conditions.append(sc.less(begin - 1, at))
+            conditions.append(less(begin - 1, at))
         begin = begin + extent
         if number < len(extents) - 1:
-            conditions.append(sc.less(at, begin))
+            conditions.append(less(at, begin))
         found.append((index, tuple(conditions)))
     return tuple(found)
 
@@ -232,7 +236,7 @@ def index_read(expr: Take, point: Point) -> Read:
 def _taken(expr: Take, point: Point) -> Point:
     _, where = index_read(expr, point)
     extent = expr.source.shape[expr.axis]
-    chosen = sc.datum(expr.index, where.index, extent, inside=expr.inside)
+    chosen = scalar_symbols.datum(expr.index, where.index, extent, inside=expr.inside)
     if expr.along:
         index = list(point)
         index[expr.axis] = chosen

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 
@@ -35,7 +36,10 @@ class ReshapePattern:
         ones = [(old[k], one) for k in self.squeezed]
         ones += [(new[k], one) for k in self.broadcast]
         pairs = [
-            (sc.product(old[k] for k in left), sc.product(new[k] for k in right))
+            (
+                scalar_functions.product(old[k] for k in left),
+                scalar_functions.product(new[k] for k in right),
+            )
             for left, right in self.groups
         ]
         return [(a, b) for a, b in ones + pairs if a is not b]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.maps import Point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -45,7 +46,7 @@ class _Walk:
         self._order = _order(fusion)
         self._assign = assign
         own = [
-            sc.const(0) if axis.is_broadcast else sc.place(k, axis.extent)
+            sc.const(0) if axis.is_broadcast else scalar_symbols.place(k, axis.extent)
             for k, axis in enumerate(assign.value.axes)
         ]
         jumps = zip(assign.starts, own, assign.steps, strict=True)

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.classes import AxisKey, Classes
 from nfuser.domains.maps import Point, Read, flat_index, reduced_point, source_points
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import PartialSum, Pointwise, Reduce, Scan, results, sources
 from nfuser.ir.fusion import remembered
@@ -81,7 +81,7 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
     kept, reduced = wanted
     loops: dict[AxisKey, LoopIndex] = {}
     for number, key in enumerate([*kept, *reduced]):
-        loops[key] = sc.loop_index(number, key[0].axes[key[1]].extent)
+        loops[key] = scalar_symbols.loop_index(number, key[0].axes[key[1]].extent)
 
     def indices(axes: list[tuple[AxisKey, ...]]) -> Point:
         pairs = ([(loops[k], loops[k].extent) for k in keys] for keys in axes)

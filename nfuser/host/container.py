@@ -12,6 +12,7 @@ import numpy as np
 
 import nfuser.host.ir.rules as rules
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.debug import dump
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
@@ -68,7 +69,9 @@ class HostIrContainer:
     ) -> TensorView:
         """Add an array to the inputs; -1 is any size."""
         slot = len(self._inputs)
-        extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
+        extents = [
+            scalar_symbols.size(slot, k) if n == -1 else n for k, n in enumerate(shape)
+        ]
         found = dtype.value if isinstance(getattr(dtype, "value", 0), DType) else dtype
         given = tensor(extents, as_dtype(found), current_line())
         arrays = sum(isinstance(x.value, TensorView) for x in self._inputs)
@@ -78,7 +81,7 @@ class HostIrContainer:
     def define_integer(self, name: str | None = None) -> Scalar:
         """Add an integer, 0 or larger, to the inputs."""
         slot = len(self._inputs)
-        given = sc.scalar_input(slot)
+        given = scalar_symbols.scalar_input(slot)
         self._add_input(name, "n", slot, given)
         return given
 
@@ -328,7 +331,7 @@ class HostIrContainer:
         first, last = (0, start) if stop is None else (start, stop)
         first, last = sc.as_scalar(first), sc.as_scalar(last)
         bound = last if step > 0 else first + 1
-        index = sc.loop_index(self._loops, bound)
+        index = scalar_symbols.loop_index(self._loops, bound)
         self._loops += 1
         return self._in_loop(st.For(index, first, last, step, (), current_line()))
 

@@ -81,7 +81,7 @@ def structure(fusion: Fusion) -> Structure:
 def spelled(item: object) -> str:
     """Return text that equal values have in common, and no others, in every process.
 
-    >>> from nfuser.ir.scalar import size
+    >>> from nfuser.ir.scalar_symbols import size
     >>> spelled((size(0, 1), frozenset({"b", "a"})))
     "((-1, ('set', 'a', 'b')), [(1, 0, 1)])"
     """

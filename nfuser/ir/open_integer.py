@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const
+from nfuser.ir.scalar_functions import equal, less
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ class OpenInteger:
         return today
 
     def __int__(self) -> int:
-        condition = sc.equal(self.scalar, self.today)
+        condition = equal(self.scalar, self.today)
         if not isinstance(condition, Const):
             self._asked.answers[condition] = 1
         return self.today
@@ -144,13 +145,13 @@ class OpenInteger:
         return self != 0
 
     def __eq__(self, other: object) -> bool:
-        return self._compared(other, sc.equal, operator.eq)
+        return self._compared(other, equal, operator.eq)
 
     def __lt__(self, other: Any) -> bool:
-        return self._compared(other, sc.less, operator.lt)
+        return self._compared(other, less, operator.lt)
 
     def __gt__(self, other: Any) -> bool:
-        return self._compared(other, lambda a, c: sc.less(c, a), operator.gt)
+        return self._compared(other, lambda a, c: less(c, a), operator.gt)
 
     def __le__(self, other: Any) -> bool:
         return not self > other

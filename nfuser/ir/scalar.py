@@ -9,19 +9,17 @@ it was put together. All symbols stand for non-negative integers; divisors are p
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from dataclasses import fields
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
-from weakref import WeakValueDictionary
 
 from nfuser.ir.base import node
-from nfuser.locks import INTERNING
+from nfuser.ir.interning import digest, intern, interned_again
+from nfuser.ir.scalar_op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
 
 class _Arithmetic:
@@ -63,7 +61,7 @@ class _Arithmetic:
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Pickle how it is found: equal scalars are one object in each process."""
         names = (f.name for f in fields(cast("Any", self)))
-        return _interned_again, (type(self), *(getattr(self, name) for name in names))
+        return interned_again, (type(self), *(getattr(self, name) for name in names))
 
 
 @node
@@ -132,20 +130,6 @@ class Datum(_Arithmetic):
     key: tuple[int, ...]
 
 
-class Op(Enum):
-    """An operator that the normal form does not dissolve; the value is its spelling."""
-
-    FLOORDIV = "//"
-    MOD = "%"
-    MIN = "min"
-    MAX = "max"
-    LT = "<"
-    EQ = "=="
-    # Numbers that the host prepares for an exact division by multiplication.
-    MULTIPLIER = "multiplier"
-    SHIFT = "shift"
-
-
 @node
 class Binary(_Arithmetic):
     """``lhs op rhs``; comparisons give 0 or 1."""
@@ -182,81 +166,11 @@ Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 
 _KEPT = 1 << 13  # sums, products and quotients each: few are asked for, very often
 
-_interned: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
-
-
-def _intern(make: Any, key: Callable[[], tuple[int, ...]], *fields: object) -> Any:
-    identity = (make, *fields)
-    with INTERNING:
-        found = _interned.get(identity)
-        if found is None:
-            found = _interned[identity] = make(*fields, key())
-    return found
-
-
-def _interned_again(kind: Any, *found: Any) -> Any:
-    *parts, key = found
-    return _intern(kind, lambda: key, *parts)
-
-
-def _digest(*parts: object) -> int:
-    """Return a number for the structure of a compound, alike in every process."""
-    text = repr(parts).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
-
 
 def const(number: int) -> Const:
     """Return the constant ``number``."""
     value = operator.index(number)
-    return _intern(Const, lambda: (0, value), value)
-
-
-def size(slot: int, axis: int) -> Size:
-    """Return the extent of argument ``slot`` along ``axis``."""
-    return _intern(Size, lambda: (1, slot, axis), slot, axis)
-
-
-def scalar_input(slot: int) -> ScalarInput:
-    """Return the value of the integer scalar in ``slot``."""
-    return _intern(ScalarInput, lambda: (2, slot), slot)
-
-
-def stride(tensor: int, axis: int) -> Stride:
-    """Return the step of tensor ``tensor`` along ``axis``."""
-    return _intern(Stride, lambda: (3, tensor, axis), tensor, axis)
-
-
-def knob(name: str) -> Knob:
-    """Return the number of a launch called ``name``."""
-    return _intern(Knob, lambda: (9, _digest(name)), name)
-
-
-def loop_index(number: int, extent: Scalar | int) -> LoopIndex:
-    """Return the index of loop ``number``, which runs over ``extent`` values."""
-    stop = as_scalar(extent)
-    return _intern(LoopIndex, lambda: (4, number, _digest(stop.key)), number, stop)
-
-
-def place(axis: int, extent: Scalar | int) -> LoopIndex:
-    """Return what stands for the index along ``axis`` of a result (``Remap``)."""
-    return loop_index(-1 - axis, extent)
-
-
-def place_axis(place: LoopIndex) -> int:
-    """Return the axis whose index ``place`` stands for."""
-    return -1 - place.number
-
-
-def datum(
-    tensor: object, index: Iterable[Scalar], extent: Scalar, *, inside: bool = False
-) -> Datum:
-    """Return the element of ``tensor`` at ``index``, which is below ``extent``."""
-    found = tuple(index)
-
-    def key() -> tuple[int, ...]:
-        return (8, _digest([x.key for x in (*found, extent)]), int(inside))
-
-    return _intern(Datum, key, tensor, found, extent, inside)
+    return intern(Const, lambda: (0, value), value)
 
 
 def as_scalar(x: Scalar | SupportsIndex) -> Scalar:
@@ -266,11 +180,13 @@ def as_scalar(x: Scalar | SupportsIndex) -> Scalar:
     return const(operator.index(x) + 0)  # a bool is a number like others
 
 
-def _binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:
-    def key() -> tuple[int, ...]:
-        return (5, list(Op).index(op), _digest(lhs.key, rhs.key))
+def binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Return ``lhs op rhs`` as it is, of what no rule applies to."""
 
-    return _intern(Binary, key, op, lhs, rhs)
+    def key() -> tuple[int, ...]:
+        return (5, list(Op).index(op), digest(lhs.key, rhs.key))
+
+    return intern(Binary, key, op, lhs, rhs)
 
 
 def terms_of(x: Scalar) -> Terms:
@@ -302,14 +218,15 @@ def from_terms(terms: Mapping[tuple[Atom, ...], int]) -> Scalar:
     )
 
     def key() -> tuple[int, ...]:
-        return (7, _digest([([a.key for a in m], c) for m, c in ordered]))
+        return (7, digest([([a.key for a in m], c) for m, c in ordered]))
 
-    return _intern(Poly, key, ordered)
+    return intern(Poly, key, ordered)
 
 
 def add(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs + rhs``.
 
+    >>> from nfuser.ir.scalar_symbols import loop_index, size
     >>> n = size(0, 0)
     >>> n * 1 + 0 is n and n * 4 + 1 is 1 + 4 * n
     True
@@ -367,14 +284,6 @@ def _product(lhs: Scalar, rhs: Scalar) -> Scalar:
     if len(terms) > 1:
         terms = _recombine({m: c for m, c in terms.items() if c})
     return from_terms(terms)
-
-
-def product(factors: Iterable[Scalar | int]) -> Scalar:
-    """Return the product of ``factors``."""
-    result: Scalar = const(1)
-    for factor in factors:
-        result = multiply(result, factor)
-    return result
 
 
 def _divided(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
@@ -447,6 +356,7 @@ def _cancelled(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
 def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs // rhs``; the divisor is positive.
 
+    >>> from nfuser.ir.scalar_symbols import loop_index, size
     >>> n = size(0, 0)
     >>> (n * 4 + loop_index(0, 4)) // 4 is n
     True
@@ -464,7 +374,7 @@ def _quotient(x: Scalar, divisor: Scalar) -> Scalar:
     rest, divisor = _cancelled(rest, divisor)
     if isinstance(rest, Binary) and rest.op is Op.FLOORDIV:
         return quotient + floor_divide(rest.lhs, rest.rhs * divisor)
-    return quotient + _binary(Op.FLOORDIV, rest, divisor)
+    return quotient + binary(Op.FLOORDIV, rest, divisor)
 
 
 def modulo(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
@@ -475,7 +385,7 @@ def modulo(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
         return const(0)
     if rest is const(0) or lies_below(rest, divisor):
         return rest
-    return _binary(Op.MOD, rest, divisor)
+    return binary(Op.MOD, rest, divisor)
 
 
 def upper_bound(x: Scalar) -> Scalar | None:
@@ -493,9 +403,7 @@ def upper_bound(x: Scalar) -> Scalar | None:
                     term = term * (divisor - 1)
                 case Binary(Op.FLOORDIV, LoopIndex(_, Const(extent)), Const(divisor)):
                     term = term * ((extent - 1) // divisor)
-                case Binary():
-                    return None
-                case Select():
+                case Binary() | Select():
                     return None
                 case _:
                     term = term * atom
@@ -531,70 +439,6 @@ def is_natural(x: Scalar) -> bool:
             return is_natural(then) and is_natural(other)
         case _:
             return False
-
-
-def minimum(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
-    """Return the smaller of the two."""
-    return _extremum(Op.MIN, as_scalar(lhs), as_scalar(rhs))
-
-
-def maximum(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
-    """Return the larger of the two."""
-    return _extremum(Op.MAX, as_scalar(lhs), as_scalar(rhs))
-
-
-def _extremum(op: Op, a: Scalar, b: Scalar) -> Scalar:
-    gap = a - b
-    if isinstance(gap, Const):
-        return a if (gap.value >= 0) == (op is Op.MAX) else b
-    for x, zero in ((a, b), (b, a)):
-        if zero is const(0) and is_natural(x):
-            return x if op is Op.MAX else zero
-    return _binary(op, *sorted((a, b), key=lambda x: x.key))
-
-
-def less(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
-    """Return 1 where ``lhs < rhs``, else 0."""
-    gap = as_scalar(lhs) - rhs
-    if isinstance(gap, Const):
-        return const(int(gap.value < 0))
-    if lies_below(as_scalar(lhs), as_scalar(rhs)):
-        return const(1)
-    if is_natural(gap):
-        return const(0)
-    return _binary(Op.LT, as_scalar(lhs), as_scalar(rhs))
-
-
-def equal(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
-    """Return 1 where the two are equal, else 0."""
-    gap = as_scalar(lhs) - rhs
-    if isinstance(gap, Const):
-        return const(int(gap.value == 0))
-    return _binary(Op.EQ, as_scalar(lhs), as_scalar(rhs))
-
-
-def select(condition: Scalar, then: Scalar | int, other: Scalar | int) -> Scalar:
-    """Return ``then`` where ``condition`` is not zero, else ``other``."""
-    yes, no = as_scalar(then), as_scalar(other)
-    if isinstance(condition, Const):
-        return yes if condition.value else no
-    if yes is no:
-        return yes
-
-    def key() -> tuple[int, ...]:
-        return (6, _digest(condition.key, yes.key, no.key))
-
-    return _intern(Select, key, condition, yes, no)
-
-
-def multiplier(divisor: Scalar) -> Scalar:
-    """Return the factor that divides by ``divisor`` (design of fast division)."""
-    return _binary(Op.MULTIPLIER, divisor, const(0))
-
-
-def shift(divisor: Scalar) -> Scalar:
-    """Return the shift that goes with ``multiplier(divisor)``."""
-    return _binary(Op.SHIFT, divisor, const(0))
 
 
 KEPT = (_sum, _product, _quotient)  # to be cleared once a kernel is made

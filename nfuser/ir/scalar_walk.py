@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+import nfuser.ir.exact_division as exact_division
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import (
     Binary,
@@ -12,7 +15,6 @@ from nfuser.ir.scalar import (
     Datum,
     Knob,
     LoopIndex,
-    Op,
     Poly,
     Scalar,
     ScalarInput,
@@ -20,6 +22,7 @@ from nfuser.ir.scalar import (
     Size,
     Stride,
 )
+from nfuser.ir.scalar_op import Op
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:
@@ -113,12 +116,12 @@ _OPERATORS: dict[Op, Callable[[int, int], int]] = {
 _FOLDERS: dict[Op, Callable[[Scalar, Scalar], Scalar]] = {
     Op.FLOORDIV: sc.floor_divide,
     Op.MOD: sc.modulo,
-    Op.MIN: sc.minimum,
-    Op.MAX: sc.maximum,
-    Op.LT: sc.less,
-    Op.EQ: sc.equal,
-    Op.MULTIPLIER: lambda a, _: sc.multiplier(a),
-    Op.SHIFT: lambda a, _: sc.shift(a),
+    Op.MIN: scalar_functions.minimum,
+    Op.MAX: scalar_functions.maximum,
+    Op.LT: scalar_functions.less,
+    Op.EQ: scalar_functions.equal,
+    Op.MULTIPLIER: lambda a, _: exact_division.multiplier(a),
+    Op.SHIFT: lambda a, _: exact_division.shift(a),
 }
 
 
@@ -138,17 +141,25 @@ def substitute(roots: Iterable[Scalar], by: Mapping[Scalar, Scalar]) -> list[Sca
             case Poly(terms):
                 total: Scalar = sc.const(0)
                 for monomial, coefficient in terms:
-                    total = total + sc.product(done[a] for a in monomial) * coefficient
+                    total = (
+                        total
+                        + scalar_functions.product(done[a] for a in monomial)
+                        * coefficient
+                    )
                 done[x] = total
             case Binary(op, lhs, rhs):
                 done[x] = _FOLDERS[op](done[lhs], done[rhs])
             case Select(condition, then, other):
-                done[x] = sc.select(done[condition], done[then], done[other])
+                done[x] = scalar_functions.select(
+                    done[condition], done[then], done[other]
+                )
             case Datum(tensor, index, extent, inside):
                 place = [done[i] for i in index]
-                done[x] = sc.datum(tensor, place, done[extent], inside=inside)
+                done[x] = scalar_symbols.datum(
+                    tensor, place, done[extent], inside=inside
+                )
             case LoopIndex(number, extent) if not isinstance(extent, Const):
-                done[x] = sc.loop_index(number, substitute([extent], by)[0])
+                done[x] = scalar_symbols.loop_index(number, substitute([extent], by)[0])
             case _:
                 done[x] = x
     return [done[root] for root in roots]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less
 from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     Call,
@@ -142,7 +143,7 @@ class Across:
         threads = self.values.nest.leaf(Binding.THREAD_X)
         if levels != 1 or threads is None:
             return ()
-        return guarded(sc.less(WARP, threads.extent), (Barrier(),))
+        return guarded(less(WARP, threads.extent), (Barrier(),))
 
     def _value(self, total: PartialSum) -> Value:
         """Return what is stored of a column: its sum, or nothing before it begins."""

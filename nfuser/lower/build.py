@@ -7,17 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less
 from nfuser.lower import fold
 from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.staged_columns import stage_columns
-from nfuser.lower.cuda.async_copy import (
-    Prefetch,
-    dealt,
-    in_turn,
-    land_rows,
-    prefetch,
-)
+from nfuser.lower.cuda.async_copy import Prefetch, dealt, in_turn, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
@@ -39,7 +34,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.launch import launch_of
 from nfuser.lower.launch_phases import in_phase, next_phase
-from nfuser.lower.outputs import Outputs
+from nfuser.lower.outputs import Stores
 from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
 from nfuser.lower.scan import lower_scans
 from nfuser.lower.steps import (
@@ -93,7 +88,7 @@ class _Builder:
         self.passes = RowPasses(self.fusion, self.space)
         self.levels = self.passes.folds
         self.across = Across(self.values)
-        self.out = Outputs(
+        self.out = Stores(
             self.values, self.buffers, self.passes, self.combiner, self.stager
         )
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
@@ -412,7 +407,7 @@ class _Builder:
     def _if_another_turn(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         turn = self._turn()
         assert turn is not None
-        return guarded(sc.less(turn.index + 1, turn.stop), body)
+        return guarded(less(turn.index + 1, turn.stop), body)
 
     def _early_loads(self, level: int) -> list[Stmt] | None:
         """Return where loads go that all start before the first of them is waited for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.scalar_functions import less
 from nfuser.lower.kernel.kernel_ir import guarded
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def in_bounds(
         loops = scalar_walk.loops_in(bound.index)
         moves = items is not None and items.index in loops
         if moves == inside:
-            body = guarded(sc.less(bound.index, bound.extent), body)
+            body = guarded(less(bound.index, bound.extent), body)
     return body

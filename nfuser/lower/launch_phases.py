@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal, less
 from nfuser.lower.kernel.kernel_ir import guarded
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def in_phase(combiner: Combiner, level: int, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
     """Let the launch of the pass ``level`` run ``body``, if passes have their own."""
     phase = combiner.phase
-    is_now = sc.const(1) if phase is None else sc.equal(phase, level)
+    is_now = sc.const(1) if phase is None else equal(phase, level)
     return guarded(is_now, tuple(body))
 
 
@@ -42,6 +43,6 @@ def next_phase(
     with values.block() as joins:
         for reduce, state in states.items():
             combiner.join_parts(reduce, state)
-    values.emit_all(guarded(sc.less(level, combiner.phase), tuple(joins)))
+    values.emit_all(guarded(less(level, combiner.phase), tuple(joins)))
     for reduce, state in states.items():
         combiner.publish(reduce, state)

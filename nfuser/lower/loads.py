@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_op as scalar_op
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.maps import Point, data_of, datum_point
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -79,7 +81,9 @@ class Loads(Scopes):
                 steps, value = wrap_index(value, extent)
             narrow = Call(f"to_{var.dtype}", (value,), var.dtype)
             scope.stmts += [*steps, Let(var, narrow)]
-            scope.indices[key, chosen.extent] = sc.datum(var, (), chosen.extent)
+            scope.indices[key, chosen.extent] = scalar_symbols.datum(
+                var, (), chosen.extent
+            )
         return scope.indices[key, chosen.extent]
 
     @property
@@ -313,7 +317,7 @@ def risky(scalars: list[Scalar]) -> set[Scalar]:
         x.lhs
         for x in scalar_walk.every(scalars)
         if isinstance(x, sc.Binary)
-        and x.op in (sc.Op.FLOORDIV, sc.Op.MOD)
+        and x.op in (scalar_op.Op.FLOORDIV, scalar_op.Op.MOD)
         and not sc.is_natural(x.lhs)
     }
 

@@ -10,6 +10,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import CAST
+from nfuser.ir.scalar_functions import less
 from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     SetElement,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.placement.row_passes import RowPasses
 
 
-class Outputs:
+class Stores:
     """The stores of a kernel under construction."""
 
     def __init__(
@@ -133,7 +134,7 @@ class Outputs:
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
             for end in self.ends:
-                store = guarded(sc.less(end.index, end.extent), store)
+                store = guarded(less(end.index, end.extent), store)
             for stmt in self.combiner.for_real_rows(store) if full else store:
                 values.emit(stmt)
             return

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ReduceOp, Scan
+from nfuser.ir.scalar_functions import equal, less
 from nfuser.ir.tensor import TensorView
 from nfuser.lower import fold
 from nfuser.lower.kernel.kernel_ir import (
@@ -224,7 +225,7 @@ class _Steps(_Scans):
         values = self.values
         element, neutral = values.value(*self.source(scan)), _neutral(scan)
         for bound in self.nest.reduced_bounds:
-            inside = sc.less(bound.index, bound.extent)
+            inside = less(bound.index, bound.extent)
             if not isinstance(inside, sc.Const):
                 chosen = (IndexValue(inside, DType.BOOL), element, neutral)
                 element = values.let(Call("select", chosen, neutral.dtype))
@@ -239,7 +240,7 @@ class _Steps(_Scans):
             after = self.store()
         body = step.then(after)
         for bound in self.nest.reduced_bounds:
-            body = guarded(sc.less(bound.index, bound.extent), body)
+            body = guarded(less(bound.index, bound.extent), body)
         return self._in_items(body)
 
     # -- one scan ------------------------------------------------------------
@@ -294,7 +295,7 @@ class _Steps(_Scans):
             distance = 1
             while distance < self._warp:
                 other = let(Shuffle(whole, distance))
-                is_behind = sc.less(0, self._thread // distance % 2)
+                is_behind = less(0, self._thread // distance % 2)
                 self._join_if(scan, is_behind, before, other)
                 emit(Let(whole, self.joined(scan, whole, other)))
                 distance *= 2
@@ -341,14 +342,14 @@ class _Steps(_Scans):
 
         with values.block() as writes, self._each(self._columns) as lane:
             self._set(shared, place(mine, lane), Element(total, lane))
-        is_first = sc.equal(self._thread % self._warp, 0)
+        is_first = equal(self._thread % self._warp, 0)
         values.emit_all(guarded(is_first, tuple(writes)))
         values.emit(Barrier())
         with self._each(self._columns) as lane:
             before, whole = values.let(_neutral(scan)), values.let(_neutral(scan))
             with self._each(groups) as group:
                 other = values.let(Element(shared, place(group, lane)))
-                self._join_if(scan, sc.less(group, mine), before, other)
+                self._join_if(scan, less(group, mine), before, other)
                 values.emit(Let(whole, self.joined(scan, whole, other)))
             self._lead(scan, base, lane, before, whole)
 

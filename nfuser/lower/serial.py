@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.element_steps import (
-    Compute,
-    Read,
-    Same,
-    Turns,
-    Write,
-    is_number,
-)
+import nfuser.ir.scalar_symbols as scalar_symbols
+from nfuser.domains.element_steps import Compute, Read, Same, Turns, Write, is_number
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
@@ -151,7 +145,7 @@ class _Writer:
         """Return a number that is below ``extent`` as an index."""
         var = Var(DType.I64)
         self._stmts.append(Let(var, Call("to_i64", (value,), DType.I64)))
-        return sc.datum(var, (), extent)
+        return scalar_symbols.datum(var, (), extent)
 
     # -- steps ---------------------------------------------------------------
 

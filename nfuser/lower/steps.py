@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less
 from nfuser.lower import fold
 from nfuser.lower.kernel.kernel_ir import (
     Call,
@@ -61,7 +62,7 @@ def in_steps(
     plain = (*first, body, tuple(chunk.again))
     parts = plain
     for bound in nest.reduced_bounds:
-        within = sc.less(bound.index, bound.extent)
+        within = less(bound.index, bound.extent)
         always = first if bound.is_clamped else ()
         inside = (guarded(within, p) for p in parts[len(always) :])
         parts = (*always, *inside)

@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import (
-    Argument,
-    Constant,
-    Expr,
-    FromScalar,
-    Pointwise,
-    sources,
-)
+from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise, sources
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import CAST, COPY, POINT_OPS
 from nfuser.ir.scalar import Const, Scalar, ScalarInput
@@ -143,7 +138,7 @@ class Builder:
         self, slot: int, ndim: int, dtype: DType, *, by_value: bool = False
     ) -> TensorView:
         """Add the input in place ``slot``, with symbolic extents."""
-        result = tensor([sc.size(slot, k) for k in range(ndim)], dtype)
+        result = tensor([scalar_symbols.size(slot, k) for k in range(ndim)], dtype)
         self.emit(Argument(slot, result, by_value))
         return result
 
@@ -258,10 +253,14 @@ class Builder:
         if made is None:
             *few, made = ordered[:_FEW]
             for candidate in reversed(few):
-                made = sc.select(sc.equal(candidate, 1), made, candidate)
+                made = scalar_functions.select(
+                    scalar_functions.equal(candidate, 1), made, candidate
+                )
             more = ordered[_FEW:]
         for candidate in more:
-            made = sc.select(sc.equal(candidate, 1), made, candidate)
+            made = scalar_functions.select(
+                scalar_functions.equal(candidate, 1), made, candidate
+            )
         self._meets[ordered] = made
         return made
 

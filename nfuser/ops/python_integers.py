@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView
@@ -49,10 +50,10 @@ def compare(b: Builder, name: str, x: TensorView, y: int | Scalar) -> TensorView
         answer = name in (_WHERE_BELOW if y > high else _WHERE_ABOVE)
         found = b.constant(answer, DType.BOOL)
         return b.point("select", b.point("equal", x, x), found, found)
-    near = sc.maximum(sc.minimum(y, high), low)
+    near = scalar_functions.maximum(scalar_functions.minimum(y, high), low)
     compared = b.point(name, x, b.from_scalar(near, x.dtype))
-    below, above = sc.less(y, low), sc.less(high, y)
-    outside = 1 - sc.equal(near, y)
+    below, above = scalar_functions.less(y, low), scalar_functions.less(high, y)
+    outside = 1 - scalar_functions.equal(near, y)
     # The nearest number that the dtype holds gives all answers but these.
     joint, flag = {
         "equal": ("bit_and", 1 - outside),
@@ -73,7 +74,7 @@ def lower_bound(b: Builder, x: Operand, low: Operand, dtype: DType) -> Operand:
     if not (is_integer_array(x, b) and is_python_integer(low, b)):
         return low
     least, none = limits_of(x.dtype)[0], _extremes(dtype)[0]
-    return sc.select(sc.less(least, low), low, none)
+    return scalar_functions.select(scalar_functions.less(least, low), low, none)
 
 
 def upper_bound(b: Builder, x: Operand, high: Operand, dtype: DType) -> Operand:
@@ -81,7 +82,7 @@ def upper_bound(b: Builder, x: Operand, high: Operand, dtype: DType) -> Operand:
     if not (is_integer_array(x, b) and is_python_integer(high, b)):
         return high
     largest, none = limits_of(x.dtype)[1], _extremes(dtype)[1]
-    return sc.select(sc.less(high, largest), high, none)
+    return scalar_functions.select(scalar_functions.less(high, largest), high, none)
 
 
 def _extremes(dtype: DType) -> tuple[int, int]:
@@ -95,8 +96,8 @@ def wrapped(b: Builder, x: Operand, dtype: DType) -> TensorView:
         return b.convert(x, dtype)
     number = sc.as_scalar(x)
     for part, wide in (
-        (sc.minimum(number, 0), DType.I64),
-        (sc.maximum(number, 0), DType.U64),
+        (scalar_functions.minimum(number, 0), DType.I64),
+        (scalar_functions.maximum(number, 0), DType.U64),
     ):
         b.convert(part.value if isinstance(part, sc.Const) else part, wide)
     low, _ = limits_of(dtype)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.domains.unset import is_unset
@@ -37,12 +36,14 @@ from nfuser.host.call.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
 from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
-from nfuser.ir.scalar import ScalarInput, const, stride
+from nfuser.ir.scalar import ScalarInput, const
+from nfuser.ir.scalar_symbols import stride
 from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
+from nfuser.runtime.cost import cost_of
+from nfuser.runtime.swaps import swaps_after
 from nfuser.runtime.taken_over import taken_over
 from nfuser.schedule.facts.memory import memory_tensors
-from nfuser.schedule.registry import SERIAL
 from nfuser.schedule.scheduled import copies_knob, phase_knob
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class _Program:
             None if loop.trips is None else self._scalar(loop.trips, self.facts.sizes)
         )
         flag = None if loop.flag is None else slots[loop.flag]
-        swaps = _swaps(slots, fresh, sources)
+        swaps = swaps_after(slots, fresh, sources)
         line = loop.result.source
         saved = tuple((part.slot, self._home(home)) for home, part in homes.items())
         return [*body, Repeat(runs, swaps, trips, flag, depth, line, saved)]
@@ -367,7 +368,7 @@ class _Program:
             (grid[0], grid[1]),
             (grid[2], grid[3]),
             (*places, *whole, *sizes),
-            self._cost(compiled),
+            cost_of(compiled, self.facts),
             launch.is_cooperative,
             launch.shared_bytes,
             phase,
@@ -414,49 +415,6 @@ class _Program:
             known = {s: const(values[s]) for s in symbols if s not in given}
             (x,) = scalar_walk.substitute([x], known)
         return HostScalar(x, today, bool(given), dtype)
-
-    def _cost(self, compiled: CompiledSegment) -> int:
-        """Count the elements that the kernel touches, costly operations weighted."""
-        cost = 0
-        for tensor in memory_tensors(compiled.segment.fusion):
-            total = 1
-            for n in self._shape(tensor):
-                total *= n
-            cost = max(cost, total)
-        is_serial = compiled.segment.scheduler is SERIAL
-        for loop in compiled.segment.fusion.loops:
-            carried = (self._shape(t) for t in loop.operands[: loop.carried])
-            each = 1 if is_serial else max(map(prod, carried), default=1)
-            cost = max(cost, self._turns(loop) * each)
-        return cost * (1 + 2 * compiled.source.form.costly)
-
-    def _turns(self, loop: Loop) -> int:
-        """Count the turns of a loop, and of those inside of it, as far as is known."""
-        inside = max(map(self._turns, loop.body.loops), default=1)
-        if loop.trips is None:
-            return inside
-        turns = scalar_walk.evaluate(loop.trips, self.facts.sizes)
-        return inside * (turns.today if isinstance(turns, OpenInteger) else turns)
-
-
-def _swaps(
-    slots: Sequence[Slot], fresh: Sequence[Slot], forwarded: Sequence[int | None]
-) -> tuple[tuple[Slot, Slot], ...]:
-    """Return which arrays change places, in order, after an iteration.
-
-    What was computed lies in ``fresh`` ones; the other values are some of before.
-    """
-    places = [*slots, *fresh]
-    new = iter(fresh)
-    wanted = [next(new) if k is None else slots[k] for k in forwarded]
-    held = {place: place for place in places}
-    swaps: list[tuple[Slot, Slot]] = []
-    for place, array in zip(slots, wanted, strict=True):
-        if held[place] is not array:
-            other = next(p for p in places if held[p] is array)
-            held[place], held[other] = held[other], held[place]
-            swaps.append((place, other))
-    return tuple(swaps)
 
 
 def with_frees(body: Sequence[HostStmt], kept: tuple[Slot, ...]) -> list[HostStmt]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.allocate import finish
 from nfuser.device.describe.descriptor import (
     Library,
@@ -129,10 +130,10 @@ def symbols_of(
     values: dict[sc.Scalar, int] = {}
     for slot, shape in shapes.items():
         for axis, extent in enumerate(shape):
-            values[sc.size(slot, axis)] = int(extent)
+            values[scalar_symbols.size(slot, axis)] = int(extent)
     for slot, number in numbers.items():
         if is_integer(number):
-            values[sc.scalar_input(slot)] = int(number)
+            values[scalar_symbols.scalar_input(slot)] = int(number)
     return values
 
 

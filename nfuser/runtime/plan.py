@@ -7,13 +7,13 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.debug import dump, timing
 from nfuser.device.allocate import output_strides
 from nfuser.errors import ShapeError
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.program import CallProgram, Part, Slot
 from nfuser.host.call.program import text as program_text
-from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
@@ -69,9 +69,9 @@ def symbol_values(
     values: dict[Scalar, int] = {}
     for slot, descriptor in arrays.items():
         for axis, extent in enumerate(descriptor.shape):
-            values[sc.size(slot, axis)] = extent
+            values[scalar_symbols.size(slot, axis)] = extent
     for slot, number in integers.items():
-        values[sc.scalar_input(slot)] = number
+        values[scalar_symbols.scalar_input(slot)] = number
     return values
 
 

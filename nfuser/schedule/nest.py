@@ -10,9 +10,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
+from nfuser.ir.scalar_functions import minimum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -202,7 +204,7 @@ class NestBuilder:
         loops: dict[LoopAxis, LoopIndex] = {}
         one = sc.const(1)
         for number, (axis, (_, extent)) in enumerate(self._bound.items(), self._count):
-            loops[axis] = sc.loop_index(number, extent)
+            loops[axis] = scalar_symbols.loop_index(number, extent)
             index[axis] = sc.const(0) if extent is one else loops[axis]
         bounds: dict[LoopAxis, Bound] = {}
         for transform in reversed(self._transforms):
@@ -216,7 +218,7 @@ class NestBuilder:
                         is_clamped = tail is Tail.CLAMP
                         bounds[source] = Bound(at, source.extent, is_clamped)
                     if tail is Tail.CLAMP:
-                        at = sc.minimum(at, source.extent - 1)
+                        at = minimum(at, source.extent - 1)
                     index[source] = at
         for transform in self._transforms:  # a shrunk axis may be split once more
             match transform:
@@ -224,7 +226,7 @@ class NestBuilder:
                     end = stop.get(source, source.extent)
                     if source in stop:  # no turn is left without an element
                         stop[outer] = (end + (factor - 1)) // factor
-                    stop[inner] = sc.minimum(factor, end - index[outer] * factor)
+                    stop[inner] = minimum(factor, end - index[outer] * factor)
                 case _:
                     pass
         self._index = index

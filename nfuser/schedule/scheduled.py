@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Argument
 from nfuser.schedule.facts.memory import interleaved, memory_numbers
@@ -66,12 +66,12 @@ def phase_knob() -> Scalar:
 
     No module makes it: an import waits for no fork, as the table of scalars does.
     """
-    return sc.knob("phase")
+    return scalar_symbols.knob("phase")
 
 
 def copies_knob(number: int) -> Scalar:
     """Return 1, or 0 if an array of a loop of single elements needs no copy."""
-    return sc.knob(f"copies{number}")
+    return scalar_symbols.knob(f"copies{number}")
 
 
 @value

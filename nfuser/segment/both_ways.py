@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     VIEWS,
     PartialSum,
@@ -24,6 +23,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.ir.scalar_functions import maximum, minimum, product
 from nfuser.ir.tensor import IterDomain, IterType
 from nfuser.segment.segmented import Rejection
 
@@ -114,7 +114,7 @@ def in_parts(fusion: Fusion, across: Sequence[Reduce]) -> Fusion:
 
 def _in_parts(expr: Reduce) -> tuple[PartialSum, Reduce]:
     source = expr.source
-    count = sc.product(source.shape[k] for k in expr.axes)
+    count = product(source.shape[k] for k in expr.axes)
     share = _share(count)
     parts = IterDomain((count + (share - 1)) // share, IterType.PARTS)
     kept = (axis for k, axis in enumerate(source.axes) if k not in expr.axes)
@@ -127,7 +127,7 @@ def _in_parts(expr: Reduce) -> tuple[PartialSum, Reduce]:
 
 def _share(count: Scalar) -> Scalar:
     share = (count + (PARTS - 1)) // PARTS
-    return sc.minimum(sc.maximum(share, LEAST), MOST)
+    return minimum(maximum(share, LEAST), MOST)
 
 
 def _is_across(reduce: Reduce) -> bool:

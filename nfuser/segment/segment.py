@@ -13,40 +13,27 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
-    FOLDING,
-    LIBRARY_CALLS,
-    VIEWS,
     Argument,
-    Assign,
     Constant,
     Expr,
     FromScalar,
     Iota,
-    Loop,
-    Permute,
     Pointwise,
     results,
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
 from nfuser.segment.asked_once import asked_once
-from nfuser.segment.both_ways import (
-    in_parts,
-    only_one_way,
-    summed_both_ways,
-)
+from nfuser.segment.both_ways import in_parts, only_one_way, summed_both_ways
+from nfuser.segment.computed_again import is_free, with_cheap_producers
 from nfuser.segment.order import Order
 from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, ShouldMerge
     from nfuser.segment.sharding import Shardings
-
-CHEAP = 8  # expressions that are rather computed twice than stored and read
 
 
 def segment(
@@ -122,7 +109,7 @@ class _Cutter:
 
     def run(self) -> Segmented:
         for expr in self.fusion.exprs:
-            if not _is_free(expr):
+            if not is_free(expr):
                 self._begin(expr)
         begun = list(dict.fromkeys(self.group_of.values()))
         self.groups = Order(self._in_order(begun))
@@ -351,9 +338,12 @@ class _Cutter:
         if not outputs:
             return ()
         exprs = [
-            e for e in live_exprs(outputs, self._definitions(group)) if not _is_free(e)
+            e for e in live_exprs(outputs, self._definitions(group)) if not is_free(e)
         ]
-        cloned = self._with_cheap_producers(exprs)
+        cloned = exprs
+        if self.should_merge is None:
+            written = self.overwriting.arrays
+            cloned = with_cheap_producers(exprs, self.fusion, written)
         made: Fusion | None = None
         for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
             made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))
@@ -378,84 +368,9 @@ class _Cutter:
         for expr in group.exprs:
             for tensor in (*sources(expr), *results(expr)):
                 definition = self.fusion.definition[tensor]
-                inside = definition in own or _is_free(definition)
+                inside = definition in own or is_free(definition)
                 found[tensor] = definition if inside else Argument(-1, tensor)
         return found
-
-    def _with_cheap_producers(self, exprs: list[Expr]) -> list[Expr]:
-        alone = any(isinstance(e, (Loop, Assign)) for e in exprs)
-        if self.should_merge is not None or alone:
-            return exprs
-        own = dict.fromkeys(exprs)
-        is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
-        read = dict.fromkeys(t for e in exprs for t in sources(e))
-        for tensor in read:
-            producers = self._cheap(tensor)
-            only_views = all(isinstance(p, VIEWS) for p in producers)
-            if is_library_call:
-                own.update(dict.fromkeys(self._transposes(tensor)))
-            if is_library_call and not only_views:
-                continue  # it reads arrays, however cheap they are to compute
-            if not is_library_call and self.fusion.definition[tensor] not in own:
-                producers = producers or self._beside(tensor, read)
-            own.update(dict.fromkeys(producers))
-        return list(own)
-
-    def _transposes(self, tensor: TensorView) -> list[Expr]:
-        """Return what only turns the matrices of ``tensor``, read as they then lie.
-
-        A product of a matrix and its own transpose is half of the work, where the
-        library sees that both are one array.
-        """
-        found: list[Expr] = []
-        expr = self.fusion.definition[tensor]
-        while isinstance(expr, Permute) and _keeps_matrices(expr):
-            if expr.source in self.overwriting.arrays:
-                break
-            found.append(expr)
-            expr = self.fusion.definition[expr.source]
-        return found
-
-    def _beside(
-        self, tensor: TensorView, read: Mapping[TensorView, object]
-    ) -> list[Expr]:
-        """Return what computes ``tensor`` from others that are ``read``, if cheap."""
-        closure: dict[Expr, None] = {}
-        stack = [self.fusion.definition[tensor]]
-        while stack:
-            expr = stack.pop()
-            if expr in closure:
-                continue
-            if not isinstance(expr, Pointwise) or _is_dear(expr):
-                return []
-            if not self.overwriting.arrays.isdisjoint(expr.operands):
-                return []
-            closure[expr] = None
-            if len(closure) > CHEAP:
-                return []
-            parents = (t for t in expr.operands if t not in read)
-            found = (self.fusion.definition[t] for t in parents)
-            stack += [e for e in found if not _is_free(e) or results(e)[0].ndim]
-        return list(closure)
-
-    def _cheap(self, tensor: TensorView) -> list[Expr]:
-        """Return what computes ``tensor`` from at most one array, if that is cheap."""
-        closure: dict[Expr, None] = {}
-        arrays = 0
-        stack = [self.fusion.definition[tensor]]
-        while stack:
-            expr = stack.pop()
-            if expr in closure:
-                continue
-            closure[expr] = None
-            if isinstance(expr, Argument) and not expr.by_value:
-                arrays += expr.result.ndim > 0
-            if len(closure) > CHEAP or arrays > 1 or _is_dear(expr):
-                return []
-            if not self.overwriting.arrays.isdisjoint(sources(expr)):
-                return []
-            stack.extend(self.fusion.definition[t] for t in sources(expr))
-        return [e for e in closure if not _is_free(e)]
 
 
 _MOST_SIBLINGS = 64
@@ -465,22 +380,6 @@ _OVERWRITTEN = Rejection(
     "order", "the one reads elements of an array that the other overwrites"
 )
 _BETWEEN = Rejection("order", "another piece reads the one and is read by the other")
-
-
-def _keeps_matrices(expr: Permute) -> bool:
-    """Tell whether the last two axes stay the last two, as libraries read matrices."""
-    first = len(expr.order) - 2
-    return first >= 0 and set(expr.order[first:]) == {first, first + 1}
-
-
-def _is_dear(expr: Expr) -> bool:
-    if isinstance(expr, Pointwise):
-        return expr.op.is_costly
-    return isinstance(expr, (*FOLDING, Loop))
-
-
-def _is_free(expr: Expr) -> bool:
-    return isinstance(expr, (Argument, Constant, FromScalar, Iota))
 
 
 def numbered(segments: list[Segment]) -> list[Segment]:

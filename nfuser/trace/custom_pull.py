@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.ops.customs import Custom
 from nfuser.trace.standins.standin import Standin
 
@@ -108,7 +108,7 @@ def _fitting(tracer: Tracer, item: Any, like: TensorView) -> TensorView | None:
         raise DTypeError(message)
     pairs = zip(found.shape, like.shape, strict=False)
     fits = found.ndim == like.ndim and all(
-        b.ask(sc.equal(a, c), usual=1) for a, c in pairs
+        b.ask(equal(a, c), usual=1) for a, c in pairs
     )
     if not fits:
         given, wanted = (b.shape_text(t.shape) for t in (found, like))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.differentiate import pullback, pushforward
@@ -19,7 +20,6 @@ from nfuser.errors import (
     ShapeError,
     TraceError,
 )
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import SumTo, results, sources
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.passed import Passed
@@ -322,7 +322,7 @@ class Run:
         found = self._tracer.tensor(item)
         pairs = zip(found.shape, like.shape, strict=False)
         fits = found.ndim == like.ndim and all(
-            b.ask(sc.equal(a, c), usual=1) for a, c in pairs
+            b.ask(scalar_functions.equal(a, c), usual=1) for a, c in pairs
         )
         if not fits:
             given, wanted = (b.shape_text(t.shape) for t in (found, like))

@@ -12,7 +12,7 @@ import nfuser.ops as ops
 from nfuser.batch import Rows
 from nfuser.differentiate import pullback, pushforward
 from nfuser.errors import DTypeError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def _pushed(t: Tracer, run: Run, variable: TensorView) -> list[TensorView]:
 
 def _identity(b: Builder, like: TensorView) -> TensorView:
     """Return, for each element of ``like``, an array like it that has 1 there."""
-    count = sc.product(like.shape)
+    count = product(like.shape)
     numbers = ops.arange(b, count)
     rest = tuple(range(1, 1 + like.ndim))
     rows = ops.expand_dims(b, numbers, rest) if rest else numbers

@@ -15,6 +15,7 @@ import nfuser.trace.tree as tree
 from nfuser.batch import Rows
 from nfuser.errors import ArgumentError, AxisError, MutationError, ShapeError
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.loops.record import Effects, without_draws
 from nfuser.trace.passed import Passed
@@ -147,7 +148,7 @@ def _aligned(
         held = _mapped(t, item, axis)
         if count is None:
             count = held.shape[0]
-        elif not b.ask(sc.equal(held.shape[0], count), usual=1):
+        elif not b.ask(equal(held.shape[0], count), usual=1):
             message = (
                 "pass arrays with equally many rows, or in_axes=None for those that "
                 f"all rows share: nfuser.vmap found {b.today(count)} and "

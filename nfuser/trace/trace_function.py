@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.ops as ops
 import nfuser.trace.captures.torch_seeds as seeds
 import nfuser.trace.numpy.names.namespace as namespace
@@ -24,7 +25,6 @@ import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, MutationError, NfuserError
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, TracebackType
 
+    from nfuser.ir import scalar as sc
     from nfuser.ir.tensor import TensorView
 
 
@@ -275,9 +276,9 @@ def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
     for leaf in call.leaves:
         if isinstance(leaf, ArrayLeaf):
             for k, extent in enumerate(leaf.shape):
-                today[sc.size(leaf.slot, k)] = extent
+                today[scalar_symbols.size(leaf.slot, k)] = extent
         elif isinstance(leaf, ScalarLeaf) and _is_integer(leaf.kind):
-            today[sc.scalar_input(leaf.slot)] = int(leaf.value)
+            today[scalar_symbols.scalar_input(leaf.slot)] = int(leaf.value)
     return ops.Builder(today, getattr(function, "__name__", "fusion").strip("<>"))
 
 
@@ -301,7 +302,7 @@ def _standin(tracer: Tracer, leaf: Leaf) -> Any:
             return root
         case ScalarLeaf(slot, kind):
             if kind is int:
-                return integer(tracer, sc.scalar_input(slot))
+                return integer(tracer, scalar_symbols.scalar_input(slot))
             dtype = kind if isinstance(kind, DType) else DType.F64
             held = b.argument(slot, 0, dtype, by_value=True)
             if kind is float:
@@ -338,7 +339,7 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         raise MutationError(refusals.PART_OUTSIDE)
     if found.slot not in tracer.captured:
         for k, extent in enumerate(item.shape):
-            tracer.today[sc.size(found.slot, k)] = int(extent)
+            tracer.today[scalar_symbols.size(found.slot, k)] = int(extent)
         if (whole := found.whole) is not None:
             what = f"a part that plain NumPy takes of {whole}"
             warn_of_sizes(tracer, item.shape, what, f"parts of asarray({whole})")
@@ -359,7 +360,7 @@ def _outside(tracer: Tracer, snapshot: Snapshot, item: Any) -> Any:
         raise MutationError(refusals.PART_OUTSIDE)
     if found.slot not in tracer.assigned:
         for k, extent in enumerate(item.shape):
-            tracer.today[sc.size(found.slot, k)] = int(extent)
+            tracer.today[scalar_symbols.size(found.slot, k)] = int(extent)
         held = tracer.builder.argument(found.slot, found.ndim, found.dtype)
         tracer.captured[found.slot] = held
         root = TracedArray(tracer, held, slot=found.slot, kind=found.library)

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 import nfuser
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.codegen.printers.index_names import shared_parts
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView, axis
 from nfuser.lower.kernel.kernel_ir import Buffer, If, Let, Load, Number, Var
 
-_INPUT = Buffer(DType.F64, TensorView((axis(sc.size(0, 0)),), DType.F64), "in")
+_INPUT = Buffer(
+    DType.F64, TensorView((axis(scalar_symbols.size(0, 0)),), DType.F64), "in"
+)
 
 
 def _stencil(x: Any) -> Any:
@@ -83,18 +86,25 @@ def test_what_several_elements_are_guarded_by_is_asked_once() -> None:
 
 
 def test_what_only_a_shared_part_is_computed_from_has_no_name() -> None:
-    i, n = sc.loop_index(0, sc.size(0, 0)), sc.size(0, 1)
-    condition = sc.less(i * n + 1, n)
+    i, n = (
+        scalar_symbols.loop_index(0, scalar_symbols.size(0, 0)),
+        scalar_symbols.size(0, 1),
+    )
+    condition = scalar_functions.less(i * n + 1, n)
     reads = [Let(Var(DType.F64), Load(_INPUT, x)) for x in (i, i + n)]
     guarded = tuple(If(condition, (read,)) for read in reads)
     assert shared_parts(guarded, ()) == {condition}
 
 
 def test_a_variable_that_changes_is_read_where_it_is() -> None:
-    found, i = Var(DType.I64), sc.loop_index(0, sc.size(0, 0))
-    place = sc.datum(found, (), sc.size(0, 0), inside=True) + i * 8
+    found, i = Var(DType.I64), scalar_symbols.loop_index(0, scalar_symbols.size(0, 0))
+    place = (
+        scalar_symbols.datum(found, (), scalar_symbols.size(0, 0), inside=True) + i * 8
+    )
     set_it = Let(found, Number(0, DType.I64))
     read = tuple(Let(Var(DType.F64), Load(_INPUT, place)) for _ in range(2))
     assert shared_parts((set_it, *read), ()) == {place}
-    assert not shared_parts((set_it, *read, If(sc.less(i, 5), (set_it,))), ())
+    assert not shared_parts(
+        (set_it, *read, If(scalar_functions.less(i, 5), (set_it,))), ()
+    )
     assert not shared_parts((*read, set_it), (found,))

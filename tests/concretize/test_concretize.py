@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
 from nfuser.dtypes import DType
 from nfuser.errors import ShapeError
@@ -36,7 +38,7 @@ def _add() -> Fusion:
     hand = Hand()
     x, b = hand.argument(2), hand.argument(1)
     n, m = x.shape
-    width = sc.select(sc.equal(m, 1), b.shape[0], m)
+    width = scalar_functions.select(scalar_functions.equal(m, 1), b.shape[0], m)
     return hand.fusion(hand.point("add", x, b, shape=(n, width)), name="add")
 
 
@@ -79,7 +81,7 @@ def test_extents_that_must_be_equal_are_one_symbol() -> None:
     total = hand.point("add", hand.point("add", x, y), z)
     concrete = settle(hand.fusion(total), (4,), (4,), (4,))
     extents = {t.shape for t in concrete.fusion.definition}
-    assert extents == {(sc.size(0, 0),)}
+    assert extents == {(scalar_symbols.size(0, 0),)}
 
 
 def test_equality_reaches_what_is_computed_of_an_extent() -> None:
@@ -223,7 +225,11 @@ def test_named_fusions_mean_the_same_at_other_sizes(name: str) -> None:
     arguments = case.arguments(seed=5, scale=2)
     shapes = [np.shape(a) for a in arguments]
     values = sizes_of(*shapes)
-    values |= {sc.scalar_input(k): a for k, a in enumerate(arguments) if type(a) is int}
+    values |= {
+        scalar_symbols.scalar_input(k): a
+        for k, a in enumerate(arguments)
+        if type(a) is int
+    }
     asked = questions(fusion)
     concrete = concretize(fusion, asked, answer(fusion, asked, values))
     before = Evaluator(arguments, values).run(fusion)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions, whats_new
 from nfuser.concretize.answers import BROADCAST, ITERATION, TRIVIAL
@@ -41,9 +42,9 @@ def _values(*arguments: Any) -> dict[Any, int]:
     values: dict[Any, int] = {}
     for slot, argument in enumerate(arguments):
         if isinstance(argument, int):
-            values[sc.scalar_input(slot)] = argument
+            values[scalar_symbols.scalar_input(slot)] = argument
         for axis, n in enumerate(np.shape(argument)):
-            values[sc.size(slot, axis)] = n
+            values[scalar_symbols.size(slot, axis)] = n
     return values
 
 
@@ -152,7 +153,7 @@ def test_what_changes_nothing_is_removed_and_bakes_nothing(
     concrete = _settled(fusion, policy, *arguments)
     assert not any(isinstance(e, MOVES) for e in concrete.fusion.exprs)
     (output,) = concrete.fusion.outputs
-    assert output.shape == (sc.size(0, 0), sc.size(0, 1))
+    assert output.shape == (scalar_symbols.size(0, 0), scalar_symbols.size(0, 1))
     assert _answers(fusion, policy, *others) == concrete.answers
 
 
@@ -227,14 +228,14 @@ def test_split_factors_stay_symbols_under_both_policies() -> None:
         assert len(given) == 1
         concrete = _settled(fusion, policy, _x(6, 4), 2).fusion
         (reshape,) = (e for e in concrete.exprs if isinstance(e, Reshape))
-        assert results(reshape)[0].shape[0] is sc.scalar_input(1)
-        assert sc.scalar_input(1) in symbols(reshape.result.shape[1:2])
+        assert results(reshape)[0].shape[0] is scalar_symbols.scalar_input(1)
+        assert scalar_symbols.scalar_input(1) in symbols(reshape.result.shape[1:2])
 
 
 def test_run_time_widths_are_asked_for_where_no_extent_shows_them() -> None:
     fusion = traced(lambda t, a: t + xp.pad(t, ((a, -a),)), _x(8), 2)
     asked = questions(fusion)
-    width = sc.scalar_input(1)
+    width = scalar_symbols.scalar_input(1)
     assert width not in symbols(asked.extents)
     assert width in symbols(asked.scalars)
 

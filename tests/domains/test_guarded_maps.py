@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.maps import Point, data_of, source_points
 from nfuser.domains.reshape import analyze_reshape
 from nfuser.dtypes import DType
@@ -162,7 +163,7 @@ def _remapped(
     index: Callable[[Scalar], Scalar],
 ) -> Pair:
     shape = made.shape
-    every = [sc.place(k, n) for k, n in enumerate(shape)]
+    every = [scalar_symbols.place(k, n) for k, n in enumerate(shape)]
     whole = tuple(index(p) if k == axis else p for k, p in enumerate(every))
     return _emit(hand, Remap(pair[0], _like(made), whole), made)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions
 from nfuser.domains.index_graph import IndexGraph, index_graph, text
 from nfuser.domains.space import Mismatch
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Concatenate, Pad, Pointwise, Slice, results
 from tests.hand_built import Hand, settle, settled, sizes_of, traced
 
@@ -37,7 +37,7 @@ def _graph(fusion: Fusion, placed: Mapping[TensorView, int] | None = None) -> An
 def _copy_of_a_row() -> Fusion:
     """``T3[I2, I3] = add(copy(T0[b0, I0]), T1[I4, I5])``, by hand."""
     hand = Hand()
-    t0 = hand.shaped(1, sc.size(0, 1))
+    t0 = hand.shaped(1, scalar_symbols.size(0, 1))
     t1 = hand.argument(2)
     total = hand.point("add", hand.point("copy", t0), t1)
     return settle(hand.fusion(total, name="example"), (1, 7), (5, 7)).fusion
@@ -105,7 +105,7 @@ def test_a_shifted_copy_is_not_read_where_its_source_is(
 
     fusion = traced(shifted, X[0], 3)
     asked = questions(fusion)
-    values = sizes_of((8,)) | {sc.scalar_input(1): 3}
+    values = sizes_of((8,)) | {scalar_symbols.scalar_input(1): 3}
     fusion = concretize(fusion, asked, answer(fusion, asked, values)).fusion
     graph = _graph(fusion)
     (t,) = (a.result.axes[0] for a in fusion.arguments if not a.by_value)

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.maps import Point, reduced_point, source_points
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp
@@ -97,7 +98,7 @@ def test_an_operand_is_read_where_it_stretches() -> None:
     hand = Hand()
     x, b, row = hand.shaped(3, 4), hand.shaped(4), hand.shaped(3, 1)
     total = hand.point("select", hand.point("isnan", x), b, row, shape=x.shape)
-    i, j = sc.loop_index(0, 3), sc.loop_index(1, 4)
+    i, j = scalar_symbols.loop_index(0, 3), scalar_symbols.loop_index(1, 4)
     points = source_points(hand.fusion(total).definition[total], Point((i, j)))
     assert [p.index for _, p in points] == [(i, j), (j,), (i, sc.const(0))]
 
@@ -108,7 +109,7 @@ def test_a_reduction_is_read_at_its_own_point_only() -> None:
     total = hand.reduce(ReduceOp.SUM, x, 0, 2)
     expr = hand.exprs[-1]
     assert isinstance(expr, Reduce)
-    i = [sc.loop_index(k, n) for k, n in enumerate((2, 3, 4, 5))]
+    i = [scalar_symbols.loop_index(k, n) for k, n in enumerate((2, 3, 4, 5))]
     assert source_points(expr, Point((i[1], i[3]))) == []
     kept: tuple[Scalar, ...] = (i[1], i[3])
     assert reduced_point(expr, Point(kept), Point((i[0], i[2]))).index == tuple(i)

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.reshape import analyze_reshape
-from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import evaluate
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def test_every_axis_has_one_part(shapes: tuple[Shape, Shape]) -> None:
 
 @given(shapes=factored())
 def test_what_a_pattern_asks_of_sizes_is_true(shapes: tuple[Shape, Shape]) -> None:
-    old, new = ([sc.size(k, i) for i in range(len(s))] for k, s in enumerate(shapes))
+    old, new = (
+        [scalar_symbols.size(k, i) for i in range(len(s))] for k, s in enumerate(shapes)
+    )
     values: dict[Scalar, int] = dict(
         zip([*old, *new], [*shapes[0], *shapes[1]], strict=True)
     )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.space import Mismatch, Space, find_space, reads
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ReduceOp
 from nfuser.ir.text import Names
 from tests.hand_built import Hand, hand_softmax, settle, settled
@@ -146,4 +146,4 @@ def test_levels_count_reductions_that_depend_on_each_other() -> None:
 def test_an_axis_of_one_has_no_loop() -> None:
     space = _space(settle(hand_softmax(), (1, 6)).fusion)
     assert space.kept == ()
-    assert [x.extent for x in space.reduced] == [sc.size(0, 1)]
+    assert [x.extent for x in space.reduced] == [scalar_symbols.size(0, 1)]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions
 from nfuser.dtypes import check_fits
-from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import evaluate
 from nfuser.rewrite.passes import rewrite
 from nfuser.trace.call import StaticLeaf, Trace, call_of
@@ -36,9 +36,9 @@ def _values(arguments: tuple[Any, ...]) -> dict[Scalar, int]:
     values: dict[Scalar, int] = {}
     for slot, x in enumerate(arguments):
         if is_array(x):
-            values |= {sc.size(slot, k): n for k, n in enumerate(x.shape)}
+            values |= {scalar_symbols.size(slot, k): n for k, n in enumerate(x.shape)}
         elif type(x) is int:
-            values[sc.scalar_input(slot)] = x
+            values[scalar_symbols.scalar_input(slot)] = x
     return values
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import nfuser
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.host.passes.insert_frees import insert_frees
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -180,7 +181,7 @@ class Loops:
     def _when(self, depth: int) -> Step:
         first, last = self._dice.choice(self._known), self._dice.choice(self._known)
         other: list[Step] = []
-        with self._hc.when(sc.less(first, last)):
+        with self._hc.when(scalar_functions.less(first, last)):
             body = self._block(depth, self._dice.randint(1, 2))
         if self._dice.random() < 0.5:
             with self._hc.otherwise():

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.device.native.shared import is_as_expected
 from nfuser.errors import HostError, ShapeError
@@ -195,7 +196,7 @@ def test_kernels_write_where_the_program_says(golden: Callable[[str], None]) -> 
     program = _program(_strided_buffers)
     x = program.inputs[0].value
     caches: dict[Fusion, FusionExecutorCache] = {}
-    sizes = {sc.size(0, 0): 4, sc.size(0, 1): 6}
+    sizes = {scalar_symbols.size(0, 0): 4, scalar_symbols.size(0, 1): 6}
     place = find_place(Library.NUMPY, CPU, "interpret", has_arrays=True)
 
     def cache_of(fusion: Fusion) -> FusionExecutorCache:
@@ -258,7 +259,7 @@ def test_a_program_of_views_alone_does_not_link() -> None:
             hc.program(),
             find_place(Library.NUMPY, CPU, None, has_arrays=True),
             {x: describe(X[0], "x")},
-            {sc.size(0, 0): 6},
+            {scalar_symbols.size(0, 0): 6},
             FusionExecutorCache,
         )
 

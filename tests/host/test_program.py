@@ -13,6 +13,8 @@ import pytest
 import nfuser
 import nfuser.config as config
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
 from nfuser.host.ir.verify import verify
 from nfuser.ir import scalar as sc
@@ -44,7 +46,7 @@ def _all_statements() -> nfuser.HostProgram:
     hc.wait(event)
     with hc.loop(1, n, 2) as i:
         hc.binary("add", hc.alias_select(total, 0, i), i, out=hc.row(total, i))
-    with hc.when(sc.less(n, 2)):
+    with hc.when(scalar_functions.less(n, 2)):
         hc.unary("negative", total, out=total)
     with hc.otherwise():
         hc.binary("multiply", total, total, out=total)
@@ -153,7 +155,7 @@ def _changed(
 
 F32 = nfuser.DataType.Float.value
 STRAY = tensor([3, 4], F32)
-INDEX = sc.loop_index(9, 3)
+INDEX = scalar_symbols.loop_index(9, 3)
 BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
     "order": ("nothing has given yet", lambda s: s[::-1]),
     "freed": (
@@ -175,7 +177,7 @@ BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
     ),
     "size": (
         "no input's",
-        lambda s: [*s, st.Allocate(tensor([sc.size(5, 0)], F32))],
+        lambda s: [*s, st.Allocate(tensor([scalar_symbols.size(5, 0)], F32))],
     ),
     "axes": (
         "the result has another shape",

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import Constant, ReduceOp, results
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
@@ -203,7 +203,7 @@ def test_every_field_of_a_class_it_does_not_know_takes_part() -> None:
         expr: Any = _Rotate(x, made, steps, by)
         return Fusion("f", [*hand.exprs, expr], [made])
 
-    n = sc.size(0, 0)
+    n = scalar_symbols.size(0, 0)
     found = [rotated((1,), n), rotated((2,), n), rotated((1,), n + 1)]
     assert len({structure(f) for f in found}) == 3
     assert structure(rotated((1,), n)) == structure(found[0])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import Asked, OpenInteger, closed
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalar import Scalar
 
-N, M = sc.size(0, 0), sc.size(0, 1)
+N, M = scalar_symbols.size(0, 0), scalar_symbols.size(0, 1)
 
 DECISIONS: dict[str, Callable[[Any, Any], Any]] = {
     "less": lambda n, m: n < m,
@@ -73,7 +74,7 @@ def test_a_value_that_is_wanted_is_noted(act: Callable[[Any], Any]) -> None:
     asked = Asked()
     assert act(asked.open(N, 5)) == act(5)
     if act is not str:  # a message may name it
-        assert asked.answers == {sc.equal(N, 5): 1}
+        assert asked.answers == {scalar_functions.equal(N, 5): 1}
 
 
 def test_closed_values_hold_plain_integers() -> None:
@@ -81,7 +82,7 @@ def test_closed_values_hold_plain_integers() -> None:
     found = closed((1, (asked.open(N, 5), "x"), frozenset({2})))
     assert found == (1, (5, "x"), frozenset({2}))
     assert type(found[1][0]) is int
-    assert asked.answers == {sc.equal(N, 5): 1}
+    assert asked.answers == {scalar_functions.equal(N, 5): 1}
 
 
 def test_messages_name_the_number_of_today() -> None:

@@ -15,6 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser.ir.exact_division as exact_division
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import (
     evaluate,
@@ -32,13 +35,13 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalar import LoopIndex, Scalar
 
-SIZES: list[Scalar] = [sc.size(0, k) for k in range(3)]
+SIZES: list[Scalar] = [scalar_symbols.size(0, k) for k in range(3)]
 N, M, K = SIZES
 LOOPS: list[LoopIndex] = [
-    sc.loop_index(0, N),
-    sc.loop_index(1, N * M),
-    sc.loop_index(2, 6),
-    sc.loop_index(3, M),
+    scalar_symbols.loop_index(0, N),
+    scalar_symbols.loop_index(1, N * M),
+    scalar_symbols.loop_index(2, 6),
+    scalar_symbols.loop_index(3, M),
 ]
 # A tree is an int, a symbol, or (operator, tree, ...): what a scalar is built from.
 Tree = Any
@@ -49,11 +52,11 @@ BUILD: dict[str, Callable[..., Scalar]] = {
     "*": sc.multiply,
     "//": sc.floor_divide,
     "%": sc.modulo,
-    "min": sc.minimum,
-    "max": sc.maximum,
-    "<": sc.less,
-    "==": sc.equal,
-    "select": lambda c, a, b: sc.select(sc.as_scalar(c), a, b),
+    "min": scalar_functions.minimum,
+    "max": scalar_functions.maximum,
+    "<": scalar_functions.less,
+    "==": scalar_functions.equal,
+    "select": lambda c, a, b: scalar_functions.select(sc.as_scalar(c), a, b),
 }
 COMPUTE: dict[str, Callable[..., int]] = {
     "+": operator.add,
@@ -169,7 +172,7 @@ def test_sums_and_products_do_not_depend_on_their_order(
 def test_a_delinearised_index_is_put_together_again(
     order: list[int], which: int
 ) -> None:
-    i = sc.loop_index(0, N * M * K)
+    i = scalar_symbols.loop_index(0, N * M * K)
     parts = [(i // (M * K)) * (M * K), ((i // K) % M) * K, i % K]
     total: Scalar = sc.const(0)
     for k in order:
@@ -180,37 +183,37 @@ def test_a_delinearised_index_is_put_together_again(
 
 
 def test_a_linear_index_comes_apart_again() -> None:
-    inner, outer = sc.loop_index(0, M), sc.loop_index(1, N)
+    inner, outer = scalar_symbols.loop_index(0, M), scalar_symbols.loop_index(1, N)
     flat = outer * M + inner
     assert flat // M is outer
     assert flat % M is inner
-    assert (flat * 4 + sc.loop_index(2, 4)) // (M * 4) is outer
+    assert (flat * 4 + scalar_symbols.loop_index(2, 4)) // (M * 4) is outer
 
 
 def test_nested_divisions_are_one() -> None:
-    i = sc.loop_index(0, N)
+    i = scalar_symbols.loop_index(0, N)
     assert (i // 3) // 5 is i // 15
     assert (i // M) // K is i // (M * K)
 
 
 def test_what_the_form_shows_is_folded() -> None:
-    i = sc.loop_index(0, N)
-    assert sc.less(i, N) is sc.const(1)
-    assert sc.less(i + 1, N) is not sc.const(1)
-    assert sc.lies_below(i * 4 + sc.loop_index(1, 4), N * 4)
+    i = scalar_symbols.loop_index(0, N)
+    assert scalar_functions.less(i, N) is sc.const(1)
+    assert scalar_functions.less(i + 1, N) is not sc.const(1)
+    assert sc.lies_below(i * 4 + scalar_symbols.loop_index(1, 4), N * 4)
     assert not sc.lies_below(i - 1, N)
-    assert sc.minimum(N + 1, N) is N
-    assert sc.maximum(N + 1, N) is N + 1
-    assert sc.equal(N + 1, N) is sc.const(0)
-    assert sc.select(sc.less(i, N), i, 0) is i
-    assert sc.select(sc.equal(N, M), i, i) is i
+    assert scalar_functions.minimum(N + 1, N) is N
+    assert scalar_functions.maximum(N + 1, N) is N + 1
+    assert scalar_functions.equal(N + 1, N) is sc.const(0)
+    assert scalar_functions.select(scalar_functions.less(i, N), i, 0) is i
+    assert scalar_functions.select(scalar_functions.equal(N, M), i, i) is i
 
 
 def test_scalars_print_as_a_person_would_write_them() -> None:
-    names: Names = {N: "n", M: "m", (i := sc.loop_index(0, N)): "i"}
+    names: Names = {N: "n", M: "m", (i := scalar_symbols.loop_index(0, N)): "i"}
     assert text(i * M * 4 + i - 3, names.get) == "m * i * 4 + i - 3"
     assert text((N - 1) // M, names.get) == "(n - 1) // m"
-    assert text(sc.minimum(N, M), names.get) == "min(n, m)"
+    assert text(scalar_functions.minimum(N, M), names.get) == "min(n, m)"
     assert text(-N, names.get) == "-n"
 
 
@@ -231,7 +234,9 @@ def test_a_division_is_a_multiplication(n: int, divisor: int) -> None:
 
 def _fast(n: int, divisor: int) -> int:
     values: dict[Scalar, int] = {N: divisor}
-    factor, shift = evaluate_all([sc.multiplier(N), sc.shift(N)], values)
+    factor, shift = evaluate_all(
+        [exact_division.multiplier(N), exact_division.shift(N)], values
+    )
     assert (factor, shift) == (prepared_multiplier(divisor), prepared_shift(divisor))
     assert factor < 2**32
     assert 2 * n < 2**32
@@ -239,7 +244,7 @@ def _fast(n: int, divisor: int) -> int:
 
 
 def test_symbols_are_listed_once_in_order_of_use() -> None:
-    i = sc.loop_index(0, N)
+    i = scalar_symbols.loop_index(0, N)
     assert symbols([i * M + K // M, K]) == [M, i, K]
     assert loops_in((i + 1) * i + N) == [i]
 
@@ -247,14 +252,18 @@ def test_symbols_are_listed_once_in_order_of_use() -> None:
 def test_a_deep_scalar_needs_no_recursion() -> None:
     x: Scalar = N
     for k in range(3000):
-        x = sc.maximum(x // 2, k) if k % 2 else sc.minimum(x * 3, M)
+        x = (
+            scalar_functions.maximum(x // 2, k)
+            if k % 2
+            else scalar_functions.minimum(x * 3, M)
+        )
     assert evaluate(x, {N: 5, M: 9}) == evaluate(substitute([x], {})[0], {N: 5, M: 9})
     names: Names = {N: "n", M: "m"}
     assert len(text(x, names.get)) > 3000
 
 
 def test_what_was_computed_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    i = sc.loop_index(0, N)
+    i = scalar_symbols.loop_index(0, N)
 
     def index() -> Scalar:
         return ((i * M + 3 - K) // M + i * 4) * K
@@ -275,8 +284,8 @@ def test_an_equal_number_of_another_kind_is_not_found(
 
 def test_the_order_of_terms_is_alike_in_every_process() -> None:
     code = (
-        "from nfuser.ir import scalar as sc; from nfuser.ir.text import Names;"
-        "n = [sc.size(0, k) for k in range(4)];"
+        "from nfuser.ir import scalar_symbols; from nfuser.ir.text import Names;"
+        "n = [scalar_symbols.size(0, k) for k in range(4)];"
         "x = (n[0] // n[1]) * n[2] + n[3] // n[2] + n[0] % n[3] * 5 + n[1];"
         "print(Names().scalar(x))"
     )

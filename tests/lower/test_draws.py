@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser import config
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
@@ -187,7 +188,7 @@ def test_kernels_that_draw(kind: str, golden: Callable[[str], None]) -> None:
 
 
 def _loop(place: Callable[[Scalar], Scalar]) -> For:
-    index = sc.loop_index(0, 4)
+    index = scalar_symbols.loop_index(0, 4)
     at, word = Var(DType.U64), Var(DType.U64)
     value = IndexValue(place(index), DType.I64)
     zero = Number(0, DType.U64)

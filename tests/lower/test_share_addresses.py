@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.lower.cpu.share_addresses import from_one_base
@@ -78,7 +79,7 @@ def test_a_sum_reads_both_parts_at_once() -> None:
 
 def test_the_second_of_a_pair_is_one_further() -> None:
     first, second = (Buffer(DType.F64, None, "x") for _ in "ab")
-    index = sc.loop_index(7, sc.const(9))
+    index = scalar_symbols.loop_index(7, sc.const(9))
     load = Load(second, index * 2)
     (loop,) = from_one_base(
         (For(index, index.extent, (Store(second, index * 2, load),)),), {second: first}

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
@@ -113,10 +115,15 @@ def test_what_is_reflected_is_read_forth_and_back() -> None:
 
 
 def test_a_seam_that_moves_inside_the_loop_is_none() -> None:
-    size, lane = sc.size(0, 0), sc.loop_index(1, sc.size(0, 1))
-    inner, buffer = sc.loop_index(2, 3), Buffer(DType.F32, None, "out")
+    size, lane = (
+        scalar_symbols.size(0, 0),
+        scalar_symbols.loop_index(1, scalar_symbols.size(0, 1)),
+    )
+    inner, buffer = scalar_symbols.loop_index(2, 3), Buffer(DType.F32, None, "out")
     zero = Number(0.0, DType.F32)
     for shift, pieces in ((inner, 1), (sc.const(3), 2)):
-        stores = (If(sc.less(lane + shift, size), (Store(buffer, lane, zero),)),)
+        stores = (
+            If(scalar_functions.less(lane + shift, size), (Store(buffer, lane, zero),)),
+        )
         loop = For(lane, lane.extent, (For(inner, inner.extent, stores),))
         assert len(at_seams(loop, LoopCounter(3))) == pieces

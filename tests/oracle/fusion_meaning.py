@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -256,7 +256,9 @@ class Evaluator:
 
     def _places(self, x: Scalar, result: TensorView, shape: list[int]) -> Array:
         """Return the index ``x`` of a source for every place of ``result``."""
-        symbols = [sc.place(k, extent) for k, extent in enumerate(result.shape)]
+        symbols = [
+            scalar_symbols.place(k, extent) for k, extent in enumerate(result.shape)
+        ]
         used = loops_in(x)
         ranges = [n if s in used else 1 for s, n in zip(symbols, shape, strict=True)]
         found = np.zeros(ranges, int)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import evaluate, evaluate_all
 from nfuser.schedule.nest import Binding, NestBuilder, Tail
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 def _loops(extents: Sequence[int]) -> list[LoopIndex]:
     """Loops whose extents are symbols, so that nothing folds that could not."""
-    return [sc.loop_index(k, sc.size(0, k)) for k in range(len(extents))]
+    return [
+        scalar_symbols.loop_index(k, scalar_symbols.size(0, k))
+        for k in range(len(extents))
+    ]
 
 
 def _points(
@@ -59,7 +63,9 @@ def _is_reached(place: Sequence[int], stops: Sequence[int], inside: bool) -> boo
 
 def _counted(nest: Nest, extents: Sequence[int]) -> Counter[tuple[int, ...]]:
     loops = _loops(extents)
-    values: dict[Scalar, int] = {sc.size(0, k): n for k, n in enumerate(extents)}
+    values: dict[Scalar, int] = {
+        scalar_symbols.size(0, k): n for k, n in enumerate(extents)
+    }
     return Counter(p for p, inside, _ in _points(nest, loops, values) if inside)
 
 
@@ -99,7 +105,7 @@ def test_a_clamped_surplus_repeats_the_last_element(extent: int, factor: int) ->
     builder.bind(outer, Binding.BLOCK_X)
     builder.bind(inner, Binding.THREAD_X)
     nest = builder.freeze()
-    values: dict[Scalar, int] = {sc.size(0, 0): extent}
+    values: dict[Scalar, int] = {scalar_symbols.size(0, 0): extent}
     surplus = [p for p, inside, _ in _points(nest, [loop], values) if not inside]
     assert len(surplus) == -extent % factor
     assert set(surplus) <= {(extent - 1,)}
@@ -111,7 +117,9 @@ def test_a_merge_runs_through_all_in_order(extents: list[int]) -> None:
     builder = NestBuilder(loops, [])
     builder.bind(builder.merge([builder.axis(x) for x in loops]), Binding.SERIAL)
     nest = builder.freeze()
-    values: dict[Scalar, int] = {sc.size(0, k): n for k, n in enumerate(extents)}
+    values: dict[Scalar, int] = {
+        scalar_symbols.size(0, k): n for k, n in enumerate(extents)
+    }
     visited = [p for p, _, _ in _points(nest, loops, values)]
     assert visited == list(itertools.product(*(range(n) for n in extents)))
 

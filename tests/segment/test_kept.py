@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
-from nfuser.ir import scalar
 from nfuser.ir.identity import structure
 from nfuser.rewrite.passes import rewrite
 from nfuser.schedule.registry import LIBRARY, SCHEDULERS, find_scheduler
@@ -21,6 +21,9 @@ from nfuser.segment import Segmented, segment
 from nfuser.segment.kept import from_numbers, to_numbers
 from nfuser.segment.segmented import text
 from nfuser.trace import call_of, trace_function
+
+if TYPE_CHECKING:
+    from nfuser.ir import scalar
 
 NAMES = {s.name: s for s in (*SCHEDULERS, LIBRARY)}
 
@@ -49,7 +52,10 @@ def _cut(function: Any) -> Segmented:
     x = np.ones((6, 8))
     trace = trace_function(function, call_of([x]))
     asked = questions(trace.fusion)
-    sizes: dict[scalar.Scalar, int] = {scalar.size(0, 0): 6, scalar.size(0, 1): 8}
+    sizes: dict[scalar.Scalar, int] = {
+        scalar_symbols.size(0, 0): 6,
+        scalar_symbols.size(0, 1): 8,
+    }
     answers = answer(trace.fusion, asked, sizes)
     concrete = concretize(trace.fusion, asked, answers)
     return segment(rewrite(concrete).fusion, find_scheduler)

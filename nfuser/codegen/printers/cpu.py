@@ -9,7 +9,7 @@ from nfuser.codegen.printers.printer import Printer
 from nfuser.codegen.printers.source import Source
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.ir.scalar_op import Op
 from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
 from nfuser.lower.draws import block_of
 from nfuser.lower.kernel.kernel_ir import (
@@ -26,6 +26,7 @@ from nfuser.lower.kernel.kernel_ir import (
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
+    from nfuser.ir.scalar import Binary, Scalar
 
 
 def print_cpu(kernel: Kernel) -> Source:

@@ -15,13 +15,13 @@ from nfuser.ir.scalar import (
     Datum,
     Knob,
     LoopIndex,
-    Op,
     Scalar,
     ScalarInput,
     Select,
     Size,
     Stride,
 )
+from nfuser.ir.scalar_op import Op
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,

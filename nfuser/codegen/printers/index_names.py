@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, LoopIndex, Op, Scalar, Select
+from nfuser.ir.scalar import Binary, LoopIndex, Scalar, Select
+from nfuser.ir.scalar_op import Op
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.kernel_ir import (
     Fetch,

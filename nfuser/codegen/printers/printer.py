@@ -23,7 +23,8 @@ from nfuser.config import VERSION
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalar import Binary, Datum, LoopIndex, Op, Scalar
+from nfuser.ir.scalar import Binary, Datum, LoopIndex, Scalar
+from nfuser.ir.scalar_op import Op
 from nfuser.ir.text import Names
 from nfuser.lower.kernel.kernel_ir import (
     Array,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow
 from nfuser.differentiate.numbers import Numbers
@@ -76,7 +77,7 @@ def _of_product(b: Builder, expr: Reduce, t: TensorView) -> TensorView:
     moved = ops.permute(b, source, order)
     rows = moved
     if len(axes) > 1:
-        last = sc.product(source.shape[k] for k in axes)
+        last = scalar_functions.product(source.shape[k] for k in axes)
         rows = reshaped(b, moved, [*(source.shape[k] for k in kept), last])
     n = Numbers(b, t.dtype)
     axis = rows.ndim - 1

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.differentiate.rules.scatters as scatters
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Sort
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def of_take(
         is_whole = index.shape == source.shape and made_by.axis == axis
         if is_whole:
             return ops.take_along_axis(b, t, _places(b, index, axis), axis)
-    if expr.along and b.ask(sc.equal(index.shape[axis], 1)):
+    if expr.along and b.ask(scalar_functions.equal(index.shape[axis], 1)):
         return _of_one(b, expr, t)
     return scatters.added_back(b, expr, t)
 

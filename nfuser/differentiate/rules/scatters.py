@@ -9,8 +9,8 @@ import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Scatter, Take
@@ -48,16 +48,16 @@ def _without_set(b: Builder, expr: Scatter, t: TensorView) -> TensorView:
 
 def _rows(b: Builder, x: TensorView, index: TensorView, lead: int) -> TensorView:
     """Return what an index of the first ``lead`` axes names."""
-    rows = ops.reshape(b, x, [sc.product(x.shape[:lead]), *x.shape[lead:]])
+    rows = ops.reshape(b, x, [product(x.shape[:lead]), *x.shape[lead:]])
     return ops.take(b, rows, index, 0)
 
 
 def _stays(b: Builder, expr: Scatter) -> TensorView:
     """Return which values stay: the last of those that were set at one place."""
     index = expr.index
-    count = sc.product(index.shape)
+    count = product(index.shape)
     numbers = ops.reshape(b, ops.arange(b, count), list(index.shape))
-    rows = sc.product(expr.source.shape[: expr.lead])
+    rows = product(expr.source.shape[: expr.lead])
     nobody = ops.full(b, (rows,), 0, DType.I64)
     numbers = b.cast(numbers, DType.I64)
     last = ops.scatter_rows(b, ScatterOp.SET, nobody, index, numbers)

@@ -30,7 +30,7 @@ from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import Form, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
 from nfuser.ir.open_integer import Asked
-from nfuser.ir.scalar import scalar_input
+from nfuser.ir.scalar_symbols import scalar_input
 from nfuser.runtime.call import is_integer
 from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.plan import symbol_values

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.frontend.definition.alias import aliased_slot
-from nfuser.frontend.definition.execution.hosted import Passed
+from nfuser.frontend.definition.execution.hosted import PassedNumber
 from nfuser.frontend.definition.inputs import NumberInput, TensorInput, constant_of
 from nfuser.frontend.definition.operations.stored import format_of
 from nfuser.frontend.definition.types import DataType, required_dtype
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument
 from nfuser.ir.tensor import tensor
 
@@ -45,7 +45,9 @@ def _define_tensor(
         raise ShapeError(message)
     slot, name, form = len(d.inputs), d.next_name("T"), format_of(dtype.value)
     own = required_dtype(dtype) if form is None or is_cpu else DType.U8
-    extents = [sc.size(slot, k) if n == -1 else n for k, n in enumerate(shape)]
+    extents = [
+        scalar_symbols.size(slot, k) if n == -1 else n for k, n in enumerate(shape)
+    ]
     view = tensor(extents, own)
     if form is not None:
         d.formats[view] = form
@@ -90,12 +92,12 @@ def _number(d: Draft, dtype: DType, name: str) -> Any:
     slot = len(d.inputs)
     d.inputs.append(NumberInput(name, dtype, d.place))
     if dtype.is_integer:
-        return sc.scalar_input(slot)
+        return scalar_symbols.scalar_input(slot)
     # Python's floats are doubles; beside an f32 tensor they are rounded.
     wide = dtype if dtype.is_bool else _WIDE[dtype.kind]
     view = d.builder.argument(slot, 0, required_dtype(wide), by_value=True)
     if not dtype.is_complex:
-        d.host.know(view, Passed(slot))
+        d.host.know(view, PassedNumber(slot))
     return d.same_kind(view, ())
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
@@ -29,12 +30,7 @@ from nfuser.frontend.definition.types import (
 )
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
-from nfuser.ir.expr import (
-    FOLDING,
-    Argument,
-    Pointwise,
-    results,
-)
+from nfuser.ir.expr import FOLDING, Argument, Pointwise, results
 from nfuser.ir.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
@@ -295,7 +291,7 @@ class Draft:
         if is_fixed(known):
             return sc.const(worked_out(known, {}, {}))
         if view not in self._sizes:
-            self._sizes[view] = sc.scalar_input(len(self.inputs))
+            self._sizes[view] = scalar_symbols.scalar_input(len(self.inputs))
             self.inputs.append(DerivedInput(known, self.place))
         return self._sizes[view]
 

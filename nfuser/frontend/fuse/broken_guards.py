@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.frontend.call.arguments import same_number
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Op, ScalarInput, Size
+from nfuser.ir.scalar import Binary, ScalarInput, Size
+from nfuser.ir.scalar_op import Op
 from nfuser.runtime.call import symbols_of
 from nfuser.trace.captures.changes import changes
 

@@ -67,7 +67,8 @@ def _given(fused: Any) -> dict[str, Any]:
 
 @functools.cache
 def _own_names(kind: type) -> frozenset[str]:
-    return frozenset({*vars(kind), *vars(kind(len, None)), "_kept_envoy", *_COPIED})
+    held = {name for base in kind.__mro__ for name in vars(base)}
+    return frozenset({*held, *vars(kind(len, None)), "_kept_envoy", *_COPIED})
 
 
 def envoy_of(fused: Any) -> FunctionType:

@@ -21,10 +21,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import nfuser.frontend.fuse.dynamo as dynamo
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import NfuserError
 from nfuser.frontend.call.arguments import Arguments
 from nfuser.frontend.gradients.autograd import pulled
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.trace import tree as trees
@@ -229,7 +229,9 @@ def _trace(
         return None
     values = dict(_sizes(operator.leaves, inputs))
     for taken, array in zip(trace.captured.arrays, captured, strict=True):
-        values |= {sc.size(taken.slot, k): n for k, n in enumerate(array.shape)}
+        values |= {
+            scalar_symbols.size(taken.slot, k): n for k, n in enumerate(array.shape)
+        }
     for guard in trace.guards:
         (answer,) = evaluate_all([guard.condition], values)
         if answer != guard.answer:
@@ -249,9 +251,9 @@ def _sizes(leaves: Sequence[Any], inputs: Sequence[Any]) -> Iterator[tuple[Any, 
     for item in leaves:
         if item is ...:
             for k, n in enumerate(next(rest).shape):
-                yield sc.size(slot, k), n
+                yield scalar_symbols.size(slot, k), n
         elif type(item) is int:
-            yield sc.scalar_input(slot), item
+            yield scalar_symbols.scalar_input(slot), item
         elif type(item) is not float:
             continue
         slot += 1

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import inspect
 import operator
-import struct
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.debug import dump
-from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.libraries import Library, library_of
-from nfuser.device.describe.numpy import numpy_pointer
 from nfuser.device.native import layout as at
 from nfuser.device.native.library import advancing
 from nfuser.device.native.shared import shared
@@ -31,8 +28,10 @@ from nfuser.frontend.call.arguments import static_key
 from nfuser.frontend.call.line import name_call
 from nfuser.frontend.call.shape import by_position, with_names
 from nfuser.frontend.fuse.dynamo import graph_break
+from nfuser.frontend.native.answers import apartness, assembler
 from nfuser.frontend.native.guards import captured_words, quick_guard
 from nfuser.frontend.native.outcomes import require_outcome
+from nfuser.frontend.native.words import NESTS, bits_of, limits_of, rows_of
 from nfuser.host.call.native_numbers import (
     GREATEST,
     LEAST,
@@ -50,14 +49,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nfuser.device.native.shared import Shared
-    from nfuser.dtypes import DType
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.call.shape import CallShape
     from nfuser.host.call.program import CallProgram, Slot
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.place import Place
-
-_NESTS = (tuple, list, dict)
 
 
 def record_call(
@@ -131,7 +127,7 @@ class RecordMaker:
             raise NotNativeError
         self._streams = streams
         self._captured = tuple(zip(captured.arrays, arrays, strict=True))
-        rows, self._starts = _rows(args)
+        rows, self._starts = rows_of(args)
         self._args = (*rows, *outputs)
         self._items = (*self._args, *arrays)
         self._count = len(rows)
@@ -157,7 +153,7 @@ class RecordMaker:
         ``_guard`` asks.
         """
         is_plain = ready.place.library is Library.NUMPY and not self.is_open
-        has_nests = any(type(x) in _NESTS for x in self._args)
+        has_nests = any(type(x) in NESTS for x in self._args)
         return is_plain and not captured and not outputs and not has_nests
 
     def _laid_out(self) -> tuple[CallProgram, Mapping[int, Slot]]:
@@ -182,9 +178,9 @@ class RecordMaker:
                 self._positions[self._inputs[slot]] = position
             elif cls is int or cls is float or cls in self._shared.scalars:
                 self._numbers[slot] = position, cls
-            elif cls in _NESTS:
+            elif cls in NESTS:
                 continue  # what it holds comes next
-            elif isinstance(item, (*_NESTS, np.generic)):
+            elif isinstance(item, (*NESTS, np.generic)):
                 raise NotNativeError
             else:
                 continue
@@ -280,7 +276,7 @@ class RecordMaker:
         for check in self._ready.variant.trace.checks:
             (number,) = self._open([check.scalar])
             if not isinstance(number, Const):
-                steps.require(steps.scalar(number), *_limits(check.dtype))
+                steps.require(steps.scalar(number), *limits_of(check.dtype))
 
     def _require_conditions(
         self, steps: NumberWriter, answers: Mapping[Scalar, int]
@@ -313,7 +309,7 @@ class RecordMaker:
         if cls is int or cls is float or cls in self._shared.scalars:
             low, high = self._range(position, cls, program)
             return [at.IS_NUMBER, 40, self._keep.object(cls), low, high]
-        if cls in _NESTS:
+        if cls in NESTS:
             keys = list(item) if cls is dict else []
             found = [len(item), *map(self._keep.object, keys)]
             return [at.IS_NEST, 24 + 8 * len(found), self._keep.object(cls), *found]
@@ -340,7 +336,7 @@ class RecordMaker:
             return low, high
         if any(type(value) is not cls for value in wanted):
             raise NotNativeError
-        bits = [_bits(value) for value in wanted]
+        bits = [bits_of(value) for value in wanted]
         return max(low, *bits), min(high, *bits)
 
     def _guard(self) -> int:
@@ -365,32 +361,9 @@ class RecordMaker:
         return self._keep.object(is_unchanged)
 
     def _apartness(self) -> Callable[..., bool] | None:
-        """Return what tells whether no array shares memory with one that is written."""
         written = [slot for slot, _ in self._ready.variant.trace.writes]
         places = {s: self._positions[x] for s, x in self._inputs.items()}
-        if not written or len(places) < 2:
-            return None
-        spans: dict[int, tuple[int, int]] = {}
-        for place in places.values():
-            d = describe(self._args[place], "an argument")
-            low, high = d.span
-            spans[place] = low - d.pointer, high - d.pointer
-        pairs = [
-            (places[a], b, *spans[places[a]], *spans[b])
-            for a in written
-            for b in spans
-            if b != places[a]
-        ]
-
-        @graph_break
-        def are_apart(*args: Any) -> bool:
-            at = {place: numpy_pointer(args[place]) for place in spans}
-            return all(
-                at[a] + end <= at[b] + begin or at[b] + stop <= at[a] + low
-                for a, b, low, end, begin, stop in pairs
-            )
-
-        return are_apart
+        return apartness(written, places, self._args)
 
     def _captures(self) -> list[int]:
         words: list[int] = []
@@ -442,57 +415,7 @@ class RecordMaker:
         else:
             kind = at.CALLED
         if kind == at.CALLED:
-            header[at.R_RESULT_CALL // 8] = self._keep.object(self._assembler())
+            header[at.R_RESULT_CALL // 8] = self._keep.object(assembler(trace))
         header[at.R_RESULT // 8] = kind
         header[at.R_RESULT_COUNT // 8] = count
         header[at.R_RESULTS // 8] = self._keep.words(words)
-
-    def _assembler(self) -> Callable[..., Any]:
-        trace = self._ready.variant.trace
-        kinds = [leaf.python for leaf in trace.output_leaves]
-
-        @graph_break
-        def assembled(*found: Any) -> Any:
-            pairs = zip(found, kinds, strict=True)
-            leaves = [a if cls is None else cls(a.item()) for a, cls in pairs]
-            return trees.unflatten(trace.output_tree, leaves)
-
-        return assembled
-
-
-def _rows(args: Sequence[Any]) -> tuple[list[Any], list[range]]:
-    """Return what is read of arguments, and which of it each of them is.
-
-    A nest comes before what it holds.
-    """
-    rows: list[Any] = []
-    places: list[range] = []
-    for item in args:
-        first = len(rows)
-        stack = [item]
-        while stack:
-            found = stack.pop()
-            rows.append(found)
-            if type(found) in _NESTS:
-                held = found.values() if type(found) is dict else found
-                stack.extend(reversed(list(held)))
-        places.append(range(first, len(rows)))
-    return rows, places
-
-
-def _limits(dtype: DType) -> tuple[int, int]:
-    """Return the least and the greatest integer that ``dtype`` and a word hold."""
-    if not dtype.is_integer:
-        return LEAST, GREATEST
-    limits = np.iinfo(dtype.numpy.name)
-    return int(limits.min), min(int(limits.max), GREATEST)
-
-
-def _bits(value: Any) -> int:
-    """Return what native code reads of a number."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, np.generic):
-        signed = value.dtype.kind == "i" or value.nbytes == 8
-        return int.from_bytes(value.tobytes(), "little", signed=signed)
-    return struct.unpack("<q", struct.pack("<d", value))[0]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.describe.descriptor import Library, describe
 from nfuser.device.native.shared import shared
 from nfuser.frontend.native.calls import RecordMaker, can_be_native, shape_of
@@ -85,7 +86,7 @@ class _FamilyMaker(RecordMaker):
         for slot, array in self._given.arrays.items():
             arrays[slot] = self._opened(slot, describe(array, "an argument"))
         integers = {
-            slot: opened(sc.scalar_input(slot), int(n))
+            slot: opened(scalar_symbols.scalar_input(slot), int(n))
             for slot, n in self._given.numbers.items()
             if is_integer(n)
         }
@@ -95,10 +96,13 @@ class _FamilyMaker(RecordMaker):
 
     def _opened(self, slot: int, d: Descriptor) -> Descriptor:
         """Return what an array is, its sizes and strides open."""
-        sizes = [self._asked.open(sc.size(slot, k), n) for k, n in enumerate(d.shape)]
+        sizes = [
+            self._asked.open(scalar_symbols.size(slot, k), n)
+            for k, n in enumerate(d.shape)
+        ]
         strides: list[int] = []
         for axis, step in enumerate(d.strides):
-            symbol = sc.knob(f"stride {slot} {axis}")
+            symbol = scalar_symbols.knob(f"stride {slot} {axis}")
             if step > 0:
                 self._strides[symbol] = slot, axis, d.dtype.itemsize
                 strides.append(self._asked.open(symbol, step))

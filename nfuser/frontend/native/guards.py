@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nfuser.device.native.owned import Keeper
     from nfuser.frontend.call.shape import CallShape
     from nfuser.trace.captures.captured import Captured, CapturedArray, Constant
-    from nfuser.trace.captures.origins import Origin
+    from nfuser.trace.captures.origin import Origin
 
 
 _KEPT = (*PLAIN, np.ufunc, CodeType, ModuleType, BuiltinFunctionType)

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 from nfuser.device.native import layout as at
 from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger
-from nfuser.ir.scalar import (
-    Binary,
-    Const,
-    Op,
-    Poly,
-    ScalarInput,
-    Select,
-    is_natural,
-)
+from nfuser.ir.scalar import Binary, Const, Poly, ScalarInput, Select, is_natural
+from nfuser.ir.scalar_op import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -196,7 +189,8 @@ def in_ranges(
 ) -> tuple[dict[Scalar, tuple[int, int]], dict[Scalar, int]]:
     """Return what conditions say of scalars by themselves, and the other conditions.
 
-    >>> from nfuser.ir.scalar import equal, less, size
+    >>> from nfuser.ir.scalar_symbols import size
+    >>> from nfuser.ir.scalar_functions import equal, less
     >>> n = size(0, 0)
     >>> found, others = in_ranges({less(n * 8, 100): 1, equal(n, 0): 0, less(2, n): 1})
     >>> found[n], others

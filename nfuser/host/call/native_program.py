@@ -51,7 +51,8 @@ from nfuser.host.call.program import (
     slots_of,
 )
 from nfuser.ir.open_integer import OpenInteger
-from nfuser.ir.scalar import ScalarInput, scalar_input
+from nfuser.ir.scalar import ScalarInput
+from nfuser.ir.scalar_symbols import scalar_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,9 @@ import numpy as np
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from nfuser.ir.scalar import Const, as_scalar, floor_divide, knob, maximum
+from nfuser.ir.scalar import Const, as_scalar, floor_divide
+from nfuser.ir.scalar_functions import maximum
+from nfuser.ir.scalar_symbols import knob
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
 from nfuser.host.ir.statements import Input
@@ -93,7 +94,7 @@ class _Program:
 
     def _number(self, tensor: TensorView) -> Scalar:
         slot = next(a.slot for a in self.fusion.arguments if a.result is tensor)
-        return self.known[sc.scalar_input(slot)]
+        return self.known[scalar_symbols.scalar_input(slot)]
 
     def _input(self, slot: int, argument: ex.Argument) -> None:
         """Add an input with sizes of its own: ranks have parts of some inputs only."""
@@ -103,12 +104,18 @@ class _Program:
                 line = given.source.note if given.source else ""
                 message = f"{given.dtype} by value: not spread; pass an array{line}"
                 raise UnsupportedError(message)
-            self.known[sc.scalar_input(argument.slot)] = sc.scalar_input(slot)
-            self.inputs.append(Input(f"n{slot}", sc.scalar_input(slot)))
+            self.known[scalar_symbols.scalar_input(argument.slot)] = (
+                scalar_symbols.scalar_input(slot)
+            )
+            self.inputs.append(Input(f"n{slot}", scalar_symbols.scalar_input(slot)))
             return
         shape: list[Scalar] = []
         for axis, extent in enumerate(given.shape):
-            own = extent if isinstance(extent, sc.Const) else sc.size(slot, axis)
+            own = (
+                extent
+                if isinstance(extent, sc.Const)
+                else scalar_symbols.size(slot, axis)
+            )
             self.known.setdefault(extent, own)
             shape.append(own)
         self.new[given] = tensor(shape, given.dtype, given.source)
@@ -143,7 +150,7 @@ class _Piece:
         for axis, extent in enumerate(given.shape):
             dims = _dims(self.layouts.get(given, ()), axis)
             fixed = isinstance(extent, sc.Const) and not dims
-            own = extent if fixed else sc.size(argument.slot, axis)
+            own = extent if fixed else scalar_symbols.size(argument.slot, axis)
             self.sizes.setdefault((extent, dims), own)
             if not dims:
                 self.whole.setdefault(extent, own)
@@ -188,7 +195,7 @@ class _Piece:
         named = toposort(scalars, lambda s: () if s in own else scalar_walk.children(s))
         for x in named:
             if isinstance(x, sc.Size | sc.ScalarInput) and x not in own:
-                own[x] = sc.scalar_input(self.count + len(self.numbers))
+                own[x] = scalar_symbols.scalar_input(self.count + len(self.numbers))
                 self.numbers.append(x)
         return scalar_walk.substitute(scalars, own)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.host.ir.rules as rules
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
 from nfuser.host.ir.verify import verify
@@ -221,7 +222,7 @@ class _Lowering:
         """Note which ranks compute ``made``, if not all."""
         if sharding.owner is not None:
             place = coordinate(self.mesh, self.dim)
-            before = (*before, sc.equal(place, sharding.owner))
+            before = (*before, scalar_functions.equal(place, sharding.owner))
         if before:
             self.new_guards[made] = before
 

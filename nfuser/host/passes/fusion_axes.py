@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.slices import source_axes
 from nfuser.errors import UnsupportedError
 from nfuser.host.ir.rules import FOLDS
@@ -81,7 +82,9 @@ def _check_sizes(
         extent = argument.result.shape[axis]
         if isinstance(extent, sc.Const):
             raise _refusal(fusion, "an input of fixed size", argument.result)
-        sliced.update([sc.size(argument.slot, axis), *scalar_walk.symbols([extent])])
+        sliced.update(
+            [scalar_symbols.size(argument.slot, axis), *scalar_walk.symbols([extent])]
+        )
     for expr in fusion.exprs:
         numbers = list(_numbers(expr))
         for tensor in ex.results(expr):

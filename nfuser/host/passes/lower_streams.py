@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
@@ -16,6 +17,7 @@ from nfuser.host.ir.verify import verify
 from nfuser.host.passes.stream_axes import Cut, source_cuts
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.ir.scalar_functions import minimum
 from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
@@ -219,7 +221,7 @@ class _Lowering:
         if not group:
             return []
         line = group[0].stmt.line
-        index = sc.loop_index(self.loops, group[0].extent)
+        index = scalar_symbols.loop_index(self.loops, group[0].extent)
         self.loops += 1
         body: list[Statement] = []
         prologue: list[Statement] = []
@@ -304,7 +306,7 @@ def _refusal(stmt: Statement, how: str) -> UnsupportedError:
 def _few(result: TensorView, axis: int) -> TensorView:
     """Return a tensor of one slice for each stream."""
     shape = list(result.shape)
-    shape[axis] = sc.minimum(STREAMS, shape[axis])
+    shape[axis] = minimum(STREAMS, shape[axis])
     return tensor(shape, result.dtype, result.source)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.apart import check_apart
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import (
@@ -22,7 +23,6 @@ from nfuser.errors import (
 )
 from nfuser.host.ir.rules import RANK, STREAMS
 from nfuser.host.run.frame import shape_reader
-from nfuser.ir import scalar as sc
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def bind_inputs(
             message = f"{what}: expected {given.value.ndim} axes, found shape {d.shape}"
             raise ShapeError(message)
         for axis, extent in enumerate(d.shape):
-            frame.values[sc.size(slot, axis)] = extent
+            frame.values[scalar_symbols.size(slot, axis)] = extent
         frame.arrays[given.value] = item
     for given, item in zip(program.inputs, inputs, strict=True):
         if isinstance(given.value, TensorView):

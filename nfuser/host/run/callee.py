@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.host.ir.host_ir import HostProgram
 from nfuser.ir import scalar as sc
@@ -79,9 +80,9 @@ def symbols_of(operands: Sequence[Operand]) -> dict[sc.Scalar, sc.Scalar]:
     known: dict[sc.Scalar, sc.Scalar] = {}
     for slot, x in enumerate(operands):
         if isinstance(x, TensorView):
-            known |= {sc.size(slot, k): n for k, n in enumerate(x.shape)}
+            known |= {scalar_symbols.size(slot, k): n for k, n in enumerate(x.shape)}
         elif not isinstance(x, float | complex):
-            known[sc.scalar_input(slot)] = sc.as_scalar(x)
+            known[scalar_symbols.scalar_input(slot)] = sc.as_scalar(x)
     return known
 
 

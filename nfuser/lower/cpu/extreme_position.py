@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -117,7 +118,7 @@ def fold_place(
     lane, search = _search(values, best, again, element)
     place = place_along(values, reduce)
     first = IndexValue(_at_lane(values, place, sc.const(0)), DType.I64)
-    found = sc.datum(lane, (), sc.const(_most_lanes(values)))
+    found = scalar_symbols.datum(lane, (), sc.const(_most_lanes(values)))
     with values.block() as join:
         there = IndexValue(_at_lane(values, place, found), DType.I64)
         combiner.join(reduce, state, [best, there])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.scalar_functions import minimum
 from nfuser.lower.kernel.additions import Additions
 from nfuser.lower.kernel.kernel_ir import BOUND_NAMES, Fetch, For, Load
 from nfuser.lower.kernel.loop_edits import gathers
@@ -46,7 +47,7 @@ def fetch_ahead(kernel: Kernel) -> Kernel:
     for (buffer, first), stop in found.items():
         lane = LINE_BYTES * 8 // buffer.dtype.bits
         # Short rows lie on lines with their neighbours.
-        lines = made.loops.make(sc.minimum(stop // lane, MOST_LINES))
+        lines = made.loops.make(minimum(stop // lane, MOST_LINES))
         place = first + lines * lane
         begin.append(For(lines, lines.extent, (Fetch(buffer, place),)))
     return made.to((*begin, *kernel.body) if begin else kernel.body)

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import minimum
 from nfuser.lower.cpu.lanes import instructions, is_dear
 from nfuser.lower.draws import has_draws
 from nfuser.lower.kernel.additions import Additions, each_loop
@@ -108,7 +108,7 @@ def _in_two(loop: For, work: Body, rest: Body, made: Additions) -> Body:
     """Return a loop over some rows at a time: their work, then what comes of it."""
     tile = made.loops.make((loop.stop + (_ROWS - 1)) // _ROWS)
     start = tile * _ROWS
-    turns = sc.minimum(_ROWS, loop.stop - start)
+    turns = minimum(_ROWS, loop.stop - start)
     row, late = made.loops.make(turns), made.loops.make(turns)
     set_before = {x.var: None for x in every(work) if isinstance(x, Let)}
     needed = [v for v in dict.fromkeys(_variables(rest)) if v in set_before]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -138,7 +139,7 @@ def _up_to_a_line(
         return [], sc.const(0)
     buffer, index = next(iter(lined.items()))
     found = Var(DType.I64)
-    first = sc.datum(found, (), sc.const(LINE))
+    first = scalar_symbols.datum(found, (), sc.const(LINE))
     each = loops.make(first)
     body = changed(loop.body, {loop.index: each})
     turns = For(each, first, body, lane=loop.lane)
@@ -156,7 +157,7 @@ def _blocks(
     is_short = Call("less", (IndexValue(length, DType.I64), most), DType.BOOL)
     number = IndexValue((length - apart) // (count * grain), DType.I64)
     chosen = Call("select", (is_short, Number(0, DType.I64), number), DType.I64)
-    return sc.datum(found, (), length), [Let(found, chosen)]
+    return scalar_symbols.datum(found, (), length), [Let(found, chosen)]
 
 
 def _block(

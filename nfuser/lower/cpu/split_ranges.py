@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.ir.scalar import Binary, Scalar
+from nfuser.ir.scalar_functions import maximum, minimum
+from nfuser.ir.scalar_op import Op
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import For, If, Let, SetElement, Stmt, Store, Var
 from nfuser.lower.kernel.loop_edits import changed, gathers
@@ -122,11 +124,9 @@ def _turn(choice: Binary, index: LoopIndex) -> tuple[Scalar, bool] | None:
     for step in _STEPS:
         if index not in scalar_walk.loops_in(start := gap + index * step):
             # Natural numbers alone are divided.
-            return sc.maximum(
-                start + (step - 1), 0
-            ) // step if step > 1 else start, False
+            return maximum(start + (step - 1), 0) // step if step > 1 else start, False
         if index not in scalar_walk.loops_in(rest := gap - index * step):
-            return sc.maximum(step - rest, 0) // step if step > 1 else 1 - rest, True
+            return maximum(step - rest, 0) // step if step > 1 else 1 - rest, True
     return None
 
 
@@ -142,7 +142,7 @@ def _ordered(seams: list[Scalar], natural: Container[Scalar]) -> list[Scalar] | 
 
 
 def _within(turn: Scalar, stop: Scalar) -> Scalar:
-    return sc.minimum(sc.maximum(turn, 0), stop)
+    return minimum(maximum(turn, 0), stop)
 
 
 def _used(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -16,6 +16,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalar_functions import minimum
 from nfuser.lower.draws import Draw, draws_in, has_draws, runs_along, with_words
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Array, Element, For, Stmt
@@ -105,7 +106,7 @@ def _tiled(nest: _Nest, tiles: _Tiles) -> tuple[Stmt, ...]:
     is_one = sc.lies_below(loop.stop, sc.const(most + 1))
     tile = loops.make((loop.stop + (most - 1)) // most)
     start: Scalar = sc.const(0) if is_one else tile * most
-    turns = loop.stop if is_one else sc.minimum(most, loop.stop - start)
+    turns = loop.stop if is_one else minimum(most, loop.stop - start)
     turn = loops.make(turns)
     made: list[Stmt] = []
     words: dict[Let, Element] = {}

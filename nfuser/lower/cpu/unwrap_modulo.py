@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Op, Scalar
+from nfuser.ir.scalar import Binary, Scalar
+from nfuser.ir.scalar_functions import maximum, minimum
+from nfuser.ir.scalar_op import Op
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import For
 from nfuser.lower.kernel.loop_edits import changed, gathers
@@ -41,11 +43,11 @@ def in_periods(loop: For, loops: LoopCounter) -> For | None:
     if divided is None:
         return None
     lhs, period = divided
-    base, length = lhs - loop.index, sc.maximum(period, 1)
+    base, length = lhs - loop.index, maximum(period, 1)
     first = base % period
     time = loops.make((first + loop.stop + length - 1) // length)
-    begin = sc.maximum(time * period - first, 0)
-    end = sc.minimum((time + 1) * period - first, loop.stop)
+    begin = maximum(time * period - first, 0)
+    end = minimum((time + 1) * period - first, loop.stop)
     place = loops.make(end - begin)
     known: dict[Scalar, Scalar] = {
         lhs % period: begin + place + first - time * period,

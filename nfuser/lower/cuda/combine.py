@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal, less
 from nfuser.lower import fold
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -165,7 +166,7 @@ class Combiner:
                 }
                 for reduce, other in others.items():
                     self.join(reduce, states[reduce], other)
-            self.values.emit_all(guarded(sc.less(distance, lanes), tuple(body)))
+            self.values.emit_all(guarded(less(distance, lanes), tuple(body)))
             distance //= 2
 
     def _combine_x(self, states: dict[Reduce, fold.State]) -> None:
@@ -174,11 +175,11 @@ class Combiner:
         threads = self._size(Binding.THREAD_X)
         with values.block() as body:
             self._shuffles(states, threads)
-        values.emit_all(guarded(sc.less(threads, WARP), tuple(body)))
+        values.emit_all(guarded(less(threads, WARP), tuple(body)))
         with values.block() as body:
             self._shuffles(states, sc.const(WARP))
             self._meet(states, threads)
-        values.emit_all(guarded(sc.less(WARP - 1, threads), tuple(body)))
+        values.emit_all(guarded(less(WARP - 1, threads), tuple(body)))
 
     def _meet(self, states: dict[Reduce, fold.State], threads: Scalar) -> None:
         """Bring the warps of a row together: every warp folds what all have.
@@ -201,16 +202,16 @@ class Combiner:
         fold_lanes = 1 << (most - 1).bit_length()
         place = thread % fold_lanes
         with values.block() as body:
-            values.emit_all(guarded(sc.equal(thread % WARP, 0), writes))
+            values.emit_all(guarded(equal(thread % WARP, 0), writes))
             values.emit(Barrier())
             for reduce, state in states.items():
                 self._reset(reduce, state)
             with values.block() as reads:
                 for reduce, state in states.items():
                     self.assign(state, [Element(a, place) for a in shared[reduce]])
-            values.emit_all(guarded(sc.less(place, warps), tuple(reads)))
+            values.emit_all(guarded(less(place, warps), tuple(reads)))
             self._shuffles(states, sc.const(WARP), fold_lanes)
-        values.emit_all(guarded(sc.less(WARP, threads), tuple(body)))
+        values.emit_all(guarded(less(WARP, threads), tuple(body)))
 
     def _shared(self, reduce: Reduce, state: fold.State, size: int) -> list[Array]:
         """Return an array for each value of a state; what blocks join takes it again.
@@ -269,7 +270,7 @@ class Combiner:
             joined: fold.State = [Var(s.dtype, reduce.result) for s in state]
             self._join_rows(reduce, joined, lambda k: at(lane, k))
             self.assign(at(lane, 0), joined)
-        own = guarded(sc.less(lane, self._lanes), tuple(body))
+        own = guarded(less(lane, self._lanes), tuple(body))
         values.emit(For(turn, turn.extent, own))
         values.emit(Barrier())
         with values.lanes():
@@ -391,7 +392,7 @@ class Combiner:
         )
         for binding in _THREADS:
             if not self._is_one(binding):
-                body = guarded(sc.equal(self._index[binding], 0), body)
+                body = guarded(equal(self._index[binding], 0), body)
         for stmt in body:
             values.emit(stmt)
         values.emit(Barrier())
@@ -414,7 +415,7 @@ class Combiner:
                 for (buffer, first), own in parts
             ]
             self.join(reduce, state, list(other))
-        inner = guarded(sc.less(split, splits), tuple(body))
+        inner = guarded(less(split, splits), tuple(body))
         values.emit(For(step, step.extent, inner))
         self._has_met = True
         self.combine({reduce: state})
@@ -427,7 +428,7 @@ class Combiner:
         return Load(buffer, at, volatile=self.phase is None)
 
     def _if_first_of_row(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return guarded(sc.equal(self.fold_index, 0), body)
+        return guarded(equal(self.fold_index, 0), body)
 
     def for_one_thread(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Let the first thread of each real row run ``body``."""
@@ -436,7 +437,7 @@ class Combiner:
         if not self._is_one(self._fold):
             body = self._if_first_of_row(body)
         if self.is_shared or self.phase is not None:
-            body = guarded(sc.equal(self._index[Binding.BLOCK_Y], 0), body)
+            body = guarded(equal(self._index[Binding.BLOCK_Y], 0), body)
         return self.for_real_rows(body)
 
     def for_real_rows(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -445,5 +446,5 @@ class Combiner:
             return ()
         for bound in self.nest.kept_bounds:
             if bound.is_clamped:
-                body = guarded(sc.less(bound.index, bound.extent), body)
+                body = guarded(less(bound.index, bound.extent), body)
         return body

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalar_functions import less, maximum
 from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     Buffer,
@@ -108,7 +109,7 @@ def grid_of(scheduled: Joined, loops: LoopCounter) -> Grid:
     places: list[_Place] = []
     for nest, begin, end in zip(nests, ends, ends[1:], strict=False):
         # Indices are natural numbers, also on the blocks of others.
-        column = sc.maximum(block - begin, 0) if places else block
+        column = maximum(block - begin, 0) if places else block
         across, down = _blocks(nest), nest.leaf(Binding.BLOCK_Y)
         index: dict[Scalar, Scalar] = {across.index: column}
         if row is None or _fits(nest, row):
@@ -136,9 +137,9 @@ def joined(
     for place, kernel in zip(grid.places, kernels, strict=True):
         own = kernel.body
         if place.total is not None:
-            own = guarded(sc.less(place.number, place.total), own)
-        below = guarded(sc.less(grid.block, place.end), own)
-        body += guarded(sc.less(place.begin - 1, grid.block), below) if body else below
+            own = guarded(less(place.number, place.total), own)
+        below = guarded(less(grid.block, place.end), own)
+        body += guarded(less(place.begin - 1, grid.block), below) if body else below
     first = kernels[0]
     launch = first.launch
     return Kernel(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
+from nfuser.ir.scalar_functions import less
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Barrier,
@@ -174,7 +175,7 @@ class Stager:
     def _in_bounds(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Keep threads beyond an edge, which repeat the last packet, from storing."""
         for bound in self.nest.kept_bounds:
-            body = guarded(sc.less(bound.index, bound.extent), body)
+            body = guarded(less(bound.index, bound.extent), body)
         return body
 
 

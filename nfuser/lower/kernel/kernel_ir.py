@@ -7,7 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.base import node, value
-from nfuser.ir.scalar import Const, loop_index
+from nfuser.ir.scalar import Const
+from nfuser.ir.scalar_symbols import loop_index
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:

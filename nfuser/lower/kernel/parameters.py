@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+import nfuser.ir.exact_division as exact_division
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Op, Scalar, Select
+from nfuser.ir.scalar import Binary, Scalar, Select
+from nfuser.ir.scalar_op import Op
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.walk import FIELDS
 
@@ -75,7 +77,7 @@ def computed_from(x: Scalar) -> tuple[Scalar, ...]:
 def _prepared(x: Binary) -> tuple[Scalar, ...]:
     if x.op not in (Op.FLOORDIV, Op.MOD) or isinstance(x.rhs, sc.Const):
         return ()
-    return sc.multiplier(x.rhs), sc.shift(x.rhs)
+    return exact_division.multiplier(x.rhs), exact_division.shift(x.rhs)
 
 
 def scalars_in(body: Iterable[Any]) -> Iterator[Scalar]:

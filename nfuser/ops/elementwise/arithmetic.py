@@ -15,9 +15,9 @@ import nfuser.ops.python_integers as integers
 import nfuser.ops.rules as rules
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import POINT_OPS, PointOp, copy_in
+from nfuser.ir.scalar_functions import less
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _check_exponent(b: Builder, y: Operand) -> None:
     else:
         from_sizes = b.today(y)
         negative = from_sizes is not None and from_sizes < 0
-        b.ask(sc.less(y, 0))
+        b.ask(less(y, 0))
     if negative:
         message = "Integers to negative integer powers are not allowed."
         raise ShapeError(message)

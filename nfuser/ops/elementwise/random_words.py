@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import nfuser.ir.scalar as sc
 import nfuser.ops.shapes.creation as creation
 import nfuser.ops.shapes.moves as moves
 from nfuser.dtypes import DType
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def random_words(
 
 def _places(b: Builder, shape: Sequence[Scalar | int]) -> TensorView:
     """Return the index of each element of ``shape``, counted in C order."""
-    index = b.cast(creation.arange(b, sc.product(shape)), DType.U64)
+    index = b.cast(creation.arange(b, product(shape)), DType.U64)
     return index if len(shape) == 1 else moves.reshape(b, index, shape)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_op as scalar_op
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
@@ -32,7 +33,7 @@ def ends_of(trips: Scalar, place: Counted) -> tuple[Scalar, Scalar]:
 def last_turn(trips: Scalar, place: Counted) -> Scalar:
     """Return what is counted so in the last turn, if there is any."""
     first, step = place
-    if isinstance(trips, sc.Binary) and trips.op is sc.Op.MAX:
+    if isinstance(trips, sc.Binary) and trips.op is scalar_op.Op.MAX:
         sides = (trips.lhs, trips.rhs)
         if sc.const(0) in sides:
             trips = sides[sides[0] is sc.const(0)]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expr, Loop, Scatter, Take
 from nfuser.ir.fusion import Fusion
+from nfuser.ir.scalar_functions import less
 from nfuser.ops.folds.ranges import Range, Ranges, ranges_of
 from nfuser.ops.shapes.scatter import indices_of
 
@@ -64,7 +64,7 @@ def _is_there(
     """Tell whether all numbers from one to another name elements in all calls."""
     low, high = known
     least = low + extent if from_end else low
-    wanted = sc.less(-1, least), sc.less(high, extent)
+    wanted = less(-1, least), less(high, extent)
     return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
 
 

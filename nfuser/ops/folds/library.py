@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import nfuser.ops.folds.products as products
 from nfuser.dtypes import DType, promote
 from nfuser.errors import DTypeError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import Called
+from nfuser.ir.scalar_functions import equal, less, minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +96,7 @@ def _sizes(
         )
         raise ShapeError(message)
     *stack, m, n = x.shape
-    if square and not b.ask(sc.equal(m, n), usual=1):
+    if square and not b.ask(equal(m, n), usual=1):
         message = "Last 2 dimensions of the array must be square"
         raise ShapeError(message)
     return stack, m, n
@@ -131,7 +131,7 @@ def _eigvalsh(b: Builder, kind: DType, given: Any, options: Any) -> Results:
 
 def _svd(b: Builder, kind: DType, given: Any, options: Any) -> Results:
     stack, m, n = _sizes(b, given[0])
-    k = sc.minimum(m, n)
+    k = minimum(m, n)
     values: tuple[Shape, DType] = ([*stack, k], kind.real)
     if not options["compute_uv"]:
         return [values]
@@ -141,7 +141,7 @@ def _svd(b: Builder, kind: DType, given: Any, options: Any) -> Results:
 
 def _qr(b: Builder, kind: DType, given: Any, options: Any) -> Results:
     stack, m, n = _sizes(b, given[0])
-    k = m if options["mode"] == "complete" else sc.minimum(m, n)
+    k = m if options["mode"] == "complete" else minimum(m, n)
     triangle: tuple[Shape, DType] = ([*stack, k, n], kind)
     return [triangle] if options["mode"] == "r" else [([*stack, m, k], kind), triangle]
 
@@ -177,18 +177,18 @@ def _lstsq(b: Builder, kind: DType, given: Any, options: Any) -> Results:
         raise ShapeError(message)
     _require_rows(b, "lstsq", m, y.shape[0])
     columns = list(y.shape[1:])
-    is_over = b.ask(sc.less(n, m))
+    is_over = b.ask(less(n, m))
     left: Shape = [0] if not is_over else columns or [1]
     return [
         ([n, *columns], kind),
         (left, kind.real),
         ([], DType.I32),
-        ([sc.minimum(m, n)], kind.real),
+        ([minimum(m, n)], kind.real),
     ]
 
 
 def _require_rows(b: Builder, name: str, wanted: Scalar, found: Scalar) -> None:
-    if not b.ask(sc.equal(wanted, found), usual=1):
+    if not b.ask(equal(wanted, found), usual=1):
         sizes = f"{b.today(wanted)} and {b.today(found)}"
         message = f"{name}: expected as many rows on both sides, found {sizes}"
         raise ShapeError(message)

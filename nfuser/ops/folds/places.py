@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.errors import AxisError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less
 from nfuser.ops.folds.counts import ends_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def require_places(
     Those that are not counted by its turns are left to the loop around it.
     """
     listed = list(places)
-    if not listed or not b.ask(sc.less(0, trips), usual=1):
+    if not listed or not b.ask(less(0, trips), usual=1):
         return
     for place, counted in listed:
         if counted is not None:
@@ -38,8 +38,8 @@ def _require(b: Builder, place: Place, low: Scalar, high: Scalar) -> None:
     """Refuse numbers from ``low`` to ``high`` of which one names no element."""
     extent = place.extent
     wrong = (
-        (high, not b.ask(sc.less(high, extent), usual=1)),
-        (low, b.ask(sc.less(low + extent, 0))),
+        (high, not b.ask(less(high, extent), usual=1)),
+        (low, b.ask(less(low + extent, 0))),
     )
     for number, is_wrong in wrong:
         if is_wrong:

@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops.elementwise.complex.parts as parts
 import nfuser.ops.elementwise.logic as logic
 import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp
 
 if TYPE_CHECKING:
+    from nfuser.ir import scalar as sc
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 
@@ -99,7 +100,7 @@ def _check_not_empty(
     b: Builder, name: str, x: TensorView, axes: tuple[int, ...]
 ) -> None:
     for place in axes:
-        if b.ask(sc.equal(x.shape[place], 0)):
+        if b.ask(scalar_functions.equal(x.shape[place], 0)):
             message = (
                 f"zero-size array to reduction operation {name} which has no identity"
             )
@@ -190,7 +191,7 @@ def _argument_of(
         raise ArgumentError(message)
     axes = _axes(x, axis)
     for place in axes:
-        if b.ask(sc.equal(x.shape[place], 0)):
+        if b.ask(scalar_functions.equal(x.shape[place], 0)):
             message = f"attempt to get {op.value} of an empty sequence"
             raise ShapeError(message)
     if not axes:
@@ -214,7 +215,7 @@ def argmin(
 
 def count_of(x: TensorView, axes: tuple[int, ...]) -> sc.Scalar:
     """Return how many elements fold into one."""
-    return sc.product(x.shape[k] for k in axes)
+    return scalar_functions.product(x.shape[k] for k in axes)
 
 
 def mean(
@@ -316,7 +317,11 @@ def var_mean(
 
 def _reduced(b: Builder, count: sc.Scalar, correction: int) -> sc.Scalar:
     """Return ``count - correction``, or 0 where that is less."""
-    return sc.maximum(count - correction, 0) if correction > 0 else count - correction
+    return (
+        scalar_functions.maximum(count - correction, 0)
+        if correction > 0
+        else count - correction
+    )
 
 
 def var(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.ir.scalar_functions import less
 from nfuser.ops.folds.counts import Counts, ends_of
 from nfuser.ops.folds.row_access import history_of, reads_of
 
@@ -118,7 +119,7 @@ class _Finding:
             elif found:
                 lags[read.row] = found
         assert self._loop.trips is not None
-        runs = sc.less(0, self._loop.trips)
+        runs = less(0, self._loop.trips)
         if not all(map(self._holds, (runs, *self._inside(place), *self._wanted))):
             return None
         return Rows(
@@ -149,7 +150,7 @@ class _Finding:
         assert self._loop.trips is not None
         low, high = ends_of(self._loop.trips, place)
         extent = self._array.shape[self._last.axis]
-        return [sc.less(-1, low), sc.less(high, extent)]
+        return [less(-1, low), less(high, extent)]
 
     def _holds(self, condition: Scalar) -> bool:
         """Tell whether ``condition`` holds in all calls of this trace."""
@@ -174,7 +175,7 @@ class _Finding:
         if ahead > 0 or (ahead == 0 and number == 0):
             # Counted from the end, it would be a row that was written long ago.
             assert self._loop.trips is not None
-            self._wanted.append(sc.less(-1, ends_of(self._loop.trips, at)[0]))
+            self._wanted.append(less(-1, ends_of(self._loop.trips, at)[0]))
             return 0
         if not read.part.is_as(self._last.part, self._last.axis):
             return None
@@ -194,7 +195,10 @@ class _Finding:
         first, step = place
         before, extent = first - step * lag, self._array.shape[self._last.axis]
         if step < 0:
-            return [sc.less(before, extent)]
+            return [less(before, extent)]
         if step * lag > 1 or sc.is_natural(before):
-            return [sc.less(-1, before)]
-        return [sc.less(-1, first), *([sc.less(1, extent)] if number else [])]
+            return [less(-1, before)]
+        return [
+            less(-1, first),
+            *([less(1, extent)] if number else []),
+        ]

@@ -26,6 +26,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY, POINT_OPS, is_copy
+from nfuser.ir.scalar_functions import less
 from nfuser.ops.folds.inside import reading_inside, writing_inside
 from nfuser.ops.folds.rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced
@@ -209,7 +210,7 @@ class _Body:
 def _row_before(b: Builder, whole: TensorView, rows: Rows, lag: int) -> TensorView:
     """Return the row that lies ``lag`` turns before the first one."""
     part, place = rows.part, rows.first - rows.step * lag
-    if b.ask(sc.less(place, 0)):
+    if b.ask(less(place, 0)):
         place = place + whole.shape[rows.axis]
     starts, shape = list(part.starts), list(part.shape)
     starts[rows.axis], shape[rows.axis] = place, sc.const(1)

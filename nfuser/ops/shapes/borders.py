@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.ops.shapes.views as views
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import maximum, minimum
 from nfuser.ops.elementwise.arithmetic import copy
 from nfuser.ops.mismatch import no_extension
 from nfuser.ops.shapes.moves import concatenate, remap, tile
@@ -42,7 +44,9 @@ def extend(
         extent = x.shape[axis]
         shape[axis] = extent + before + after
         _check(b, extent, shape[axis], axis)
-        index[axis] = _MODES[mode](sc.place(axis, shape[axis]), before, extent)
+        index[axis] = _MODES[mode](
+            scalar_symbols.place(axis, shape[axis]), before, extent
+        )
     if not index:
         return copy(b, x, "A")
     made = remap(b, x, shape, index)
@@ -106,8 +110,8 @@ def _and_back(b: Builder, x: TensorView, axis: int) -> TensorView:
 
 def _and_back_between(b: Builder, x: TensorView, axis: int) -> TensorView:
     extent = x.shape[axis]
-    rest = sc.maximum(extent * 2 - 2, 1) - extent
-    back = views.window(b, views.flip(b, x, axis), axis, sc.minimum(rest, 1), rest)
+    rest = maximum(extent * 2 - 2, 1) - extent
+    back = views.window(b, views.flip(b, x, axis), axis, minimum(rest, 1), rest)
     return concatenate(b, [x, back], axis)
 
 
@@ -127,7 +131,7 @@ def _check(b: Builder, extent: Scalar, wanted: Scalar, axis: int) -> None:
 
 
 def _edge(place: Scalar, left: Scalar, extent: Scalar) -> Scalar:
-    return sc.minimum(sc.maximum(place - left, 0), extent - 1)
+    return minimum(maximum(place - left, 0), extent - 1)
 
 
 def _turned(place: Scalar, left: Scalar, period: Scalar) -> Scalar:
@@ -144,13 +148,13 @@ def _wrap(place: Scalar, left: Scalar, extent: Scalar) -> Scalar:
 
 def _symmetric(place: Scalar, left: Scalar, extent: Scalar) -> Scalar:
     turned = _turned(place, left, extent * 2)
-    return sc.minimum(turned, extent * 2 - 1 - turned)
+    return minimum(turned, extent * 2 - 1 - turned)
 
 
 def _reflect(place: Scalar, left: Scalar, extent: Scalar) -> Scalar:
-    period = sc.maximum(extent * 2 - 2, 1)  # one element is its own reflection
+    period = maximum(extent * 2 - 2, 1)  # one element is its own reflection
     turned = _turned(place, left, period)
-    return sc.minimum(turned, period - turned)
+    return minimum(turned, period - turned)
 
 
 _MODES: dict[str, Callable[[Scalar, Scalar, Scalar], Scalar]] = {

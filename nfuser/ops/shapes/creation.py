@@ -9,6 +9,7 @@ import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Iota
+from nfuser.ir.scalar_functions import maximum
 from nfuser.ops.elementwise.arithmetic import (
     add,
     copy,
@@ -104,7 +105,7 @@ def linspace(
     kind = DType.F32 if is_short else DType.F64
     first, last = (b.convert(x, kind) for x in (start, stop))
     number = sc.as_scalar(count)
-    parts = sc.maximum(number - 1, 1) if endpoint else sc.maximum(number, 1)
+    parts = maximum(number - 1, 1) if endpoint else maximum(number, 1)
     delta = subtract(b, last, first)
     divisor = b.from_scalar(parts, kind)
     step = divide(b, delta, divisor)
@@ -114,7 +115,7 @@ def linspace(
     grown = where(b, equal(b, step, 0.0), small, multiply(b, index, step))
     made = add(b, grown, first)
     if endpoint:
-        at_end = equal(b, arange(b, number), sc.maximum(number - 1, 1))
+        at_end = equal(b, arange(b, number), maximum(number - 1, 1))
         made = where(b, at_end, last, made)
     if dtype is None or dtype is kind:
         return b.cast(made, dtype or DType.F64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 import nfuser.ops.shapes.views as views
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Concatenate, Pad, Remap, Reshape
 from nfuser.ir.scalar import Const
+from nfuser.ir.scalar_functions import less, product
 from nfuser.ops.elementwise.arithmetic import copy
 from nfuser.ops.mismatch import no_join, no_pad, no_reshape
 
@@ -31,8 +33,8 @@ def reshape(b: Builder, x: TensorView, shape: Sequence[Scalar | int]) -> TensorV
         raise ShapeError(message)
     inferred = open_ones[0] if open_ones else None
     if inferred is not None:
-        rest = sc.product(s for k, s in enumerate(sizes) if k != inferred)
-        total = sc.product(x.shape)
+        rest = product(s for k, s in enumerate(sizes) if k != inferred)
+        total = product(x.shape)
         if b.today(rest) == 0:
             sizes[inferred] = sc.const(0)
         else:
@@ -55,7 +57,7 @@ def _is_open(b: Builder, x: Scalar) -> bool:
     """Tell whether a size is -1; as in NumPy, any negative number says so."""
     if isinstance(x, Const):
         return x.value < 0
-    return not sc.is_natural(x) and bool(b.ask(sc.less(x, 0)))
+    return not sc.is_natural(x) and bool(b.ask(less(x, 0)))
 
 
 def _known(b: Builder, shape: Sequence[Scalar]) -> list[int] | None:
@@ -66,7 +68,7 @@ def _known(b: Builder, shape: Sequence[Scalar]) -> list[int] | None:
 
 def merge_axes(b: Builder, x: TensorView, first: int, last: int) -> TensorView:
     """Join the axes ``first`` to ``last`` into one."""
-    merged = sc.product(x.shape[first : last + 1])
+    merged = product(x.shape[first : last + 1])
     return reshape(b, x, (*x.shape[:first], merged, *x.shape[last + 1 :]))
 
 
@@ -158,7 +160,7 @@ def remap(
     The scalars are written in ``scalar.place(axis, extent)``.
     """
     result = b.new(shape, x.dtype)
-    whole = (index.get(k, sc.place(k, shape[k])) for k in range(x.ndim))
+    whole = (index.get(k, scalar_symbols.place(k, shape[k])) for k in range(x.ndim))
     b.emit(Remap(x, result, tuple(whole)))
     return result
 
@@ -167,8 +169,8 @@ def roll(b: Builder, x: TensorView, shift: Scalar | int, axis: int) -> TensorVie
     """Move elements ``shift`` places along ``axis``; what falls off comes in again."""
     axis = views.normal_axis(axis, x.ndim)
     extent = x.shape[axis]
-    back, place = sc.as_scalar(shift) % extent, sc.place(axis, extent)
-    index = place - back + extent * sc.less(place, back)
+    back, place = sc.as_scalar(shift) % extent, scalar_symbols.place(axis, extent)
+    index = place - back + extent * less(place, back)
     made = remap(b, x, x.shape, {axis: index})
 
     def parts() -> TensorView:
@@ -188,7 +190,7 @@ def tile(b: Builder, x: TensorView, counts: Sequence[Scalar | int]) -> TensorVie
     _check_counts(b, "tile", every)
     shape = [n * c for n, c in zip(x.shape, every, strict=True)]
     index = {
-        k: sc.place(k, shape[k]) % n
+        k: scalar_symbols.place(k, shape[k]) % n
         for k, (n, c) in enumerate(zip(x.shape, every, strict=True))
         if c is not sc.const(1)
     }
@@ -234,14 +236,14 @@ def repeat(b: Builder, x: TensorView, count: Scalar | int, axis: int) -> TensorV
     _check_counts(b, "repeat", [times])
     shape = list(x.shape)
     shape[axis] = shape[axis] * times
-    made = remap(b, x, shape, {axis: sc.place(axis, shape[axis]) // times})
+    made = remap(b, x, shape, {axis: scalar_symbols.place(axis, shape[axis]) // times})
     b.meant[made] = lambda: _copies(b, x, {axis: (times, 1)})
     return copy(b, made, "C")
 
 
 def _check_counts(b: Builder, name: str, counts: Sequence[Scalar]) -> None:
     for count in counts:
-        if not sc.is_natural(count) and b.ask(sc.less(count, 0)):
+        if not sc.is_natural(count) and b.ask(less(count, 0)):
             message = (
                 f"{name}: negative dimensions are not allowed: count {b.today(count)}; "
                 "expected 0 or more"

@@ -6,10 +6,12 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_functions as scalar_functions
 from nfuser.errors import ArgumentError, AxisError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
-from nfuser.ir.scalar import Binary, Const, Op
+from nfuser.ir.scalar import Binary, Const
+from nfuser.ir.scalar_op import Op
 from nfuser.ops.mismatch import negative_sizes, no_stretch
 
 if TYPE_CHECKING:
@@ -149,12 +151,14 @@ def squeeze(
     """Drop axes of extent 1: all that are so today, or those named."""
     if axes is None:
         places = tuple(
-            k for k, extent in enumerate(x.shape) if b.ask(sc.equal(extent, 1))
+            k
+            for k, extent in enumerate(x.shape)
+            if b.ask(scalar_functions.equal(extent, 1))
         )
     else:
         places = normal_axes(axes, x.ndim)
         for place in places:
-            if not b.ask(sc.equal(x.shape[place], 1), usual=1):
+            if not b.ask(scalar_functions.equal(x.shape[place], 1), usual=1):
                 message = (
                     "cannot select an axis to squeeze out which has size not equal to "
                     f"one: axis {place} of shape {b.shape_text(x.shape)}"
@@ -269,7 +273,7 @@ def _clamped(
     first = _bound(b, start, extent, low, high, low if step > 0 else high)
     last = _bound(b, stop, extent, low, high, high if step > 0 else low)
     span = last - first if step > 0 else first - last
-    if b.ask(sc.less(span, 1)):
+    if b.ask(scalar_functions.less(span, 1)):
         return sc.const(0), sc.const(0)
     width = abs(step)
     return first, (span + (width - 1)) // width
@@ -283,10 +287,10 @@ def _bound(
     bound = sc.as_scalar(x)
     if high is extent and _is_part(bound, extent):
         return bound
-    if not sc.is_natural(bound) and b.ask(sc.less(bound, 0)):
+    if not sc.is_natural(bound) and b.ask(scalar_functions.less(bound, 0)):
         bound = bound + extent
-        return low if b.ask(sc.less(bound, low)) else bound
-    return high if b.ask(sc.less(high, bound)) else bound
+        return low if b.ask(scalar_functions.less(bound, low)) else bound
+    return high if b.ask(scalar_functions.less(high, bound)) else bound
 
 
 def _is_part(x: Scalar, whole: Scalar) -> bool:
@@ -303,9 +307,11 @@ def take_index(
 ) -> TensorView:
     """Take element ``index`` along axis ``place``, which is gone afterwards."""
     extent, start = x.shape[place], sc.as_scalar(index)
-    if b.ask(sc.less(start, 0)):
+    if b.ask(scalar_functions.less(start, 0)):
         start = start + extent
-    if b.ask(sc.less(start, 0)) or not b.ask(sc.less(start, extent), usual=1):
+    if b.ask(scalar_functions.less(start, 0)) or not b.ask(
+        scalar_functions.less(start, extent), usual=1
+    ):
         message = (
             f"index {b.today(index)} is out of bounds for axis {place} with size "
             f"{b.today(extent)}"

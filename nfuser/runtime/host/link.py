@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.host.call.program as flat
 import nfuser.host.ir.statements as st
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.describe.libraries import Descriptor, c_strides
 from nfuser.dtypes import check_fits
 from nfuser.host.call.reuse_slots import reuse_slots
@@ -263,7 +264,9 @@ class _Inserted:
         self.places = places
         self.number = number
         self.symbols: dict[Scalar, int] = {
-            sc.scalar_input(slot): n for slot, n in numbers.items() if type(n) is int
+            scalar_symbols.scalar_input(slot): n
+            for slot, n in numbers.items()
+            if type(n) is int
         }
 
     def run(self) -> list[flat.HostStmt]:

@@ -7,6 +7,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_op as scalar_op
 from nfuser.domains.space import reads, roots, space_of
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -147,7 +148,7 @@ def _access(
 
 def _gap(condition: Scalar) -> Scalar:
     """Return what a condition compares with 0; anything else moves irregularly."""
-    if isinstance(condition, sc.Binary) and condition.op is sc.Op.LT:
+    if isinstance(condition, sc.Binary) and condition.op is scalar_op.Op.LT:
         return condition.rhs - condition.lhs
     return condition
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 
@@ -91,7 +92,7 @@ def strides_of(
                 case "chain":
                     found[k] = tensor.shape[step.inner] * stride(step.inner)
                 case _:
-                    found[k] = sc.stride(number, k)
+                    found[k] = scalar_symbols.stride(number, k)
         return found[k]
 
     return tuple(stride(k) for k in range(tensor.ndim))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class StagedColumns:
     @property
     def rounds_knob(self) -> Scalar:
         """The number of rows, as kernels know it."""
-        return sc.knob("rounds")
+        return scalar_symbols.knob("rounds")
 
 
 @value

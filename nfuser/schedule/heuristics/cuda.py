@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 
@@ -49,7 +50,7 @@ class CudaPointwise:
     @property
     def near_knob(self) -> Scalar:
         """The number of near blocks, as kernels know it."""
-        return sc.knob(f"near{self.part}" if self.part else "near")
+        return scalar_symbols.knob(f"near{self.part}" if self.part else "near")
 
     def __str__(self) -> str:
         items = f", items={self.items}" if self.items > 1 else ""
@@ -220,7 +221,7 @@ class CudaReduction:
         g = self.geometry
         numbers = {"fold": g.fold, "keep": g.keep, "splits": g.splits}
         numbers["rounds"] = g.rounds
-        return {sc.knob(name): n for name, n in numbers.items()}
+        return {scalar_symbols.knob(name): n for name, n in numbers.items()}
 
     def __str__(self) -> str:
         known = self.known
@@ -239,4 +240,4 @@ class CudaReduction:
 
 
 def _known_or_knob(known: int, name: str) -> Scalar:
-    return sc.const(known) if known else sc.knob(name)
+    return sc.const(known) if known else scalar_symbols.knob(name)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ExpandDims, Expr, FromScalar, Pointwise, Reduce, ReduceOp
 from nfuser.ir.fusion import Fusion, Replacement, rebuild, remembered
 from nfuser.ir.point_op import NEAR, POINT_OPS
+from nfuser.ir.scalar_functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,5 +88,5 @@ def _is_mean(
         and adds.source is source
         and adds.axes == axes
         and isinstance(counts, FromScalar)
-        and counts.scalar is sc.product(source.shape[k] for k in axes)
+        and counts.scalar is product(source.shape[k] for k in axes)
     )

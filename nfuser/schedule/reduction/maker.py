@@ -19,6 +19,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Replacement
 from nfuser.ir.point_op import CAST, POINT_OPS
+from nfuser.ir.scalar_functions import product
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Maker:
     ) -> TensorView:
         """Return the number of elements along ``axes``."""
         number = replace(source, axes=(), dtype=dtype, source=self.line)
-        total = sc.product(source.shape[k] for k in axes)
+        total = product(source.shape[k] for k in axes)
         self.exprs.append(FromScalar(total, number))
         return number
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.at_rest import changes
 from nfuser.domains.first_turn import first_turn, turn_of
 from nfuser.domains.space import Mismatch
@@ -129,7 +130,7 @@ def _with_rows(fusion: Fusion, turn: FirstTurn, facts: Facts) -> Facts:
     layouts, sizes = dict(facts.layouts), dict(facts.sizes)
     for number, tensor in enumerate(memory_tensors(fusion)):
         for axis, step in enumerate(layouts[tensor].strides):
-            sizes[sc.stride(number, axis)] = step
+            sizes[scalar_symbols.stride(number, axis)] = step
     for row, place in turn.rows.items():
         whole = layouts[place.whole]
         rest = whole.strides[: place.axis] + whole.strides[place.axis + 1 :]
@@ -159,7 +160,7 @@ def _turns(fusion: Fusion, turn: FirstTurn, steps: Patterns) -> Turns:
     if turn.loop.backwards:
         starts = {row: (trips - 1) * step for row, step in apart.items()}
         apart = {row: -step for row, step in apart.items()}
-    index = sc.loop_index(_TURN, trips)
+    index = scalar_symbols.loop_index(_TURN, trips)
     return Turns(index, turn.states, turn.turn, apart, starts, changes(turn))
 
 

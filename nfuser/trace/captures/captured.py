@@ -26,13 +26,9 @@ from nfuser.ir.base import node
 from nfuser.trace.captures.bytecode import Step
 from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
-from nfuser.trace.captures.origins import Finder, Origin, Root
-from nfuser.trace.captures.parts import (
-    PLAIN,
-    is_array,
-    is_silent,
-    is_users_name,
-)
+from nfuser.trace.captures.finder import Finder
+from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.parts import PLAIN, is_array, is_silent, is_users_name
 from nfuser.trace.captures.stores import may_write
 from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
 from nfuser.trace.captures.torch_seeds import key_origin, like_a_key

@@ -19,7 +19,7 @@ from nfuser.trace.captures.torch_seeds import is_of_torch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from nfuser.trace.captures.origins import Origin
+    from nfuser.trace.captures.origin import Origin
 
     Read = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 

@@ -23,7 +23,7 @@ from nfuser.trace.standins.standin import Standin, is_ndarray
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nfuser.trace.captures.origins import Origin
+    from nfuser.trace.captures.origin import Origin
 
 
 class Versions:

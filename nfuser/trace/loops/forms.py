@@ -16,6 +16,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
+from nfuser.ir.scalar_functions import equal, maximum
 from nfuser.trace.loops.carried import (
     Form,
     Leaf,
@@ -43,7 +44,7 @@ def fori_loop(t: Tracer, lower: Any, upper: Any, body: Any, init: Any) -> Any:
     if None in bounds:
         return _counted_as_carried(t, lower, upper, body, init)
     first, last = (sc.as_scalar(x) for x in bounds if x is not None)
-    trips = sc.maximum(last - first, 0)
+    trips = maximum(last - first, 0)
 
     def step(values: list[Any], turn: Any) -> Step:
         at = turn if first is sc.const(0) else turn + integer(t, first)
@@ -182,7 +183,7 @@ def _length(t: Tracer, arrays: list[Any], names: list[str], length: Any) -> Scal
         raise ArgumentError(message)
     first, whose = known[0]
     for other, name in known[1:]:
-        if not t.ask(sc.equal(first, other), usual=1):
+        if not t.ask(equal(first, other), usual=1):
             sizes = [t.builder.today(x) for x in (first, other)]
             message = (
                 f"scan: {name} says {sizes[1]} steps, and {whose} says {sizes[0]}; "

@@ -27,9 +27,18 @@ import nfuser.trace.loops.writers as writers
 import nfuser.trace.standins.host_numbers as known
 import nfuser.trace.tree as tree
 from nfuser.errors import NfuserError, TraceError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
+from nfuser.ir.scalar_functions import less
 from nfuser.trace.captures.parts import is_users_file
+from nfuser.trace.loops.complaints import (
+    ASSERTION,
+    MOST_NESTED,
+    RECURSION,
+    name_of,
+    raising,
+    refused,
+    without_source,
+)
 from nfuser.trace.loops.extremes import extreme
 from nfuser.trace.loops.harmless import is_harmless
 from nfuser.trace.loops.jumps import PREFIX
@@ -40,9 +49,7 @@ from nfuser.trace.loops.rewritten import RUNTIME, rewritten
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
 from nfuser.trace.loops.turns import Turning, run_one
 from nfuser.trace.numpy.generators import method_of
-from nfuser.trace.standins.asked import (
-    AnewError,
-)
+from nfuser.trace.standins.asked import AnewError
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import MOST_UNROLLED
 
@@ -52,17 +59,6 @@ if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
 
 _MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
-_MOST_NESTED = 40
-_RECURSION = (
-    "write a loop, as `while x.sum() > 0`: a function that calls itself until an array "
-    f"says that it is done has no end while tracing; found {_MOST_NESTED} choices, one "
-    "within the other"
-)
-_ASSERTION = (
-    "assert it before or after the call, or return the condition: whether it holds is "
-    "not known while tracing; expected a condition on sizes, dtypes or numbers of "
-    "Python's, found one on the elements of an array"
-)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -115,7 +111,7 @@ class Plain(Lasting):
         if (writing := writers.writer(function, self.written)) is not None:
             return writing
         if self._depth and not is_harmless(function):
-            raise self._lasting(f"it calls {_name_of(function)}")
+            raise self._lasting(f"it calls {name_of(function)}")
         return function
 
     def _function(self, function: FunctionType) -> Any:
@@ -129,15 +125,15 @@ class Plain(Lasting):
             if (writing := writers.writer(function, self.written)) is not None:
                 return writing
             if self._depth and not is_harmless(function):
-                raise self._lasting(f"it calls {_name_of(function)}")
+                raise self._lasting(f"it calls {name_of(function)}")
             return function
         made = rewritten(code)
         if made is None:
             if self._depth:
-                what = f"it calls {_name_of(function)}, whose source is not known"
+                what = f"it calls {name_of(function)}, whose source is not known"
                 raise self._lasting(what)
             if self._t.may_write(code):
-                raise _without_source(function)
+                raise without_source(function)
             return function
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[RUNTIME] = self._cell
@@ -215,7 +211,7 @@ class Plain(Lasting):
     def asserted(self, x: Any) -> Any:
         """Return what is asserted, if it is known."""
         if self.is_unknown(x):
-            raise TraceError(_ASSERTION)
+            raise TraceError(ASSERTION)
         return x
 
     def tail(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -237,15 +233,15 @@ class Plain(Lasting):
 
     def _sides(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
         """Run both sides of a choice, and choose between what they leave."""
-        if self._choices == _MOST_NESTED:
-            raise TraceError(_RECURSION)
+        if self._choices == MOST_NESTED:
+            raise TraceError(RECURSION)
         self._choices += 1
         try:
             return self._chosen(test, sides, names)
         except NfuserError:
             raise
         except Exception as error:
-            raise _raising(error) from error
+            raise raising(error) from error
         finally:
             self._choices -= 1
 
@@ -328,7 +324,7 @@ class Plain(Lasting):
         if is_short and not (stop and self._stops_unknown(body, variables, stop)):
             self._each(found, body, variables, stop)
             return
-        if not self._t.ask(sc.less(0, found.trips), usual=1):
+        if not self._t.ask(less(0, found.trips), usual=1):
             return
         turning = Turning(self, variables, names)
         before = State(self._t, variables)
@@ -340,7 +336,7 @@ class Plain(Lasting):
             before.restore()
             many = (self._t.builder.today(found.trips) or 0) > _MOST_OTHERS
             if self._depth or (many and found.length is None):
-                raise _refused(error) from error
+                raise refused(error) from error
             self._each(found, body, variables, stop)
 
     def loop_while(
@@ -373,7 +369,7 @@ class Plain(Lasting):
                 except Exception as error:
                     before.restore()
                     if is_open or self._depth or count >= _MOST_OTHERS:
-                        raise _refused(error) from error
+                        raise refused(error) from error
                 else:
                     return
             body()
@@ -430,37 +426,3 @@ def _as_open(t: Tracer, turns: Any) -> OpenRange | None:
     if type(turns) is range:
         return open_range(t, turns.start, turns.stop, turns.step)
     return turns if isinstance(turns, OpenRange) else None
-
-
-def _refused(error: Exception) -> NfuserError:
-    if isinstance(error, NfuserError):
-        return error
-    message = (
-        "take it out of the loop, or write nfuser.unroll(range(n)) for a short one: "
-        f"its body, which is traced once, raised {type(error).__name__}: {error}"
-    )
-    return TraceError(message)
-
-
-def _raising(error: Exception) -> TraceError:
-    what = f"{type(error).__name__}: {error}"
-    message = (
-        "return the condition, and raise after the call, or look at the array before: "
-        "whether this branch runs is not known while tracing, as its condition is "
-        "computed of an array; expected branches that compute, found one that raises "
-        f"{what}"
-    )
-    return TraceError(message)
-
-
-def _without_source(function: FunctionType) -> TraceError:
-    message = (
-        f"define {_name_of(function)} in a file or a notebook: it may write into an "
-        "array from outside, which is followed in its source, and that is not known"
-    )
-    return TraceError(message)
-
-
-def _name_of(function: Any) -> str:
-    found = getattr(function, "__qualname__", None) or type(function).__name__
-    return f"{found}()"

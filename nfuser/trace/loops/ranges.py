@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const
+from nfuser.ir.scalar_functions import maximum
 from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
@@ -65,7 +66,7 @@ def open_range(t: Tracer, *bounds: Any) -> Any:
     if len(bounds) not in (1, 2, 3) or step == 0 or None in ends:
         return range(*bounds)
     begin, end = (x for x in ends if x is not None)
-    far = sc.maximum(end - begin if step > 0 else begin - end, 0)
+    far = maximum(end - begin if step > 0 else begin - end, 0)
     trips = far if abs(step) == 1 else (far + (abs(step) - 1)) // abs(step)
     return OpenRange(t, begin, sc.as_scalar(trips), step)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.errors import ShapeError, TraceError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.trace.loops.carried import leaf
 from nfuser.trace.loops.record import Step, run_loop
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
@@ -222,7 +222,7 @@ class Turning:
         for one, other in zip(given, after, strict=True):
             sizes = [t.tensor(x).shape for x in (one, other)]
             for a, b in zip(*sizes, strict=False):
-                if a is not b and not t.ask(sc.equal(a, b), usual=1):
+                if a is not b and not t.ask(equal(a, b), usual=1):
                     message = (
                         "start with an array of the size that the body gives it, or "
                         "write nfuser.unroll(range(n)): what a loop carries keeps its "

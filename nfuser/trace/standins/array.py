@@ -15,16 +15,12 @@ import nfuser.trace.numpy.movement.indexing as indexing
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import TraceError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import product
 from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
-from nfuser.trace.standins.asked import (
-    TRUTH_OF_AXES,
-    ask_to_convert,
-    ask_to_rewrite,
-)
+from nfuser.trace.standins.asked import TRUTH_OF_AXES, ask_to_convert, ask_to_rewrite
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
@@ -258,7 +254,7 @@ class TracedArray(Methods, NumpyProtocols):
     @property
     def size(self) -> SymbolicInt | int:
         """The number of elements."""
-        count = sc.product(self._operand().shape)
+        count = product(self._operand().shape)
         if self._tracer.dialect.has_words:
             return SymbolicCount(self._tracer, count, self.shape)
         return integer(self._tracer, count)

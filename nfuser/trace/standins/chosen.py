@@ -22,8 +22,8 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.same_value import same_value
+from nfuser.ir.scalar_functions import equal
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
@@ -261,7 +261,7 @@ def spread(t: Tracer, item: Any, count: int, rest: int) -> Any:
         return item if isinstance(item, Standin) else t.wrap(held)
     at = held.ndim - rest - 1
     b = t.builder
-    if not b.ask(sc.equal(held.shape[at], 1), usual=1):
+    if not b.ask(equal(held.shape[at], 1), usual=1):
         raise UnsupportedError(refusals.MASKED_VALUES)
     found = ops.squeeze(b, held, (at,))
     if held.ndim > rest + 1 or count:

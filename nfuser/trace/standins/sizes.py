@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import ArgumentError
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
+from nfuser.ir.scalar_functions import less
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.standin import Standin, is_ndarray
 from nfuser.trace.standins.symbolic import SymbolicInt
@@ -65,7 +67,7 @@ def passed_integer(t: Tracer, held: TensorView) -> Scalar | None:
     for expr in program.steps:
         match expr:
             case Argument(slot, result) if result.dtype.is_integer:
-                found[result] = sc.scalar_input(slot)
+                found[result] = scalar_symbols.scalar_input(slot)
             case Constant(int() | np.integer() as number, result):
                 found[result] = sc.const(int(number))
             case FromScalar(scalar, result):
@@ -92,8 +94,8 @@ _EXACT: dict[str, Callable[..., Scalar]] = {
 
 def _fits(t: Tracer, x: Scalar, dtype: DType) -> bool:
     limits = np.iinfo(dtype.numpy.name)
-    below = t.ask(sc.less(x, int(limits.min)))
-    return not below and not t.ask(sc.less(int(limits.max), x))
+    below = t.ask(less(x, int(limits.min)))
+    return not below and not t.ask(less(int(limits.max), x))
 
 
 def sizes(t: Tracer, x: Any, name: str) -> list[Scalar | int]:

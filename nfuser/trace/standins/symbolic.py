@@ -18,6 +18,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const, Scalar
+from nfuser.ir.scalar_functions import equal, less, product
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.standins.asked import ask_of_range, ask_to_convert
 from nfuser.trace.standins.standin import Standin
@@ -99,7 +100,7 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _divided(self, fold: Callable[[Any, Any], Scalar]) -> Callable[..., Scalar]:
         def apply(x: Any, y: Any) -> Scalar:
             dividend, divisor = sc.as_scalar(x), sc.as_scalar(y)
-            if not self._tracer.ask(sc.less(0, divisor), usual=1):
+            if not self._tracer.ask(less(0, divisor), usual=1):
                 # Scalars divide by positive numbers: the rest is for Python.
                 a, c = (self._tracer.consume_scalar(s) for s in (dividend, divisor))
                 return sc.const(a // c if fold is sc.floor_divide else a % c)
@@ -114,7 +115,7 @@ class SymbolicInt(NumpyProtocols, Standin):
     def _is_natural(self, x: Scalar) -> bool:
         if sc.is_natural(x) or sc.is_natural(-x):
             return sc.is_natural(x)
-        return not self._tracer.ask(sc.less(x, 0))
+        return not self._tracer.ask(less(x, 0))
 
     def __rfloordiv__(self, other: Any) -> Any:
         if isinstance(other, int) and not isinstance(other, Standin):
@@ -148,7 +149,7 @@ class SymbolicInt(NumpyProtocols, Standin):
         if isinstance(other, SymbolicInt):
             other = int(other)
         if isinstance(other, int) and 0 <= other <= 8:
-            return integer(self._tracer, sc.product([self._scalar] * other))
+            return integer(self._tracer, product([self._scalar] * other))
         if isinstance(other, int) and other > 0:
             return int(self) ** other
         if isinstance(other, (int, float)) and not isinstance(other, Standin):
@@ -165,7 +166,7 @@ class SymbolicInt(NumpyProtocols, Standin):
             # Python raises where a float overflows; a bound is a cheap guard.
             most = math.floor(_LOG_MAX / abs(math.log(size))) - 1
             growing = self._scalar if size > 1 else -self._scalar
-            if self._tracer.ask(sc.less(most, growing)):
+            if self._tracer.ask(less(most, growing)):
                 return other ** int(self)
         b = self._tracer.builder
         found = ops.power(b, other, self._scalar)
@@ -225,27 +226,27 @@ class SymbolicInt(NumpyProtocols, Standin):
         return bool(self._tracer.ask(compare(self._scalar, other)))
 
     def __eq__(self, other: object) -> Any:
-        answer = self._ask(other, sc.equal)
+        answer = self._ask(other, equal)
         return answer if answer is not None else self._by_value("__eq__", other)
 
     def __ne__(self, other: object) -> Any:
-        answer = self._ask(other, sc.equal)
+        answer = self._ask(other, equal)
         return not answer if answer is not None else self._by_value("__ne__", other)
 
     def __lt__(self, other: Any) -> Any:
-        answer = self._ask(other, sc.less)
+        answer = self._ask(other, less)
         return answer if answer is not None else self._by_value("__lt__", other)
 
     def __ge__(self, other: Any) -> Any:
-        answer = self._ask(other, sc.less)
+        answer = self._ask(other, less)
         return not answer if answer is not None else self._by_value("__ge__", other)
 
     def __gt__(self, other: Any) -> Any:
-        answer = self._ask(other, lambda a, c: sc.less(c, a))
+        answer = self._ask(other, lambda a, c: less(c, a))
         return answer if answer is not None else self._by_value("__gt__", other)
 
     def __le__(self, other: Any) -> Any:
-        answer = self._ask(other, lambda a, c: sc.less(c, a))
+        answer = self._ask(other, lambda a, c: less(c, a))
         return not answer if answer is not None else self._by_value("__le__", other)
 
     def _by_value(self, method: str, other: Any) -> Any:
@@ -282,7 +283,7 @@ class SymbolicInt(NumpyProtocols, Standin):
         return self if digits is None or digits >= 0 else round(int(self), digits)
 
     def __bool__(self) -> bool:
-        return not self._tracer.ask(sc.equal(self._scalar, 0))
+        return not self._tracer.ask(equal(self._scalar, 0))
 
     def __repr__(self) -> str:
         return repr(int(self))

@@ -17,7 +17,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.trace.numpy.dispatch.keywords import plain
 from nfuser.trace.numpy.movement.moves import reshape_method
 from nfuser.trace.torch.state import check_autocast
@@ -172,7 +172,7 @@ def _squeeze(t: Tracer, x: Any, dim: Any = None, **options: Any) -> Any:
     shape = t.tensor(x).shape
     listed = dim if isinstance(dim, tuple) else (dim,)
     axes = [ops.normal_axis(k, len(shape)) for k in listed]
-    ones = tuple(k for k in axes if t.ask(sc.equal(shape[k], 1)))
+    ones = tuple(k for k in axes if t.ask(equal(shape[k], 1)))
     return t.handlers["squeeze"](t, x, ones) if ones else x
 
 

@@ -26,8 +26,9 @@ import nfuser.trace.captures.clocks as clocks
 import nfuser.trace.watch.interruptions as interruptions
 import nfuser.trace.watch.standstill as standstill
 from nfuser.errors import NfuserError, TraceError
+from nfuser.trace.captures.bound_names import imported
 from nfuser.trace.captures.bytecode import Step
-from nfuser.trace.captures.origins import Finder, Origin, Root, imported
+from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import Sources
 from nfuser.trace.loops.originals import originals
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from nfuser.trace.captures.draws import Draws
     from nfuser.trace.captures.elements import Elements
+    from nfuser.trace.captures.finder import Finder
 
 _LOOK_UP = type(os.environ).__getitem__.__code__
 _LISTINGS = {getattr(type(os.environ), n).__code__ for n in ("__iter__", "__len__")}

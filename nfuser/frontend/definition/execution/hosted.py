@@ -31,7 +31,7 @@ _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float}
 
 
 @node
-class Passed:
+class PassedNumber:
     """The number that a call passes in place ``slot``."""
 
     slot: int
@@ -46,7 +46,7 @@ class Hosted:
     dtype: DType | None = None
 
 
-Number: TypeAlias = "bool | int | float | sc.Scalar | Passed | Hosted"
+Number: TypeAlias = "bool | int | float | sc.Scalar | PassedNumber | Hosted"
 
 
 def _toward_zero(x: Any, y: Any) -> Any:
@@ -115,7 +115,7 @@ class Host:
 def is_fixed(number: Number) -> bool:
     """Tell whether ``number`` is the same in every call."""
     match number:
-        case Passed():
+        case PassedNumber():
             return False
         case Hosted(_, operands):
             return all(is_fixed(x) for x in operands)
@@ -128,7 +128,7 @@ def worked_out(
 ) -> Any:
     """Return the value of ``number`` in a call, as Python's."""
     match number:
-        case Passed(slot):
+        case PassedNumber(slot):
             return passed[slot]
         case Hosted(name, operands, dtype):
             given = [worked_out(x, sizes, passed) for x in operands]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError
@@ -47,7 +48,7 @@ def _opposite(a: sc.Scalar) -> sc.Scalar:
 
 
 def _size_of(a: sc.Scalar) -> sc.Scalar:
-    return a if is_natural(a) else sc.maximum(a, -a)
+    return a if is_natural(a) else scalar_functions.maximum(a, -a)
 
 
 def _itself(a: sc.Scalar) -> sc.Scalar:
@@ -56,8 +57,8 @@ def _itself(a: sc.Scalar) -> sc.Scalar:
 
 _EXACT: dict[str, Callable[..., sc.Scalar]] = {
     "add": sc.add,
-    "maximum": sc.maximum,
-    "minimum": sc.minimum,
+    "maximum": scalar_functions.maximum,
+    "minimum": scalar_functions.minimum,
     "mul": sc.multiply,
     "sub": _difference,
     "neg": _opposite,
@@ -284,7 +285,9 @@ def _as_bias(d: Draft, bias: TensorView, made: TensorView) -> TensorView:
     if bias.ndim > made.ndim:
         raise ShapeError(message)
     for a, b in zip(reversed(bias.shape), reversed(made.shape), strict=False):
-        d.require_natural(sc.equal(a, b) + sc.equal(a, 1) - 1, message)
+        d.require_natural(
+            scalar_functions.equal(a, b) + scalar_functions.equal(a, 1) - 1, message
+        )
     return ops.broadcast_to(d.builder, bias, made.shape)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import AxisError, DTypeError, ShapeError
@@ -42,8 +43,8 @@ def _element(d: Draft, x: TensorView, axis: int, index: Any) -> TensorView:
     """Take the element at a number that is known before the kernels run."""
     extent, number = x.shape[axis], d.integer(index, "an index")
     text = f"index {index} is out of bounds for axis {axis} of shape {d.shape_text(x)}"
-    is_behind = sc.less(number, 0)
-    start = sc.select(is_behind, number + extent, number)
+    is_behind = scalar_functions.less(number, 0)
+    start = scalar_functions.select(is_behind, number + extent, number)
     for gap in (start, extent - 1 - start):
         if isinstance(gap, sc.Const) and gap.value < 0:
             raise AxisError(text)

@@ -13,6 +13,7 @@ import nfuser.ops as ops
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.shapes import listed, sizes_text
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less, maximum, minimum, product, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,16 +51,16 @@ def _settled(d: Draft, x: TensorView, sizes: list[sc.Scalar]) -> list[sc.Scalar]
         return sizes
     spare: sc.Scalar = sc.const(1)
     for k in open_ones:
-        spare = spare - sc.less(sizes[k], 0)
+        spare = spare - less(sizes[k], 0)
     d.require_natural(spare, "one size may be -1, not more")
     settled = list(sizes)
     for k in open_ones:
-        rest = sc.product(size for j, size in enumerate(sizes) if j != k)
-        is_open = sc.less(sizes[k], 0)
+        rest = product(size for j, size in enumerate(sizes) if j != k)
+        is_open = less(sizes[k], 0)
         message = "-1 stands for any size beside one that is 0"
-        d.require_natural(sc.select(is_open, rest - 1, 0), message)
-        inferred = sc.product(x.shape) // sc.maximum(rest, 1)
-        settled[k] = sc.select(is_open, inferred, sizes[k])
+        d.require_natural(select(is_open, rest - 1, 0), message)
+        inferred = product(x.shape) // maximum(rest, 1)
+        settled[k] = select(is_open, inferred, sizes[k])
     return settled
 
 
@@ -214,8 +215,8 @@ def _windows(d: Draft, arg: Any, sections: int, dim: int, *, equal: bool) -> Any
     least, more = extent // sections, sc.const(0) if equal else extent % sections
     parts: list[TensorView] = []
     for k in range(sections):
-        start = least * k + (sc.minimum(more, k) if k else 0)
-        length = least + sc.less(k, more)
+        start = least * k + (minimum(more, k) if k else 0)
+        length = least + less(k, more)
         parts.append(ops.window(d.builder, x, axis, start, length))
     return parts
 

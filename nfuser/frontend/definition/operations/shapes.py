@@ -10,10 +10,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_op as scalar_op
 import nfuser.ops as ops
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.stretched import is_stretched
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less, maximum, minimum, select
 from nfuser.ops.mismatch import shape_text
 
 if TYPE_CHECKING:
@@ -179,7 +181,7 @@ def taken_range(
     start, end = clamped(first, extent), clamped(last, extent)
     if start is sc.const(0) or is_part(start, end):
         return start, end - start
-    return start, sc.maximum(end, start) - start
+    return start, maximum(end, start) - start
 
 
 def clamped(bound: sc.Scalar, extent: sc.Scalar) -> sc.Scalar:
@@ -187,17 +189,17 @@ def clamped(bound: sc.Scalar, extent: sc.Scalar) -> sc.Scalar:
     if is_part(bound, extent):
         return bound
     if sc.is_natural(bound):
-        return sc.minimum(bound, extent)
-    behind = sc.maximum(bound + extent, 0)
+        return minimum(bound, extent)
+    behind = maximum(bound + extent, 0)
     if isinstance(bound, sc.Const):
         return behind
-    ahead = sc.minimum(bound, extent)
-    return sc.select(sc.less(bound, 0), behind, ahead)
+    ahead = minimum(bound, extent)
+    return select(less(bound, 0), behind, ahead)
 
 
 def is_part(x: sc.Scalar, whole: sc.Scalar) -> bool:
     """Tell whether ``0 <= x <= whole`` can be seen: x is a part, or the whole."""
-    if isinstance(x, sc.Binary) and x.op is sc.Op.FLOORDIV:
+    if isinstance(x, sc.Binary) and x.op is scalar_op.Op.FLOORDIV:
         return x.lhs is whole and isinstance(x.rhs, sc.Const) and sc.is_natural(whole)
     return x is whole and sc.is_natural(whole)
 

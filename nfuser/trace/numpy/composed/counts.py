@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
 from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.standins.sizes import size
@@ -42,7 +42,7 @@ def bincount(t: Tracer, x: Any, /, weights: Any = None, minlength: Any = 0) -> A
         )
         raise DTypeError(message)
     length = size(t, minlength, "bincount")
-    if t.ask(sc.less(length, 0)):
+    if t.ask(scalar_functions.less(length, 0)):
         message = "bincount: 'minlength' must not be negative"
         raise OptionError(message)
     if isinstance(length, int) and not length:

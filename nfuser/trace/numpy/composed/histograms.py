@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.composed.counts import counted, weights_of
 from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.standins.sizes import is_sequence, size
@@ -69,7 +69,7 @@ class _Axis:
     def _of_count(self, bins: Any, range: Any, *, is_weak: bool) -> None:
         t = self._tracer
         count = size(t, bins, self._name)
-        if t.ask(sc.less(count, 1)):
+        if t.ask(scalar_functions.less(count, 1)):
             message = f"{self._name}: `bins` must be positive, when an integer"
             raise OptionError(message)
         self.count = count if isinstance(count, int) else integer(t, count)
@@ -100,7 +100,9 @@ class _Axis:
     def _ends(self, range: Any) -> tuple[Any, Any]:
         if range is None:
             extents = self._tracer.tensor(self._x).shape
-            if self._tracer.ask(sc.equal(sc.product(extents), 0)):
+            if self._tracer.ask(
+                scalar_functions.equal(scalar_functions.product(extents), 0)
+            ):
                 return 0, 1
             return np.min(self._x), np.max(self._x)
         first, last = range

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, OptionError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
 from nfuser.trace.numpy.composed.counts import counted
 from nfuser.trace.numpy.composed.parts import array
@@ -61,7 +61,7 @@ def _given(t: Tracer, data: Any, ids: Any, count: Any) -> tuple[Any, Any, Scalar
         message = "expected one segment id for each row of the data"
         raise ShapeError(message)
     number = size(t, count, "segment")
-    if t.ask(sc.less(number, 0)):
+    if t.ask(scalar_functions.less(number, 0)):
         message = "num_segments must not be negative"
         raise OptionError(message)
     return rows, t.builder.cast(t.tensor(marks), DType.I64), number

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.errors import AxisError, OptionError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.numpy.dispatch.keywords import given, plain
 from nfuser.trace.standins.sizes import size
@@ -45,12 +45,12 @@ def _fitted(t: Tracer, name: str, x: Any, n: Any, axis: int) -> Any:
     held = x.shape[axis]
     wanted = held if n is None else n
     own, count = size(t, held, name), size(t, wanted, name)
-    if t.ask(sc.less(count, 1)):
+    if t.ask(scalar_functions.less(count, 1)):
         message = f"Invalid number of FFT data points ({int(wanted)}) specified."
         raise OptionError(f"{name}: {message}")
     if own is count:
         return x
-    if t.ask(sc.less(own, count)):
+    if t.ask(scalar_functions.less(own, count)):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, n - held)
         return np.pad(x, widths)
@@ -81,7 +81,7 @@ def _one(t: Tracer, name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
         return _called(t, name, _fitted(t, name, x, n, axis), norm, axis=axis)
     whole = 2 * (x.shape[axis] - 1) if n is None else n
     count = size(t, whole, name)
-    if t.ask(sc.less(count, 1)):
+    if t.ask(scalar_functions.less(count, 1)):
         message = f"Invalid number of FFT data points ({int(whole)}) specified."
         raise OptionError(f"{name}: {message}")
     held = _fitted(t, name, x, None if n is None else n // 2 + 1, axis)

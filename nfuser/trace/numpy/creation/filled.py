@@ -18,6 +18,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less, maximum
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import shape_sizes, size
 from nfuser.trace.standins.standin import Standin
@@ -147,7 +148,7 @@ def _integer_range(
 
 
 def _natural(span: Scalar) -> Scalar:
-    return span if sc.is_natural(span) else sc.maximum(span, 0)
+    return span if sc.is_natural(span) else maximum(span, 0)
 
 
 def _float_range(
@@ -185,7 +186,7 @@ def linspace(
         message = "linspace: expected two real numbers; combine arange with arithmetic"
         raise ArgumentError(message)
     count = size(t, num, "linspace")
-    if t.ask(sc.less(count, 0)):
+    if t.ask(less(count, 0)):
         message = f"linspace: {t.builder.today(count)} samples: expected 0 or more"
         raise ShapeError(message)
     kind = t.handlers["result_type"](t, start, stop, 0.0) if dtype is None else dtype

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.trace.captures.clocks as clocks
-from nfuser.trace.captures.origins import Origin, Root
+from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import PLAIN, is_array
 from nfuser.trace.source_line import current_line
 

@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import OptionError, ShapeError, TraceError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal, less, product
 from nfuser.trace.numpy.movement.moves import ravel
 from nfuser.trace.standins.literals import array_of, constant, holds_standins
 from nfuser.trace.standins.sizes import is_sequence, passed_integer, size
@@ -65,10 +65,10 @@ def check_range(
     if not known.size or known.dtype.kind not in "iu":
         return
     for number in (int(known.max()), int(known.min())):
-        inside = sc.less(number if number >= 0 else -1 - number, extent)
+        inside = less(number if number >= 0 else -1 - number, extent)
         if t.ask(inside, usual=1):
             continue
-        if not t.ask(sc.equal(sc.product(before), 0)):
+        if not t.ask(equal(product(before), 0)):
             raise refusals.out_of_range(number, axis, t.builder.today(extent), name)
 
 

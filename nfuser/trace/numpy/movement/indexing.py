@@ -16,7 +16,7 @@ import nfuser.trace.numpy.movement.masks as masks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import product
 from nfuser.ops.builder import Place
 from nfuser.trace.numpy.movement.gathers import check_range, index_tensor, passed_number
 from nfuser.trace.standins.sizes import is_sequence, size
@@ -111,7 +111,7 @@ def _index_by_all(
     count = len(places)
     extents = turned.shape[:count]
     index = ops.flat_index(b, indices, extents)
-    rows = ops.reshape(b, turned, [sc.product(extents), *turned.shape[count:]])
+    rows = ops.reshape(b, turned, [product(extents), *turned.shape[count:]])
     found = ops.take(b, rows, index, 0)
     axes = tuple(range(index.ndim))
     return ops.moveaxis(b, found, axes, tuple(k + at for k in axes)) if at else found

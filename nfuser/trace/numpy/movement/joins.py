@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import as_dtype
@@ -148,7 +149,7 @@ def _windows(t: Tracer, a: Any, axis: int, count: Any, *, equal: bool) -> list[A
         raise ShapeError(message)
     held = t.tensor(a)
     extent = held.shape[axis]
-    if equal and not t.ask(sc.equal(extent % count, 0), usual=1):
+    if equal and not t.ask(scalar_functions.equal(extent % count, 0), usual=1):
         message = (
             f"split: array split does not result in an equal division: {count} parts "
             f"of axis {axis} of shape {t.builder.shape_text(held.shape)}; "
@@ -158,8 +159,10 @@ def _windows(t: Tracer, a: Any, axis: int, count: Any, *, equal: bool) -> list[A
     least, more = extent // count, sc.const(0) if equal else extent % count
     found: list[Any] = []
     for k in range(count):
-        start = least * k + (sc.minimum(more, k) if k else 0)
-        found.append(t.view(ops.window, a, axis, start, least + sc.less(k, more)))
+        start = least * k + (scalar_functions.minimum(more, k) if k else 0)
+        found.append(
+            t.view(ops.window, a, axis, start, least + scalar_functions.less(k, more))
+        )
     return found
 
 

@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.trace.dialect import NUMPY
 from nfuser.trace.standins.chosen import Chosen, spread
 from nfuser.trace.standins.literals import array_of
@@ -63,7 +63,7 @@ def put(t: Tracer, x: Any, keys: tuple[Any, ...], value: Any) -> None:
         new = t.tensor(spread(t, value, mask.ndim, rest))
     if new.ndim > held.ndim:
         lead = new.shape[: new.ndim - held.ndim]
-        if not all(b.ask(sc.equal(n, 1), usual=1) for n in lead):
+        if not all(b.ask(equal(n, 1), usual=1) for n in lead):
             given, wanted = b.shape_text(new.shape), b.shape_text(held.shape)
             raise refusals.does_not_fit(wanted, given, is_item=True)
         new = ops.squeeze(b, new, tuple(range(len(lead))))
@@ -127,7 +127,7 @@ def _require_fit(t: Tracer, mask: TensorView, held: TensorView, place: int) -> N
     """Refuse a mask of other sizes than the axes that it chooses of."""
     b = t.builder
     for extent, wanted in zip(mask.shape, held.shape[place:], strict=False):
-        if b.ask(sc.equal(extent, wanted), usual=1):
+        if b.ask(equal(extent, wanted), usual=1):
             continue
         message = (
             f"boolean index of shape {b.shape_text(mask.shape)} did not match the "

@@ -15,6 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import less
 from nfuser.trace.standins.sizes import is_sequence, refuse_bool, size
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def pairs(values: Any, ndim: int, name: str) -> Pairs:
 def _refuse_negative(t: Tracer, widths: Pairs) -> None:
     for axis, pair in enumerate(widths):
         for width in map(sc.as_scalar, pair):
-            if not sc.is_natural(width) and t.ask(sc.less(width, 0)):
+            if not sc.is_natural(width) and t.ask(less(width, 0)):
                 message = (
                     f"pad: index can't contain negative values: width "
                     f"{t.builder.today(width)} along axis {axis}; "

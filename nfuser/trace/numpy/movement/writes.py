@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, UnsupportedError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalar_functions import equal
 from nfuser.ops.shapes.assign import Target
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
@@ -83,7 +83,7 @@ def fitted(
         found = b.cast(found, dtype)
     lead = found.ndim - len(shape)
     if casting == "unsafe" and all(
-        b.ask(sc.equal(n, 1), usual=1) for n in found.shape[: max(lead, 0)]
+        b.ask(equal(n, 1), usual=1) for n in found.shape[: max(lead, 0)]
     ):
         found = ops.squeeze(b, found, tuple(range(max(lead, 0))))
     pairs = zip(reversed(found.shape), reversed(shape), strict=False)

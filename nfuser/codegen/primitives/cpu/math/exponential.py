@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nfuser.codegen.primitives.cpu.math.tables import DOUBLE, SINGLE, Precision
+from nfuser.codegen.primitives.cpu.math.tables import DOUBLE, SINGLE
 from nfuser.codegen.primitives.cpu.math.value import (
     FLOAT,
     I32,
@@ -23,6 +23,9 @@ from nfuser.codegen.primitives.cpu.math.value import (
     two_sum,
 )
 from nfuser.codegen.primitives.cpu.target import has_ldexp
+
+if TYPE_CHECKING:
+    from nfuser.codegen.primitives.cpu.math.precision import Precision
 
 INFINITY = float("inf")
 NAN = float("nan")

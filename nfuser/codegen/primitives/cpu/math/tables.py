@@ -8,82 +8,12 @@ pairs of the rounded value and what is left of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import ldexp
-from typing import TypeAlias
-
-Coefficients: TypeAlias = tuple[float, ...]
-Pair: TypeAlias = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """Numbers that the reductions and reconstructions need."""
-
-    ln2: Pair
-    log2e: Pair
-    log10e: Pair
-    log10_2: Pair
-    pi: Pair
-    half_pi: Pair
-    quarter_pi: Pair
-
-
-@dataclass(frozen=True, slots=True)
-class Fits:
-    """Minimax polynomials."""
-
-    exp: Coefficients  # (e^r - 1 - r) / r^2, |r| <= ln2 / 2, error relative to e^r
-    expm1: Coefficients  # the same, error relative to e^r - 1
-    exp2: Coefficients  # (2^r - 1) / r, |r| <= 1/2
-    log: Coefficients  # in z = s^2: (log((1+s)/(1-s)) - 2s) / (s z), |s| <= 0.1716
-    sin: Coefficients  # in z = r^2: (sin(r) - r) / r^3, |r| <= pi / 4
-    cos: Coefficients  # in z = r^2: (cos(r) - 1 + z/2) / z^2, |r| <= pi / 4
-    sin_unit: Coefficients  # as sin, |r| <= 1 + 2^-16
-    cos_unit: Coefficients  # as cos, |r| <= 1 + 2^-16
-    sinh: Coefficients  # in z = x^2: (sinh(x) - x) / x^3, |x| <= 1
-    tanh: Coefficients  # in z = x^2: (tanh(x) - x) / x^3, |x| <= 0.6
-    asin: Coefficients  # in z = x^2: (asin(x) - x) / x^3, |x| <= 1/2
-    atan: Coefficients  # in z = x^2: (atan(x) - x) / x^3, |x| <= tan(pi / 8)
-    erf_small: Coefficients  # in z = x^2: erf(x) / x - 1, |x| <= 1
-    erf_large: Coefficients  # -log(erfc(x)), 0.95 <= x <= erf_limit
-    erfcx: Coefficients  # in q = (x-c)/(x+c): (1 + 2x) exp(x^2) erfc(x) - 1, x >= 0
-
-
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """One floating-point format: its layout, its ranges and its coefficients."""
-
-    bits: int
-    fraction_bits: int
-    bias: int
-    round_shift: float  # 1.5 * 2^fraction_bits: adding it rounds to an integer
-    smallest_normal: float
-    exp_range: Pair  # outside, e^x is 0 or infinite
-    exp2_range: Pair
-    expm1_floor: float  # below, e^x - 1 is -1
-    sinh_limit: float  # above, sinh and cosh are infinite; 2^(n-2) is still finite
-    tanh_limit: float  # above, tanh is 1
-    tiny: float  # below, odd functions equal their argument
-    erf_limit: float  # above, erf is 1
-    erfcx_centre: float
-    erfc_limit: float  # above, erfc is 0
-    sqrt_half_bits: int
-    constants: Constants
-    fits: Fits
-    half_pi_words: tuple[float, float, float]
-    """pi / 2; the second word times any count of quarters within a bound is exact."""
-    one_bits: int = field(init=False)
-    shift_bits: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        one = self.bias << self.fraction_bits
-        object.__setattr__(self, "one_bits", one)
-        # 1.5 * 2^fraction_bits: exponent bias + fraction_bits, top fraction bit set.
-        shift = (self.bias + self.fraction_bits) << self.fraction_bits
-        shift |= 1 << (self.fraction_bits - 1)
-        object.__setattr__(self, "shift_bits", shift)
-
+from nfuser.codegen.primitives.cpu.math.precision import (
+    Coefficients,
+    Constants,
+    Fits,
+    Precision,
+)
 
 SINGLE = Precision(
     bits=32,
@@ -479,61 +409,3 @@ EXP2_NARROW_FIT: Coefficients = (
     1.3359712098338565e-05,
 )
 """(2^r - 1) / r, |r| <= 1/2, within 2^-32 of 2^r."""
-
-TURN_PIECES: Coefficients = (
-    0.15915494272485375,
-    3.6704158115630214e-10,
-    5.690025167992954e-19,
-    1.4703036846932608e-27,
-    2.5867171752090537e-36,
-    9.458140970740169e-46,
-)
-"""1 / (2 pi) in pieces of 29 bits, whose products with a float32 are exact doubles."""
-
-TWO_PI: Pair = (6.283185307179586, 2.4492935982947064e-16)
-
-PER_HALF_PI = 0.6366197723675814
-
-_TURN_LEADING_ZEROS = 2
-_TURN_BITS = int(
-    "28be60db9391054a7f09d5f47d4d377036d8a5664f10e4107f9458eaf7aef158"
-    "6dc91b8e909374b801924bba827464873f877ac72c4a69cfba208d7d4baed121"
-    "3a671c09ad17df904e64758e60d4ce7d272117e2ef7e4a0ec7fe25fff7816603"
-    "fbcbc462d6829b47db4d9fb3c9f2c26dd3d18fd9a797fa8b5d49eeb1faf97c5e"
-    "cf41ce7de294a4ba9afed7ec47e357421580cc11bf1edaeafc33ef0826bd0d87"
-    "6a78e",
-    16,
-)
-"""The bits of 1 / (2 pi) after its two leading zeros."""
-
-HUGE_EXPONENT = 20 + 16 * 32
-"""From this row of the table on, words are lifted, lest the last be subnormal."""
-HUGE_LIFT = 400
-
-
-def turn_rows(step_bits: int, first_exponent: int) -> list[Coefficients]:
-    """Return rows of 1 / (2 pi) in four words, less the bits that give whole turns.
-
-    Row 0 serves numbers below ``2^(first_exponent + 2^step_bits)``, and each later row
-    the next ``2^step_bits`` exponents.
-    """
-    step = 1 << step_bits
-    total = _TURN_BITS.bit_length() + _TURN_LEADING_ZEROS
-    rows: list[Coefficients] = []
-    for row in range((1024 - first_exponent) // step + 1):
-        exponent = first_exponent + row * step
-        # A float64 of this exponent or more is a multiple of 2^(exponent - 52).
-        kept = total if row == 0 else total + 52 - exponent
-        lift = HUGE_LIFT if exponent >= HUGE_EXPONENT else 0
-        rows.append(_words(_TURN_BITS & ((1 << min(kept, total)) - 1), total - lift))
-    return rows
-
-
-def _words(numerator: int, scale: int) -> Coefficients:
-    """Return ``numerator / 2^scale`` as four truncated 53-bit words."""
-    words: list[float] = []
-    for _ in range(4):
-        drop = max(numerator.bit_length() - 53, 0)
-        words.append(ldexp(float(numerator >> drop), drop - scale))
-        numerator &= (1 << drop) - 1
-    return tuple(words)

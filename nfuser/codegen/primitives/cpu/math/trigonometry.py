@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from llvmlite import ir
 
 from nfuser.codegen.primitives.cpu.math.exponential import INFINITY, precision_of
-from nfuser.codegen.primitives.cpu.math.tables import (
-    DOUBLE,
+from nfuser.codegen.primitives.cpu.math.tables import DOUBLE
+from nfuser.codegen.primitives.cpu.math.turns import (
     HUGE_EXPONENT,
     HUGE_LIFT,
     PER_HALF_PI,

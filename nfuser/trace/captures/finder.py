@@ -7,13 +7,8 @@
 
 from __future__ import annotations
 
-import builtins
-import sys
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from importlib import import_module
-from importlib.util import find_spec, resolve_name
-from operator import attrgetter
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -29,8 +24,9 @@ import numpy as np
 import nfuser.trace.captures.bytecode as bytecode
 import nfuser.trace.captures.clocks as clocks
 from nfuser.errors import TraceError
-from nfuser.ir.base import value
+from nfuser.trace.captures.bound_names import AbsentError, begin
 from nfuser.trace.captures.bytecode import NamedPath, Step
+from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import (
     PLAIN,
     has_names,
@@ -53,91 +49,9 @@ if TYPE_CHECKING:
 # Parts of an array that are arrays themselves, and facts that its elements do not
 # change.
 _FOLLOWED = {"T", "mT", "real", "imag", "shape", "ndim", "dtype", "size", "itemsize"}
-_UNFOLLOWED = {"globals", "eval", "exec", "input", "__import__"}
 # Methods that tell nothing of what they change.
 _WRITES = {"add", "append", "appendleft", "clear", "discard", "extend", "insert"}
 _DEEPEST, _MOST = 16, 2000
-
-
-@value
-class Root:
-    """Where a path begins: a dict of globals, a cell, or an argument of the call.
-
-    ``place`` holds the dict or the cell; for an argument it is None, and ``key`` is
-    its position or its keyword.
-    """
-
-    place: Any
-    key: Any
-
-    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the value now."""
-        if self.place is None:
-            return args[self.key] if isinstance(self.key, int) else kwargs[self.key]
-        if isinstance(self.place, dict):
-            return self.place[self.key]
-        return self.place.cell_contents
-
-    def __hash__(self) -> int:
-        return hash((id(self.place), self.key))
-
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Root) and self.place is other.place
-        return same and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@value
-class Origin:
-    """A root and the steps from there."""
-
-    root: Root
-    name: str
-    steps: tuple[Step, ...] = ()
-
-    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the value now."""
-        found = self.root.read(args, kwargs)
-        for step in self.steps:
-            found = step.apply(found)
-        return found
-
-    def is_absent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Tell whether there is nothing to read now."""
-        try:
-            self.read(args, kwargs)
-        except Exception:  # noqa: BLE001 (a property may raise anything)
-            return True
-        return False
-
-    def is_in(self, whole: Origin) -> bool:
-        """Tell whether this is ``whole``, or a part of it."""
-        steps = self.steps[: len(whole.steps)]
-        return self.root == whole.root and steps == whole.steps
-
-    def then(self, step: Step) -> Origin:
-        """Return the origin of a part."""
-        return Origin(self.root, self.name, (*self.steps, step))
-
-    def reader(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
-        """Return ``read`` as a function made for this origin: it runs at each call."""
-        begin, steps = self.root.read, self.steps
-        if not steps:
-            return begin
-        if all(step.is_attribute for step in steps):
-            follow = attrgetter(".".join(step.key for step in steps))
-            return lambda args, kwargs: follow(begin(args, kwargs))
-        return self.read
-
-    def __str__(self) -> str:
-        return self.name + "".join(str(step) for step in self.steps)
-
-
-class _AbsentError(Exception):
-    """A name that stands for nothing yet."""
-
-    def __init__(self, origin: Origin) -> None:
-        super().__init__(str(origin))
-        self.origin = origin
 
 
 @dataclass(slots=True)
@@ -220,17 +134,17 @@ class Finder:
         is_by_name = bytecode.reads_by_name(code)
         for path in bytecode.paths(code):
             try:
-                begin = _begin(function, path, arguments)
-            except _AbsentError as absent:
+                begun = begin(function, path, arguments)
+            except AbsentError as absent:
                 self.absences.add(absent.origin)
                 continue
-            if begin is None:
+            if begun is None:
                 continue
-            if not path.steps and _has_open_names(begin[1]):
-                self._known.setdefault(id(begin[1]), begin)
+            if not path.steps and _has_open_names(begun[1]):
+                self._known.setdefault(id(begun[1]), begun)
                 if is_by_name:
-                    self._add_names(*begin)
-            self._follow(*begin, path)
+                    self._add_names(*begun)
+            self._follow(*begun, path)
 
     def _add_names(self, origin: Origin, found: ModuleType | FunctionType) -> None:
         """Add what a module or a function holds: it may be read by any name."""
@@ -484,54 +398,6 @@ def _unbound(
     origin = Origin(Root({"self": function.__self__}, "self"), code.co_varnames[0])
     held = {code.co_varnames[0]: (origin, function.__self__)}
     return function.__func__, {**held, **arguments}
-
-
-def _begin(
-    function: Any, path: NamedPath, arguments: Mapping[str, tuple[Origin, Any]]
-) -> tuple[Origin, Any] | None:
-    """Return where the name of ``path`` is read, and its value."""
-    if path.kind == "import":
-        return imported(function.__globals__.get("__package__") or "", path.name)
-    if path.name in arguments and path.kind in ("local", "cell"):
-        return arguments[path.name]
-    if path.kind == "global":
-        names = function.__globals__
-        if path.name not in names:
-            if path.name in _UNFOLLOWED:
-                message = (
-                    f"{path.name}() reads names that cannot be followed, so a later "
-                    "change would go unseen; name the variable itself"
-                )
-                raise TraceError(message)
-            if not hasattr(builtins, path.name):
-                raise _AbsentError(Origin(Root(names, path.name), path.name))
-            clocks.refuse(path.name, getattr(builtins, path.name))
-            return None
-        return Origin(Root(names, path.name), path.name), names[path.name]
-    free = function.__code__.co_freevars
-    if path.kind == "cell" and path.name in free:
-        cell = function.__closure__[free.index(path.name)]
-        origin = Origin(Root(cell, path.name), path.name)
-        try:
-            return origin, cell.cell_contents
-        except ValueError as error:
-            raise _AbsentError(origin) from error
-    return None
-
-
-def imported(package: str, name: str) -> tuple[Origin, Any] | None:
-    """Return the user's module that is imported by ``name`` in ``package``."""
-    try:
-        name = resolve_name(name, package)
-        if name not in sys.modules:
-            # A library stays as it is, and may take seconds to import.
-            spec = find_spec(name.partition(".")[0])
-            if spec is None or not is_users_file(spec.origin or ""):
-                return None
-            import_module(name)
-    except ImportError:
-        return None
-    return Origin(Root(sys.modules, name), name), sys.modules[name]
 
 
 def _call_method(found: Any) -> Any:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of loops and branches that have no fused form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nfuser.errors import NfuserError, TraceError
+
+if TYPE_CHECKING:
+    from types import FunctionType
+
+
+MOST_NESTED = 40
+RECURSION = (
+    "write a loop, as `while x.sum() > 0`: a function that calls itself until an array "
+    f"says that it is done has no end while tracing; found {MOST_NESTED} choices, one "
+    "within the other"
+)
+ASSERTION = (
+    "assert it before or after the call, or return the condition: whether it holds is "
+    "not known while tracing; expected a condition on sizes, dtypes or numbers of "
+    "Python's, found one on the elements of an array"
+)
+
+
+def refused(error: Exception) -> NfuserError:
+    """Return what a loop raises whose body raised ``error`` while it was traced."""
+    if isinstance(error, NfuserError):
+        return error
+    message = (
+        "take it out of the loop, or write nfuser.unroll(range(n)) for a short one: "
+        f"its body, which is traced once, raised {type(error).__name__}: {error}"
+    )
+    return TraceError(message)
+
+
+def raising(error: Exception) -> TraceError:
+    """Return what a branch raises that raised ``error`` while it was traced."""
+    what = f"{type(error).__name__}: {error}"
+    message = (
+        "return the condition, and raise after the call, or look at the array before: "
+        "whether this branch runs is not known while tracing, as its condition is "
+        "computed of an array; expected branches that compute, found one that raises "
+        f"{what}"
+    )
+    return TraceError(message)
+
+
+def without_source(function: FunctionType) -> TraceError:
+    """Return what is raised for ``function``, whose source is not known."""
+    message = (
+        f"define {name_of(function)} in a file or a notebook: it may write into an "
+        "array from outside, which is followed in its source, and that is not known"
+    )
+    return TraceError(message)
+
+
+def name_of(function: Any) -> str:
+    """Return how a call of ``function`` is spelled."""
+    found = getattr(function, "__qualname__", None) or type(function).__name__
+    return f"{found}()"
