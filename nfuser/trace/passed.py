@@ -70,7 +70,7 @@ class Passed:
         return [
             (self.nests[id(nest)], type(nest)(nest))
             for nest, before in self._before
-            if not _is_as_before(nest, before)
+            if not is_as_before(nest, before)
         ]
 
     def refuse_relabelled(self) -> None:
@@ -89,7 +89,7 @@ class Passed:
     def refuse_changes(self) -> None:
         """Refuse changes of lists and dicts that were made for a function alone."""
         for nest, before in self._before:
-            if not _is_as_before(nest, before):
+            if not is_as_before(nest, before):
                 kind = type(nest).__name__
                 message = (
                     f"return what is put into the {kind}: where a function is "
@@ -104,7 +104,8 @@ def _items(nest: Any) -> Any:
     return list(nest.items()) if isinstance(nest, dict) else list(enumerate(nest))
 
 
-def _is_as_before(nest: Any, before: Any) -> bool:
+def is_as_before(nest: Any, before: Any) -> bool:
+    """Tell whether a list or dict holds the very same items, in the same order."""
     if isinstance(nest, dict):
         return list(nest) == list(before) and _are_same(nest.values(), before.values())
     return _are_same(nest, before)

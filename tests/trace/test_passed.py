@@ -262,3 +262,68 @@ def test_random_changes_are_those_of_plain_python(seed: int) -> None:
         theirs, mine = make(), make()
         wanted, found = plain(*theirs), fused(*mine)
         alike([found, *mine], [wanted, *theirs])
+
+
+OUTSIDE: dict[str, Any] = {"u": X}
+LOGGED: list[Any] = []
+
+
+def test_a_dict_that_is_known_from_outside_as_well_is_refused() -> None:
+    def step(state: Any, x: Any) -> Any:
+        state["u"] = x * 2
+        return OUTSIDE["u"]
+
+    fused = nfuser.fuse(step)
+    for _ in range(2):
+        with pytest.raises(MutationError, match="by a name from outside"):
+            fused(OUTSIDE, X)
+        assert OUTSIDE["u"] is X
+    other = {"u": X}
+    np.testing.assert_array_equal(fused(other, X + 1), X)
+    np.testing.assert_array_equal(other["u"], X * 2 + 2)
+
+
+class Model:
+    def __init__(self) -> None:
+        self.state = {"u": X}
+
+    def step(self, state: Any, x: Any) -> Any:
+        state["u"] = x * 2
+        return self.state["u"] + 1
+
+
+def test_so_is_a_dict_of_an_object_that_is_passed() -> None:
+    model, fused = Model(), nfuser.fuse(Model.step)
+    with pytest.raises(MutationError, match="by a name from outside"):
+        fused(model, model.state, X)
+    np.testing.assert_array_equal(fused(model, {"u": X}, X), X + 1)
+
+
+@pytest.mark.filterwarnings("ignore:log keeps a traced array")
+def test_a_list_that_is_changed_under_another_name_is_refused_and_put_back() -> None:
+    def log(history: Any, x: Any) -> None:
+        history.append(x)
+        LOGGED.append(x * 2)
+
+    LOGGED[:] = [X]
+    with pytest.raises(MutationError, match="under the name of the argument"):
+        nfuser.fuse(log)(LOGGED, X)
+    assert len(LOGGED) == 1
+    assert LOGGED[0] is X
+
+
+def test_what_only_changes_places_takes_no_kernel() -> None:
+    def turn(pair: Any) -> None:
+        pair.reverse()
+
+    def turn_and_raise(pair: Any) -> None:
+        pair.reverse()
+        raise ValueError("after it")
+
+    pair = [X, X + 1]
+    first, second = pair
+    nfuser.fuse(turn)(pair)
+    assert pair[0] is second
+    with pytest.raises(ValueError, match="after it"):
+        nfuser.fuse(turn_and_raise)(pair)
+    assert pair[0] is first

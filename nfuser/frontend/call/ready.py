@@ -150,7 +150,7 @@ class Ready:
         trace = self.variant.trace
         name = trace.fusion.name
         if trace.changed:
-            check_passed_once(trace.changed, arguments.nest, name)
+            check_passed_once(trace.changed, arguments.nest, trace.captured, name)
         if not trace.writes:
             return NOTHING
         pairs = zip(trace.captured.arrays, captured, strict=True)

@@ -18,6 +18,7 @@ from nfuser.debug import timing
 from nfuser.device.move import moved
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.frontend.call.arguments import same_number
+from nfuser.frontend.call.changes import unchanged_by_tracing
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.runtime.call import symbols_of
@@ -139,7 +140,8 @@ class Variants:
         drop_dead(self._found)
         drop_dead(self._traced)
         reason = self._why_traced(structure, described, args, kwargs)
-        with timing.timed("trace", self._name):
+        watched = unchanged_by_tracing(arguments.nest, self._name)
+        with timing.timed("trace", self._name), watched:
             trace = trace_function(
                 self._function, described.call(arguments, self._dialect)
             )
@@ -150,7 +152,7 @@ class Variants:
         _log.info("traced %s: %s", self._name, reason)
         if trace.raised is None:
             self._warn_of_many(structure, reason)
-        elif not (trace.fusion.outputs or trace.captured.streams.drawn):
+        elif not (trace.fusion.outputs or trace.changed or trace.captured.draws):
             raise trace.raised.taken()
         arrays = arguments.read(trace.captured, args, kwargs)
         if arrays is None:

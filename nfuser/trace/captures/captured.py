@@ -76,6 +76,16 @@ class Captured:
     aliases: tuple[tuple[Origin, Origin], ...] = ()
     streams: Streams = Streams()
 
+    @property
+    def draws(self) -> bool:
+        """Whether calls draw from a stream."""
+        return bool(self.streams.drawn)
+
+    def holders(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return what stands on the way to all that is captured, and that itself."""
+        origins = [held.origin for held in (*self.constants, *self.arrays)]
+        return [x for origin in origins for x in origin.way(args, kwargs)]
+
     def read_streams(
         self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> tuple[Any, ...] | None:

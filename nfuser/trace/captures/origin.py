@@ -59,6 +59,24 @@ class Origin:
             found = step.apply(found)
         return found
 
+    def way(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return what lies on the way to the value, which is the last, if it is there.
+
+        What is found by the places of arguments alone is none of it.
+        """
+        found: list[Any] = []
+        is_outside = self.root.place is not None
+        try:
+            item = self.root.read(args, kwargs)
+            for step in self.steps:
+                if is_outside:
+                    found.append(item)
+                is_outside |= step.is_attribute
+                item = step.apply(item)
+        except Exception:  # noqa: BLE001 (a property may raise anything)
+            return found
+        return [*found, item] if is_outside else found
+
     def is_absent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Tell whether there is nothing to read now."""
         try:
