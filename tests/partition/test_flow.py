@@ -46,3 +46,13 @@ def test_long_chains_are_quick_and_cut_at_the_thinnest_place() -> None:
     for k, (begin, end) in enumerate(pairwise(nodes)):
         graph.edge(begin, end, 5 if k != 777 else 3)
     assert len(graph.reached()) == 778
+
+
+def test_what_flows_in_vain_can_be_taken_back() -> None:
+    graph = Graph()
+    short, end, first, second = (graph.node() for _ in range(4))
+    for begin, to in ((0, short), (short, end), (0, first), (first, second)):
+        graph.edge(begin, to, 1)
+    graph.edge(second, end, 1)  # the longer way to where the short one leads
+    graph.edge(end, 1, 1)
+    assert graph.reached() == {0, short, end, first, second}
