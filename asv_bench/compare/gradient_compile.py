@@ -40,10 +40,12 @@ def rows() -> list[dict[str, Any]]:
     for item in GRADIENTS:
         specs = item.inputs("float32", *(item.cpu or CPU_ROWS))
         arrays = [(rng.random(s.shape) + 0.5).astype(s.dtype) for s in specs]
-        there, value = first(item.function, arrays)
+        alone, value = first(item.function, arrays)
         given = [np.ones_like(value), *arrays]
         both, _ = first(derived(item, with_value=True), given)
-        made.append({"name": item.name, "values": {"there": there, "both": both}})
+        made.append(
+            {"name": item.name, "values": {"alone": alone, "with derivatives": both}}
+        )
     return made
 
 
@@ -55,7 +57,9 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         os.environ["NFUSER_CACHE_DIR"] = folder
         found = rows()
-    ratios = [row["values"]["both"] / row["values"]["there"] for row in found]
+    ratios = [
+        row["values"]["with derivatives"] / row["values"]["alone"] for row in found
+    ]
     for row, ratio in zip(found, ratios, strict=True):
         sys.stdout.write(f"{row['name']:24} {row['values']} {ratio:.2f}\n")
     sys.stdout.write(f"geometric mean {geometric_mean(ratios):.2f}\n")

@@ -32,3 +32,10 @@ def test_a_float_in_memory_is_no_weight() -> None:
     b = Builder()
     x, scale = b.argument(0, 1, DType.F32), b.argument(1, 0, DType.F32)
     assert b.point("multiply", x, scale) not in sums_of_arrays(b.exprs)
+
+
+def test_what_an_array_chooses_is_no_sum() -> None:
+    b = Builder()
+    x, y = (b.argument(k, 1, DType.F32) for k in range(2))
+    chosen = b.point("select", b.argument(2, 1, DType.BOOL), x, y)
+    assert chosen not in sums_of_arrays(b.exprs)
