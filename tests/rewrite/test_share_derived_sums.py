@@ -249,3 +249,14 @@ def test_second_derivatives_are_those_of_differences(name: str) -> None:
         return (along * along).sum() + (scale * np.sin(scale)).sum()
 
     agree(steepness, X, W)
+
+
+def test_a_sum_with_another_factor_is_no_multiple() -> None:
+    def back(x: Any, t: Any, p: Any, q: Any) -> Any:
+        return nfuser.vjp(lambda p, q: x * p * q, p, q)[1](t)
+
+    given = X, T, W, W + 1
+    found = _run(_rewritten(back, *given), *given)
+    plain = (X * T).sum(axis=0)
+    np.testing.assert_allclose(found[0], plain * (W + 1), rtol=1e-12)
+    np.testing.assert_allclose(found[1], plain * W, rtol=1e-12)
