@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+WITH = "nfuser, with derivatives"
+
 
 def rows() -> list[dict[str, Any]]:
     """Return the seconds of first calls, of each function and with its derivative."""
@@ -43,9 +45,8 @@ def rows() -> list[dict[str, Any]]:
         alone, value = first(item.function, arrays)
         given = [np.ones_like(value), *arrays]
         both, _ = first(derived(item, with_value=True), given)
-        made.append(
-            {"name": item.name, "values": {"alone": alone, "with derivatives": both}}
-        )
+        values = {"nfuser": alone, WITH: both}
+        made.append({"name": item.name, "values": values})
     return made
 
 
@@ -57,9 +58,8 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         os.environ["NFUSER_CACHE_DIR"] = folder
         found = rows()
-    ratios = [
-        row["values"]["with derivatives"] / row["values"]["alone"] for row in found
-    ]
+    values = [row["values"] for row in found]
+    ratios = [times[WITH] / times["nfuser"] for times in values]
     for row, ratio in zip(found, ratios, strict=True):
         sys.stdout.write(f"{row['name']:24} {row['values']} {ratio:.2f}\n")
     sys.stdout.write(f"geometric mean {geometric_mean(ratios):.2f}\n")
