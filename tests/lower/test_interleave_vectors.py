@@ -94,3 +94,25 @@ def test_the_longest_chain_and_what_is_held_are_found() -> None:
 def test_a_turn_that_waits_for_the_last_one_has_no_chains_of_its_own() -> None:
     a, b = Var(DType.F32), Var(DType.F32)
     assert chains_of((Let(b, _plus(a, ONE)), Let(a, b))) is None
+
+
+def test_functions_that_wait_for_each_other_have_most_vectors_abreast() -> None:
+    """Whatever their number; those side by side leave no registers for as many."""
+
+    def chained(x: Any) -> Any:
+        for _ in (1, 2, 3):
+            x = np.exp(-x) + x
+        return x
+
+    def beside(x: Any) -> Any:
+        return np.exp(x) * np.log(x) + np.tanh(x)
+
+    def wide_inside(x: Any) -> Any:  # a power of float32 is computed in float64
+        return np.power(x, np.exp(x))
+
+    for dtype in ("f4", "f8"):
+        x = np.full(5000, 0.5, dtype)
+        assert "interleave(4)" in nfuser.fuse(chained).kernels(x)[0].source
+        assert "interleave(2)" in nfuser.fuse(beside).kernels(x)[0].source
+    source = nfuser.fuse(wide_inside).kernels(np.full(5000, 0.5, "f4"))[0].source
+    assert "interleave(2)" in source

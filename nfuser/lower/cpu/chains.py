@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir.base import value
-from nfuser.lower.kernel.kernel_ir import Call, Let, Store, Var
+from nfuser.lower.kernel.kernel_ir import Call, Let, SetElement, Store, Var
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.lower.kernel.kernel_ir import Stmt, Value
 
 
@@ -38,10 +40,20 @@ def chains_of(body: tuple[Stmt, ...]) -> Chains | None:
     dtypes = {let.var.dtype for let in lets} - {DType.BOOL}
     if not dtypes or not all(dtype.is_float for dtype in dtypes):
         return None
+    return Chains(len(calls), longest_chain(body, lambda _: 1), _most_held(body))
+
+
+def longest_chain(body: tuple[Stmt, ...], cost: Callable[[Call], int]) -> int:
+    """Return what the operations cost of which each waits for the one before it."""
     depths: dict[Var, int] = {}
-    for let in lets:
-        depths[let.var] = _depth(let.value, depths)
-    return Chains(len(calls), max(depths.values()), _most_held(body))
+    longest = 0
+    for stmt in body:
+        if isinstance(stmt, (Let, Store, SetElement)):
+            depth = _depth(stmt.value, depths, cost)
+            longest = max(longest, depth)
+            if isinstance(stmt, Let):
+                depths[stmt.var] = depth
+    return longest
 
 
 def _is_carried(body: tuple[Stmt, ...]) -> bool:
@@ -61,13 +73,14 @@ def _read_by(stmt: Stmt) -> list[Var]:
     return [x for x in every(items) if isinstance(x, Var)]
 
 
-def _depth(value: Value, depths: dict[Var, int]) -> int:
-    """Return how many operations ``value`` has waited for."""
+def _depth(value: Value, depths: dict[Var, int], cost: Callable[[Call], int]) -> int:
+    """Return what the operations cost that ``value`` has waited for."""
     match value:
         case Var():
             return depths.get(value, 0)
         case Call(operands=operands):
-            return 1 + max((_depth(x, depths) for x in operands), default=0)
+            before = (_depth(x, depths, cost) for x in operands)
+            return cost(value) + max(before, default=0)
         case _:
             return 0
 

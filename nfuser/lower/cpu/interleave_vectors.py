@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.chains import Chains, chains_of
-from nfuser.lower.cpu.lanes import instructions, is_dear
+from nfuser.lower.cpu.chains import Chains, chains_of, longest_chain
+from nfuser.lower.cpu.lanes import instructions, is_dear, is_wide_inside
 from nfuser.lower.kernel.additions import Additions, each_loop
-from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For
+from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For, Store
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
 _BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for another
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
+_ABREAST_CHAINED = ((512, 4),)  # the same where each waits for the one before it
+_CHAINED = 1.5  # times the longest chain, at most, is the dear work for each result
 _SHORT = 16  # operations of which a processor has several turns of a loop in sight
 _MOST_WAITING = 8  # vectors of a chain, each of which waits four cycles for the last
 _REGISTERS = 8  # of the sixteen at least that there are; others hold numbers
@@ -57,9 +59,22 @@ def _vectors(loop: For) -> int:
     if is_short:
         return 1
     work = sum(instructions(x) for x in dear)
+    return next((count for most, count in _limits(loop, dear, work) if work <= most), 0)
+
+
+def _limits(loop: For, dear: list[Call], work: int) -> tuple[tuple[int, int], ...]:
+    """Return how many vectors there may be side by side, by the work for each."""
+    stores = max(sum(isinstance(x, Store) for x in loop.body), 1)
+    longest = longest_chain(loop.body, _dear_work)
+    is_chain = work <= _CHAINED * stores * longest
     is_narrow = all(x.dtype is DType.F32 for x in dear)
-    limits = _ABREAST_NARROW if is_narrow else _ABREAST
-    return next((count for most, count in limits if work <= most), 0)
+    if is_chain and not (is_narrow and any(is_wide_inside(x.op) for x in dear)):
+        return _ABREAST_CHAINED
+    return _ABREAST_NARROW if is_narrow else _ABREAST
+
+
+def _dear_work(call: Call) -> int:
+    return instructions(call) if is_dear(call.op) else 0
 
 
 def _beside(chains: Chains) -> int:

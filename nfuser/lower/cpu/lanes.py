@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ANGULAR = ("sin", "cos", "tan")
 REACHES = ("_bounded", "_narrow", "_unit")  # of angles that are known to be small
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
+_WIDE_INSIDE = {"power", "hypot", *ANGULAR, *(f"{name}_bounded" for name in ANGULAR)}
 _DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
@@ -84,6 +85,11 @@ def instructions(x: Call) -> int:
 
 def _is_wide(item: object) -> bool:
     return isinstance(item, (Load, Element)) and item.dtype.bits == 64
+
+
+def is_wide_inside(name: str) -> bool:
+    """Tell whether the function of this name computes in f64 what it gives in f32."""
+    return name in _WIDE_INSIDE
 
 
 def is_dear(name: str) -> bool:
