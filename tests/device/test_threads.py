@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 LARGE = 1 << 30
 
 
+@pytest.fixture(autouse=True)
+def _no_tasks_before() -> None:
+    affinity.forget_tasks()
+
+
 def ranges_of(total: int, grain: int, cost: int) -> list[tuple[int, int]]:
     """Return the ranges that a kernel is called with, in order."""
     seen: list[tuple[int, int]] = []
