@@ -351,3 +351,15 @@ def test_a_thread_has_more_loads_under_way_where_columns_go_one_by_one() -> None
         assert isinstance(found, CudaReduction)
         flights.append((found.width, found.flight))
     assert flights == [(4, 4), (1, 16)]
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(16385, 128), (257, 32), (16384, 32)])
+def test_blocks_of_single_columns_share_few_lines(columns: int, beside: int) -> None:
+    _, heuristic = _chosen(lambda x: x.sum(axis=0), 16384, columns)
+    assert heuristic.geometry.keep == beside
+
+
+def test_sums_of_many_single_columns_are_right() -> None:
+    x = np.random.default_rng(0).standard_normal((37, 2049)).astype(np.float32)
+    found = nfuser.fuse(lambda x: x.sum(axis=0), backend="interpret")(x)
+    np.testing.assert_allclose(found, x.sum(axis=0, dtype=np.float64), atol=1e-5)

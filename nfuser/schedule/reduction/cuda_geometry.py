@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.reduction.row_shape import RowShape
 
+SINGLE_BYTES = 4  # of single elements that fill lines; narrower ones wait for more
 ACROSS = WARP  # columns, or packets of them, that are read side by side across memory
 LEAST_ACROSS = 4  # of them, where long columns leave a block no room for more
 STEPS = 4  # packets of a row that a thread has in flight
@@ -117,7 +118,8 @@ def geometry_of(
         keep = min(128 // fold, rows) if fold <= WARP else 1
         return Geometry(fold, keep, 1), limit
     most = most_across(fusion, shape, width)
-    keep = min(ACROSS, power_of_two(max(shape.rows // width, 1)), most)
+    across = _across(shape, width)
+    keep = min(across, power_of_two(max(shape.rows // width, 1)), most)
     is_near = shape.rows * shape.length * shape.widest() <= shape.target.near_bytes
     is_alone = shape.length >= TALL and not is_single_pass(fusion)  # no block helps it
     busy = shape.target.multiprocessors * width
@@ -127,6 +129,19 @@ def geometry_of(
         keep //= 2  # what lies in the cache already comes faster to more blocks
     fold = min(power_of_two(-(-shape.length // STEPS)), most // keep, WARP)
     return Geometry(fold, keep, 1), most
+
+
+def _across(shape: RowShape, width: int) -> int:
+    """Return the columns, or packets of them, that are read side by side.
+
+    Rows of single elements begin anywhere in a line of memory, and blocks beside each
+    other both read the line between them: there are more columns between two such
+    lines, if the last block still has nearly as many as the others.
+    """
+    wide = NARROW * ACROSS
+    missing = -shape.rows % wide
+    is_single = width == 1 and shape.widest() == SINGLE_BYTES
+    return wide if is_single and 16 * missing <= shape.rows else ACROSS
 
 
 def _is_alone(shape: RowShape, fold: int, width: int) -> bool:
