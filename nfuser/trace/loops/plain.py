@@ -261,13 +261,14 @@ class Plain(Lasting):
             finally:
                 before.restore()
         (one, ours, mine), (two, theirs, others) = ends
-        for name in names:
-            found = self._merged(pred, ours[name], theirs[name], name)
-            variables[name] = _shared(found, before, ours[name], theirs[name])
+        # First, as a name may hold such an array on one side, and another on the other.
         for key, (x, _) in (mine | others).items():
             held = [side.get(key, (x, x._held))[1] for side in (mine, others)]
             found = ops.where(t.builder, t.tensor(pred), *held)
             self.assign(x, t.wrap(found))
+        for name in names:
+            found = self._merged(pred, ours[name], theirs[name], name)
+            variables[name] = _shared(found, before, ours[name], theirs[name])
         found = self._merged(pred, one, two, "what is returned")
         return _shared(found, before, one, two)
 

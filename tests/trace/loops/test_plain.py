@@ -334,6 +334,46 @@ def test_an_array_that_is_bound_anew_is_not_written_through_another_name() -> No
         nfuser.fuse(both)(U.copy(), 1000)
 
 
+def _written_or_bound(x: Any) -> Any:
+    y = x * 2
+    if y.sum() > 0:
+        y[0] = 0
+    else:
+        y = y * 3
+    return y
+
+
+def _written_and_changed_over(x: Any) -> Any:
+    y, z = x * 2, x * 3
+    if x[0] > 0:
+        y[0] = 0
+        y, z = z, y
+    else:
+        z[0] = 9
+    return y, z
+
+
+def _argument_written_or_bound(x: Any) -> Any:
+    if x.sum() > 0:
+        x[0] = 0
+    else:
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_written_or_bound, _written_and_changed_over, _argument_written_or_bound],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_name_that_one_side_binds_anew_has_what_the_other_wrote(
+    function: Callable[..., Any], sign: int
+) -> None:
+    given, other = U * sign, U * sign
+    np.testing.assert_allclose(nfuser.fuse(function)(given), function(other))
+    np.testing.assert_allclose(given, other)
+
+
 def test_source_that_changed_is_not_believed(tmp_path: Any) -> None:
     file = tmp_path / "edited_since.py"
     text = "def f(x, n):\n    for i in range(n):\n        x = x + 1\n    return x\n"
