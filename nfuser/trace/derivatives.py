@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.ir.tensor import TensorView
+    from nfuser.ops import Builder
     from nfuser.trace.tree import Tree
 
 
@@ -363,8 +364,13 @@ def _stopped(tracer: Tracer, item: Any) -> Any:
     held = tracer.tensor(item)
     if not (held.dtype.is_float or held.dtype.is_complex):
         return item
-    made = tracer.builder.twin(held)
-    tracer.builder.stopped.add(made)
-    standin = tracer.wrap(made)
+    standin = tracer.wrap(stop(tracer.builder, held))
     standin._is_array = item._is_array
     return standin
+
+
+def stop(b: Builder, x: TensorView) -> TensorView:
+    """Return ``x`` as a constant to derivatives."""
+    made = b.twin(x)
+    b.stopped.add(made)
+    return made

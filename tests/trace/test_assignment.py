@@ -361,3 +361,20 @@ def test_random_programs_that_loop_and_write_elsewhere_agree(
         text, _, rank = generate(seed)
         write_programs.compare(text, seed, rank, backend, tally, shapes=2)
     assert tally.agreed > 10
+
+
+def test_a_diagonal_is_seen_changed_and_not_written() -> None:
+    def seen(a: Any) -> Any:
+        diagonal = a.diagonal()
+        a += 1
+        return diagonal * 1, np.diag(a, 1) * 1
+
+    found = nfuser.fuse(seen)(X.copy())
+    for one, other in zip(found, seen(X.copy()), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    def written(a: Any) -> None:
+        a.diagonal()[0] = 1
+
+    with pytest.raises(ValueError, match=r"."):
+        nfuser.fuse(written)(X.copy())

@@ -17,11 +17,12 @@ from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.numpy.dispatch.keywords import given, plain
 
 if TYPE_CHECKING:
+    from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 
 
 def diagonal(t: Tracer, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """Return ``numpy.diagonal``, as a new array."""
+    """Return ``numpy.diagonal``: a view, which is not written."""
     x, offset = array(t, a), plain(offset)
     if x.ndim < 2:
         message = f"diagonal: expected two dimensions or more, found {x.ndim}"
@@ -30,7 +31,12 @@ def diagonal(t: Tracer, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1)
     if row == column:
         message = "diagonal: axis1 and axis2 cannot be the same"
         raise ShapeError(message)
-    x = np.moveaxis(x, (row, column), (-2, -1))
+    whole = a if hasattr(a, "_remake") else x
+    return t.view(lambda _, held: _along(t, t.wrap(held), offset, (row, column)), whole)
+
+
+def _along(t: Tracer, x: Any, offset: Any, axes: tuple[int, int]) -> TensorView:
+    x = np.moveaxis(x, axes, (-2, -1))
     x = x[..., offset:] if offset >= 0 else x[..., -offset:, :]
     rows, columns = x.shape[-2:]
     length = min(rows, columns)
@@ -38,7 +44,7 @@ def diagonal(t: Tracer, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1)
     x = x[..., :length, :]
     shape = (*(1,) * (x.ndim - 2), length, 1)
     places = np.broadcast_to(np.reshape(places, shape), (*x.shape[:-1], 1))
-    return np.take_along_axis(x, places, -1)[..., 0]
+    return t.tensor(np.take_along_axis(x, places, -1)[..., 0])
 
 
 def trace(

@@ -115,7 +115,10 @@ class Operators(Standin):
 
     @unwatched
     def __pos__(self) -> Any:
-        return self._tracer.operate(ops.positive, self)
+        tracer = self._tracer
+        if tracer.dialect.has_words and not tracer.tensor(self).dtype.is_bool:
+            return self  # in torch
+        return tracer.operate(ops.positive, self)
 
     @unwatched
     def __abs__(self) -> Any:

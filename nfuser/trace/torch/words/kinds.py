@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.trace.derivatives import stopped
+from nfuser.trace.derivatives import stop
 from nfuser.trace.torch.words.common import sizes_of
 
 if TYPE_CHECKING:
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
 def _to(t: Tracer, x: Any, *args: Any, **options: Any) -> Any:
     """Convert to a dtype, or to that of another tensor; the device is to stay."""
     dtype, device = options.pop("dtype", None), options.pop("device", None)
+    copies = bool(options.pop("copy", False))
     if (other := options.pop("other", None)) is not None:
         args = (other, *args)
-    for name in ("non_blocking", "copy", "memory_format"):
+    for name in ("non_blocking", "memory_format"):
         options.pop(name, None)
     if options:
         message = f"to: {sorted(options)} have no fused form; write x.to(dtype)"
         raise ArgumentError(message)
     torch: Any = sys.modules["torch"]
+    switches = [given for given in args if isinstance(given, bool)]
+    copies |= any(switches[1:])  # the first is non_blocking
     for given in args:
         if isinstance(given, bool) or given is None:
-            continue  # non_blocking, copy
+            continue
         if isinstance(given, torch.dtype):
             dtype = given
         elif hasattr(given, "dtype"):
@@ -43,7 +46,16 @@ def _to(t: Tracer, x: Any, *args: Any, **options: Any) -> Any:
         else:
             device = given
     _check_device(t, device)
-    return x if dtype is None else t.handlers["astype"](t, x, dtype)
+    found = x if dtype is None else _of_dtype(t, x, as_dtype(dtype))
+    return _clone(t, x) if copies and found is x else found
+
+
+def _of_dtype(t: Tracer, x: Any, dtype: DType) -> Any:
+    """Return ``x`` in a dtype: the tensor itself, if it is of that."""
+    held = t.tensor(x)
+    if held.dtype is dtype and held not in t.builder.weak:
+        return x
+    return t.call_on_tensor(ops.astype, x, dtype)
 
 
 def _check_device(t: Tracer, device: Any) -> None:
@@ -72,20 +84,20 @@ def _moved(kind: str) -> Word:
 
 def _converted(dtype: DType) -> Word:
     def word(t: Tracer, x: Any, **_: Any) -> Any:
-        return t.call_on_tensor(ops.astype, x, dtype)
+        return _of_dtype(t, x, dtype)
 
     return word
 
 
 def _type_as(t: Tracer, x: Any, other: Any) -> Any:
-    return t.call_on_tensor(ops.astype, x, t.tensor(other).dtype)
+    return _of_dtype(t, x, t.tensor(other).dtype)
 
 
 def _type(t: Tracer, x: Any, dtype: Any = None, **_: Any) -> Any:
     if dtype is None:
         message = "write x.dtype: x.type() is a text"
         raise UnsupportedError(message)
-    return t.handlers["astype"](t, x, dtype)
+    return _of_dtype(t, x, as_dtype(dtype))
 
 
 def _itself(t: Tracer, x: Any, **_: Any) -> Any:
@@ -93,13 +105,17 @@ def _itself(t: Tracer, x: Any, **_: Any) -> Any:
     return x
 
 
+def _positive(t: Tracer, x: Any) -> Any:
+    return t.operate(ops.positive, x) if t.tensor(x).dtype.is_bool else x
+
+
 def _clone(t: Tracer, x: Any, **_: Any) -> Any:
     return t.handlers["copy"](t, x)
 
 
 def _detach(t: Tracer, x: Any) -> Any:
-    del t
-    return stopped(x)
+    """Return what shares the memory of ``x``; where none differentiates, that is it."""
+    return t.view(stop, x) if t.runs else x
 
 
 def _is_floating_point(t: Tracer, x: Any) -> bool:
@@ -211,6 +227,7 @@ WORDS: dict[str, Word] = {
     "type": _type,
     "type_as": _type_as,
     "contiguous": _itself,
+    "positive": _positive,
     "clone": _clone,
     "detach": _detach,
     "cpu": _moved("cpu"),

@@ -171,7 +171,7 @@ def _flip(t: Tracer, x: Any, *dims: Any, **options: Any) -> Any:
     axes = options.pop("dims", None)
     axes = sizes_of(dims) if axes is None else axes
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
-    return t.handlers["flip"](t, x, plain(tuple(axes))) if axes else x
+    return t.call_on_tensor(ops.flip, x, plain(tuple(axes)))  # no view, as NumPy's is
 
 
 def _roll(t: Tracer, x: Any, shifts: Any, dims: Any = None) -> Any:
@@ -247,7 +247,8 @@ def _adjoint(t: Tracer, x: Any) -> Any:
 
 
 def _diag(t: Tracer, x: Any, diagonal: Any = 0) -> Any:
-    return t.handlers["diag"](t, x, diagonal)
+    found = t.handlers["diag"](t, x, diagonal)
+    return t.handlers["copy"](t, found) if found.ndim == 1 else found
 
 
 def _rot90(t: Tracer, x: Any, k: Any = 1, dims: Any = (0, 1)) -> Any:
@@ -263,11 +264,11 @@ def _meshgrid(t: Tracer, *tensors: Any, indexing: Any = "ij") -> Any:
 
 
 def _fliplr(t: Tracer, x: Any) -> Any:
-    return t.handlers["flip"](t, x, 1)
+    return t.call_on_tensor(ops.flip, x, 1)
 
 
 def _flipud(t: Tracer, x: Any) -> Any:
-    return t.handlers["flip"](t, x, 0)
+    return t.call_on_tensor(ops.flip, x, 0)
 
 
 WORDS: dict[str, Word] = {
