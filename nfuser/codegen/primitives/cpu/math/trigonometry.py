@@ -50,6 +50,8 @@ FIRST_ROW_EXPONENT = 20
 Reach: TypeAlias = Literal["any", "bounded", "narrow"]
 """Angles of any size, up to 2^24, or (of float32) up to 2^13."""
 
+BOUND, NARROW_BOUND = 2.0**24, 2.0**13
+
 
 class _Angle(NamedTuple):
     quadrant: Value  # an integer; only its two low bits count
@@ -178,14 +180,30 @@ def _reduce_in_place(x: Value) -> _Angle:
     return _Angle(bits(shifted), rest, fma(count, -third, lost))
 
 
-def _reduce(x: Value, reach: Reach) -> _Angle:
+def _reduce(x: Value, reach: Reach, *, in_place: bool = True) -> _Angle:
+    """Reduce an angle as its own size asks, whatever the others reach.
+
+    So it has the same bits wherever it is computed: what is equal to a largest element
+    in one loop is equal to it in the next. A tangent of float32 has none ``in_place``.
+    """
     size = absolute(x)
     if x.type != FLOAT:
-        return _reduce_double(size) if reach == "any" else _reduce_in_place(size)
+        near = _reduce_in_place(size)
+        far = _reduce_double(size) if reach == "any" else near
+        return _chosen(size <= BOUND, near, far)
+    if reach == "narrow":
+        return _reduce_in_place(size)
+    found = _reduce_bounded_single(size)
     if reach == "any":
-        return _reduce_single(size)
-    is_narrow = reach == "narrow"
-    return _reduce_in_place(size) if is_narrow else _reduce_bounded_single(size)
+        found = _chosen(size <= BOUND, found, _reduce_single(size))
+    near = _reduce_in_place(size) if in_place else found
+    return _chosen(size <= NARROW_BOUND, near, found)
+
+
+def _chosen(condition: Value, one: _Angle, other: _Angle) -> _Angle:
+    if one is other:
+        return one
+    return _Angle(*(select(condition, a, b) for a, b in zip(one, other, strict=True)))
 
 
 class _Sides(NamedTuple):
@@ -266,7 +284,7 @@ def cos_unit(x: Value) -> Value:
 
 def tan(x: Value, reach: Reach = "any") -> Value:
     """Return the tangent; `reach` says of what angles."""
-    angle = _reduce(x, reach)
+    angle = _reduce(x, reach, in_place=False)
     sides = _wide_sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     above = select(odd, -sides.cosine, sides.sine)
