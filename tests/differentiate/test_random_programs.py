@@ -116,6 +116,11 @@ def test_calls_in_every_dtype_are_right() -> None:
     assert not tally.problems
 
 
+@pytest.mark.parametrize("seed", [210210, 210213])
+def test_steep_functions_and_the_least_of_sines_are_right(seed: int) -> None:
+    assert not check(seed, "cpu").problems
+
+
 def test_a_gradient_that_is_off_by_more_than_rounding_is_found() -> None:
     function, xs = _function(1003)
     derived = Derived(function, len(xs), "cpu")
