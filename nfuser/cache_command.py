@@ -12,7 +12,7 @@ from nfuser.runtime.disk.plans import current_plans
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.disk.entry import Entry
+    from nfuser.runtime.disk.entry import DiskEntry
     from nfuser.runtime.disk.store import DiskStore
 
 ACTIONS = ("ls", "clear", "verify")
@@ -43,7 +43,7 @@ def _list(store: DiskStore) -> int:
     return 0
 
 
-def _line(store: DiskStore, key: str, entry: Entry) -> str:
+def _line(store: DiskStore, key: str, entry: DiskEntry) -> str:
     where = f"{entry.backend:<5} {entry.target:<14}"
     return f"{key[:12]}  {store.size(key):>9,}  {where}  {entry.kernel}"
 

@@ -111,7 +111,7 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class Device:
+class DemoDevice:
     """A place to run: how arrays get there and back, and how to wait for it."""
 
     name: str
@@ -121,7 +121,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Row:
+class DemoRow:
     """One function on one device, measured."""
 
     title: str
@@ -158,7 +158,7 @@ def main() -> int:
     """Print the table; return 1 if a result is wrong or took several kernels."""
     print(f"nfuser on {num_threads()} of {os.cpu_count()} processors, float32\n")
     print(HEADER)
-    rows: list[Row] = []
+    rows: list[DemoRow] = []
     gpu = _cuda()
     for device in (_cpu(),) if isinstance(gpu, str) else (_cpu(), gpu):
         for case in CASES:
@@ -174,7 +174,7 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def measure(case: Case, device: Device) -> Row:
+def measure(case: Case, device: DemoDevice) -> DemoRow:
     """Run one case on one device."""
     fused, plain = case.function, case.function.__wrapped__
     arrays = random_arrays(case.shapes)
@@ -187,7 +187,7 @@ def measure(case: Case, device: Device) -> Row:
         device.wait()
 
     ours, theirs = _by_turns(call, lambda: plain(*arrays))
-    return Row(
+    return DemoRow(
         case.title,
         device.name,
         len(fused.kernels(*there)),
@@ -244,14 +244,14 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e3:6.2f} ms"
 
 
-def _cpu() -> Device:
+def _cpu() -> DemoDevice:
     def same(array: Any) -> Any:
         return array
 
-    return Device("cpu", same, same, lambda: None)
+    return DemoDevice("cpu", same, same, lambda: None)
 
 
-def _cuda() -> Device | str:
+def _cuda() -> DemoDevice | str:
     """Return the GPU with torch or CuPy to hold its arrays, or why there is none."""
     if reason := driver.why_missing():
         return reason
@@ -271,10 +271,10 @@ def _cuda() -> Device | str:
     return "neither torch nor CuPy with CUDA is installed"
 
 
-def _torch(torch: Any) -> Device:
+def _torch(torch: Any) -> DemoDevice:
     if not torch.cuda.is_available():
         raise LookupError("this torch has no CUDA")
-    return Device(
+    return DemoDevice(
         "cuda",
         lambda a: torch.from_numpy(a).cuda(),
         lambda a: a.cpu().numpy(),
@@ -282,5 +282,7 @@ def _torch(torch: Any) -> Device:
     )
 
 
-def _cupy(cupy: Any) -> Device:
-    return Device("cuda", cupy.asarray, cupy.asnumpy, cupy.cuda.Device().synchronize)
+def _cupy(cupy: Any) -> DemoDevice:
+    return DemoDevice(
+        "cuda", cupy.asarray, cupy.asnumpy, cupy.cuda.Device().synchronize
+    )

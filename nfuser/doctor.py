@@ -76,7 +76,7 @@ _LEAST_CAPABILITY = (8, 0)
 
 
 @value
-class Facts:
+class Findings:
     """What was found; advice is a function of this alone.
 
     ``toolkit`` has the files of an installed CUDA toolkit that stand in for packages.
@@ -96,7 +96,7 @@ def main() -> int:
     return 1 if problems(facts) else 0
 
 
-def examine() -> Facts:
+def examine() -> Findings:
     """Look at this process and this machine; nothing heavy is imported."""
     names = [*_PACKAGES, *_CUDA_PACKAGES]
     names += [
@@ -109,7 +109,7 @@ def examine() -> Facts:
     except BackendError:
         newest = None
     devices = () if reason else tuple(driver.devices())
-    facts = Facts(versions, newest, devices, reason)
+    facts = Findings(versions, newest, devices, reason)
     if "numba-cuda" in versions and missing(facts):
         return replace(facts, toolkit=_toolkit())
     return facts
@@ -129,7 +129,7 @@ def _run(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def report(facts: Facts) -> str:
+def report(facts: Findings) -> str:
     """Return the whole report as text."""
     lines = [f"python {platform.python_version()} on {platform.platform()}"]
     lines += [_line(name, facts.versions.get(name)) for name in _PACKAGES]
@@ -155,7 +155,7 @@ def report(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def extra(facts: Facts) -> str | None:
+def extra(facts: Findings) -> str | None:
     """Return the extra that fits the driver, or None where no driver runs CUDA 12.
 
     >>> extra(Facts(driver=(13, 0))), extra(Facts(driver=(12, 4))), extra(Facts())
@@ -166,7 +166,7 @@ def extra(facts: Facts) -> str | None:
     return "cuda13" if facts.driver >= (13, 0) else "cuda12"
 
 
-def missing(facts: Facts) -> list[str]:
+def missing(facts: Findings) -> list[str]:
     """Return the packages that the CUDA backend needs and does not find."""
     wanted = extra(facts) or "cuda13"
     absent = [n for n in ("numba-cuda", *_TOOLS[wanted]) if n not in facts.versions]
@@ -175,7 +175,7 @@ def missing(facts: Facts) -> list[str]:
     return [name for name in absent if stand_in(name, facts) is None]
 
 
-def stand_in(package: str, facts: Facts) -> str | None:
+def stand_in(package: str, facts: Findings) -> str | None:
     """Return the file of a CUDA toolkit that is used in place of ``package``.
 
     >>> facts = Facts(toolkit={"nvJitLink": "/usr/lib/libnvJitLink.so.13"})
@@ -188,7 +188,7 @@ def stand_in(package: str, facts: Facts) -> str | None:
     return None if name is None else facts.toolkit.get(name)
 
 
-def _fits(facts: Facts) -> bool:
+def _fits(facts: Findings) -> bool:
     """Tell whether the driver runs what the toolkit makes; its linker has a number."""
     found = re.search(r"\.so\.(\d+)", facts.toolkit.get("nvJitLink", ""))
     if found is None or facts.driver is None:
@@ -196,7 +196,7 @@ def _fits(facts: Facts) -> bool:
     return int(found[1]) <= facts.driver[0]
 
 
-def problems(facts: Facts) -> list[str]:
+def problems(facts: Findings) -> list[str]:
     """Return what keeps a device that is here from being used, each with its remedy."""
     found: list[str] = []
     if facts.driver is not None and facts.driver < (12, 0):
@@ -220,14 +220,14 @@ def problems(facts: Facts) -> list[str]:
     return found
 
 
-def _clash(facts: Facts) -> bool:
+def _clash(facts: Findings) -> bool:
     numpy, cuda = (facts.versions.get(name) for name in ("numpy", "numba-cuda"))
     if numpy is None or cuda is None:
         return False
     return _numbers(numpy) >= (2, 5) and _numbers(cuda) < (0, 31)
 
 
-def _cuda(facts: Facts) -> list[str]:
+def _cuda(facts: Findings) -> list[str]:
     if facts.driver is None or facts.why_no_device:
         lines = [f"no device: {facts.why_no_device}"]
         if names := missing(facts):
@@ -244,7 +244,7 @@ def _cuda(facts: Facts) -> list[str]:
     return lines + _tools(facts)
 
 
-def _tools(facts: Facts) -> list[str]:
+def _tools(facts: Findings) -> list[str]:
     """Return a line for each tool: the package, or the file that is used instead."""
     names = _TOOLS[extra(facts) or "cuda13"]
     found = {name: facts.versions.get(name) or stand_in(name, facts) for name in names}

@@ -16,7 +16,7 @@ from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.compile.executable import print_kernel
-from nfuser.schedule.facts.facts import Facts, Layout
+from nfuser.schedule.facts.facts import Facts, TensorLayout
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment
@@ -70,13 +70,15 @@ def kernels(
     return tuple(made)
 
 
-def _layouts(fusion: Fusion, sizes: Mapping[Scalar, int]) -> dict[TensorView, Layout]:
+def _layouts(
+    fusion: Fusion, sizes: Mapping[Scalar, int]
+) -> dict[TensorView, TensorLayout]:
     """Return the layouts of all that ``fusion`` reads and stores, in C order."""
-    found: dict[TensorView, Layout] = {}
+    found: dict[TensorView, TensorLayout] = {}
     for tensor in memory_tensors(fusion):
         step, strides = 1, list[int]()
         for extent in reversed(evaluate_all(tensor.shape, sizes)):
             strides.append(step)
             step *= extent
-        found[tensor] = Layout(tuple(reversed(strides)), ALIGNMENT)
+        found[tensor] = TensorLayout(tuple(reversed(strides)), ALIGNMENT)
     return found

@@ -8,6 +8,6 @@ kind. What is the same in each row is computed once, as it was written.
 
 from __future__ import annotations
 
-from nfuser.batch.rows import Rows
+from nfuser.batch.rows import BatchRows
 
-__all__ = ["Rows"]
+__all__ = ["BatchRows"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nfuser.ops import Builder
 
 
-class Rows:
+class BatchRows:
     """Rows of some tensors, and what is computed of each of them.
 
     ``ended`` gets what nobody may read while ``written`` is closed.

@@ -17,7 +17,7 @@ from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.passes import fold_of
 from nfuser.chunks.places import label_of, letters_of
 from nfuser.chunks.steps import Step
-from nfuser.chunks.trees import Tree, add_tree, split_of
+from nfuser.chunks.trees import CombiningTree, add_tree, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Ends:
     ) -> None:
         layout, layers = self.layout, self.layers
         left = {t: self._left(job) for job in jobs for t in self._results(job)}
-        tree = Tree(
+        tree = CombiningTree(
             layers,
             self._source,
             tuple(self._blocks),

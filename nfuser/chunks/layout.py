@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.places import Place
     from nfuser.chunks.spread import Spread
     from nfuser.chunks.steps import Step
-    from nfuser.chunks.trees import Tree
+    from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
 
@@ -38,7 +38,9 @@ class Layout:
         self.fusion, self.values, self.numbers = fusion, values, numbers
         self.shapes = shape_of(fusion, values)
         self.held: dict[TensorView, Any] = {}
-        self.trees: dict[TensorView, Tree] = {}  # of results, which are held too
+        self.trees: dict[
+            TensorView, CombiningTree
+        ] = {}  # of results, which are held too
         self.steps: list[Step] = []
 
     def axis_chunks(self, t: TensorView) -> list[Chunks]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.jobs import Job
     from nfuser.chunks.passes import Pass
     from nfuser.chunks.places import Place, Read
-    from nfuser.chunks.trees import Tree
+    from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
 
@@ -166,7 +166,10 @@ class Program(Layout):
                     targets[:] = [t for t in targets if t not in own]
 
     def _run_tail(
-        self, grid: tuple[Chunks, ...], targets: Sequence[TensorView], tree: Tree
+        self,
+        grid: tuple[Chunks, ...],
+        targets: Sequence[TensorView],
+        tree: CombiningTree,
     ) -> bool:
         """Let the last tasks of a tree run a pass, if they have all that it reads."""
         made = laid(self, targets)

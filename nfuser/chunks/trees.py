@@ -44,7 +44,7 @@ def split_of(part_bytes: int) -> int:
 
 
 @node
-class Tree:
+class CombiningTree:
     """How parts that layer ``source`` gives are combined along the labels ``folded``.
 
     ``blocks`` count the chunks of each label, ``picks`` say which results of a task are
@@ -79,7 +79,7 @@ class Tree:
         return sum(self.lengths[1:]) * prod(self.blocks[k] for k in self.kept)
 
 
-def add_tree(name: str, tree: Tree, tail: Tail | None = None) -> None:
+def add_tree(name: str, tree: CombiningTree, tail: Tail | None = None) -> None:
     """Add the layer that combines parts in their order, and runs ``tail`` of them."""
     kept, folded, split = tree.kept, tree.folded, tree.split
     order = list(product(*(range(tree.blocks[k]) for k in folded)))
@@ -111,7 +111,10 @@ def add_tree(name: str, tree: Tree, tail: Tail | None = None) -> None:
 
 
 def order_of_tail(
-    tree: Tree, reads: Sequence[Read], arrays: Sequence[Any], grid: Sequence[Chunks]
+    tree: CombiningTree,
+    reads: Sequence[Read],
+    arrays: Sequence[Any],
+    grid: Sequence[Chunks],
 ) -> tuple[int, ...] | None:
     """Return along which kept label of the tree each label of a pass lies.
 
@@ -129,7 +132,7 @@ def order_of_tail(
 
 
 def _labels_read(
-    tree: Tree, what: Read, array: Any, grid: Sequence[Chunks]
+    tree: CombiningTree, what: Read, array: Any, grid: Sequence[Chunks]
 ) -> tuple[tuple[int, int], ...] | None:
     """Return the labels of a pass, each with the kept one of the tree, if they meet."""
     if what.tensor not in tree.ends or any(m != NONE for m in what.margins):

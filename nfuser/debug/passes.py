@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 IR = TypeVar("IR")
 
 
-class Pass(Protocol[IR]):
+class IrPass(Protocol[IR]):
     """A function from one IR to the same kind of IR."""
 
     @property
@@ -29,7 +29,7 @@ class Pass(Protocol[IR]):
 def run_passes(
     stage: str,
     ir: IR,
-    passes: Sequence[Pass[IR]],
+    passes: Sequence[IrPass[IR]],
     *,
     verify: Callable[[IR], None],
     dump: Callable[[str, IR], None],

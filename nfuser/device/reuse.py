@@ -58,7 +58,7 @@ def size_class(size: int) -> int:
     return -(-size // step) * step
 
 
-class Block(NamedTuple):
+class ReusedBlock(NamedTuple):
     """Memory with its first aligned address."""
 
     size: int
@@ -66,11 +66,11 @@ class Block(NamedTuple):
     memory: Any
 
 
-def _new_block(size: int) -> Block:
+def _new_block(size: int) -> ReusedBlock:
     apart = next(_places)
     memory = np.empty(size + apart + _ALIGNMENT, np.uint8)
     address = memory.ctypes.data + apart
-    return Block(size, address + -address % _ALIGNMENT, memory)
+    return ReusedBlock(size, address + -address % _ALIGNMENT, memory)
 
 
 class ReusePool:
@@ -83,10 +83,10 @@ class ReusePool:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._waiting: deque[Block] = deque()  # the longest unused first
+        self._waiting: deque[ReusedBlock] = deque()  # the longest unused first
         self._is_counted = False  # whether there may be more than a few small ones
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int) -> ReusedBlock:
         """Return memory of ``size`` bytes, used before or fresh."""
         waiting = self._waiting
         try:
@@ -98,7 +98,7 @@ class ReusePool:
         waiting.append(block)
         return self._find(size)
 
-    def _find(self, size: int) -> Block:
+    def _find(self, size: int) -> ReusedBlock:
         for block in reversed(list(self._waiting)):
             if block.size == size:
                 try:
@@ -108,7 +108,7 @@ class ReusePool:
                 return block
         return _new_block(size)
 
-    def give_back(self, block: Block) -> None:
+    def give_back(self, block: ReusedBlock) -> None:
         """Keep a block to which nobody has a reference."""
         waiting = self._waiting
         waiting.append(block)

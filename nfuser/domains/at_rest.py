@@ -19,7 +19,7 @@ from nfuser.ir.point_op import SELECT, is_copy
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from nfuser.domains.first_turn import FirstTurn, State
+    from nfuser.domains.first_turn import FirstTurn, HeldState
     from nfuser.domains.maps import Read
 
 
@@ -49,7 +49,7 @@ def changes(turn: FirstTurn) -> tuple[Change, ...] | None:
     return tuple(Change(read, when) for read, when in found)
 
 
-def _changes_of(turn: FirstTurn, state: State) -> list[tuple[Read, bool]] | None:
+def _changes_of(turn: FirstTurn, state: HeldState) -> list[tuple[Read, bool]] | None:
     """Return the conditions of which one holds wherever ``state`` changes."""
     definition = turn.fusion.definition
     found: list[tuple[Read, bool]] = []

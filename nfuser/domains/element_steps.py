@@ -31,7 +31,7 @@ class Coordinate:
 
 
 @node
-class Place:
+class ElementPlace:
     """One element of an array in memory."""
 
     array: TensorView
@@ -54,23 +54,23 @@ class Same:
 
 
 @node
-class Read:
+class ReadElement:
     """A number that is an element of an array."""
 
     result: TensorView
-    place: Place
+    place: ElementPlace
 
 
 @node
 class Write:
     """Put a number into an array."""
 
-    place: Place
+    place: ElementPlace
     value: TensorView
 
 
 @node
-class Turns:
+class ElementLoop:
     """A loop: the numbers that it carries, and the steps of a turn.
 
     ``carried`` are, for each such number, what it is at first, in a turn, after that,
@@ -94,7 +94,7 @@ class Turns:
         return isinstance(ends, Constant) and not ends.value
 
 
-Step: TypeAlias = Compute | Same | Read | Write | Turns
+Step: TypeAlias = Compute | Same | ReadElement | Write | ElementLoop
 
 
 @node

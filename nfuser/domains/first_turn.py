@@ -45,7 +45,7 @@ Carried: TypeAlias = "tuple[TensorView, TensorView, TensorView, TensorView]"
 
 
 @node
-class State:
+class HeldState:
     """A carried value at the ``point`` where a thread holds it.
 
     ``before`` is what it is at first, ``held`` what a turn reads, ``after`` what the
@@ -79,7 +79,7 @@ class FirstTurn:
     fusion: Fusion
     space: Space
     loop: Loop
-    states: tuple[State, ...]
+    states: tuple[HeldState, ...]
     rows: Mapping[TensorView, Row]
     turn: TensorView | None
     reads: tuple[Read, ...]
@@ -233,7 +233,7 @@ class _Opened:
 
 def _states(
     flat: Fusion, space: Space, carried: Sequence[Carried]
-) -> tuple[tuple[State, ...], tuple[Read, ...]] | Mismatch:
+) -> tuple[tuple[HeldState, ...], tuple[Read, ...]] | Mismatch:
     """Return what a thread holds, and all that it reads.
 
     It holds each value at one place, and inside of its array.
@@ -262,7 +262,7 @@ def _states(
         fresh = [read for read in more if read not in seen]
         seen.update(dict.fromkeys(fresh))
         stack += fresh
-    states = tuple(State(*carried[k], points[k]) for k in sorted(points))
+    states = tuple(HeldState(*carried[k], points[k]) for k in sorted(points))
     return states, tuple(seen)
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NoReturn
 from nfuser.domains.element_steps import (
     Compute,
     Coordinate,
+    ElementLoop,
+    ElementPlace,
     OneByOne,
-    Place,
-    Read,
+    ReadElement,
     Same,
     Step,
-    Turns,
     Write,
     is_number,
     is_whole,
@@ -200,7 +200,7 @@ class _Steps:
         flag = None if loop.flag is None else given.get(loop.flag)
         if loop.flag is not None and flag is None:
             _refuse("whether it goes on is the same in each turn", loop.result)
-        turns = Turns(loop, carried, tuple(steps), flag, self._added(loop))
+        turns = ElementLoop(loop, carried, tuple(steps), flag, self._added(loop))
         self._steps.append(turns)
 
     def _left(
@@ -331,8 +331,8 @@ class _Steps:
                 axes = tuple(-1 if k in expr.axes else next(rest) for k in ndim)
         found = _Part(part.array, part.version, axes, tuple(index))
         if is_number(expr.result):
-            place = Place(part.array, found.index)
-            self._steps.append(Read(expr.result, place))
+            place = ElementPlace(part.array, found.index)
+            self._steps.append(ReadElement(expr.result, place))
         else:
             self._note(expr.result, found)
 
@@ -343,7 +343,7 @@ class _Steps:
         if is_number(expr.value):
             part = self._overwritten(expr.source)
             index = tuple(Coordinate(start, 1) for start in expr.starts)
-            self._steps.append(Write(Place(part.array, index), expr.value))
+            self._steps.append(Write(ElementPlace(part.array, index), expr.value))
             self._note(expr.result, part)
             return
         part, source = self._now(expr.value), self._parts.get(expr.source)
@@ -390,7 +390,7 @@ class _Steps:
             old, known = index[axis], self._ranges.of(number)
             in_front = known is not None and sc.is_natural(known[0])
             index[axis] = Coordinate(old.start, old.step, number, extent, in_front)
-        self._steps.append(Write(Place(part.array, tuple(index)), expr.value))
+        self._steps.append(Write(ElementPlace(part.array, tuple(index)), expr.value))
         self._written[part.array, part.version] = part
         self._note(expr.result, part)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from nfuser.host.ir.rules import Form
-    from nfuser.host.ir.statements import Event, Operand, Statement, Stream
+    from nfuser.host.ir.statements import Event, HostStream, Operand, Statement
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
@@ -219,7 +219,7 @@ class HostIrContainer:
         """Apply NumPy's function ``name`` to a tensor."""
         line = current_line()
         made = _result(name, rules.pointwise(name, [source]), out, line)
-        return self._add(st.Unary(name, source, made, line))
+        return self._add(st.UnaryOp(name, source, made, line))
 
     def binary(
         self, name: str, lhs: Operand, rhs: Operand, out: TensorView | None = None
@@ -231,7 +231,7 @@ class HostIrContainer:
                 message = f"{name}: expected a tensor or Python's number, found {x!r}"
                 raise ArgumentError(message)
         made = _result(name, rules.pointwise(name, [lhs, rhs]), out, line)
-        return self._add(st.Binary(name, lhs, rhs, made, line))
+        return self._add(st.BinaryOp(name, lhs, rhs, made, line))
 
     def reduce(
         self,
@@ -245,7 +245,7 @@ class HostIrContainer:
         listed = (axes,) if isinstance(axes, int) else tuple(axes)
         made = _result(name, rules.reduce(name, source, listed), out, line)
         gone = tuple(rules.axis_of(a, source.ndim, name) for a in listed)
-        return self._add(st.Reduce(name, source, gone, made, line))
+        return self._add(st.ReductionOp(name, source, gone, made, line))
 
     def matmul(
         self, lhs: TensorView, rhs: TensorView, out: TensorView | None = None
@@ -253,7 +253,7 @@ class HostIrContainer:
         """Multiply matrices as NumPy does."""
         line = current_line()
         made = _result("matmul", rules.matmul(lhs, rhs), out, line)
-        return self._add(st.Matmul(lhs, rhs, made, line))
+        return self._add(st.MatmulOp(lhs, rhs, made, line))
 
     # -- views ---------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class HostIrContainer:
         line = current_line()
         made = _result("select", rules.select(source, axis), out, line)
         axis = rules.axis_of(axis, source.ndim, "select")
-        return self._add(st.Select(source, axis, sc.as_scalar(index), made, line))
+        return self._add(st.SelectOp(source, axis, sc.as_scalar(index), made, line))
 
     def alias_select(
         self, source: TensorView, axis: int, index: Scalar | int
@@ -297,7 +297,7 @@ class HostIrContainer:
         last = tuple(sc.as_scalar(x) for x in stops)
         jumps = tuple(steps or [1] * source.ndim)
         made = _result("slice", rules.slices(source, first, last, jumps), out, line)
-        return self._add(st.Slice(source, first, last, jumps, made, line))
+        return self._add(st.SliceOp(source, first, last, jumps, made, line))
 
     def permute(
         self, source: TensorView, order: Sequence[int], out: TensorView | None = None
@@ -305,7 +305,7 @@ class HostIrContainer:
         """Reorder the axes."""
         line = current_line()
         made = _result("permute", rules.permute(source, order), out, line)
-        return self._add(st.Permute(source, tuple(order), made, line))
+        return self._add(st.PermuteOp(source, tuple(order), made, line))
 
     def reshape(
         self,
@@ -320,7 +320,7 @@ class HostIrContainer:
             message = "reshape: sizes are 0 or more; a -1 has to be spelled out"
             raise ShapeError(message)
         made = _result("reshape", (extents, source.dtype), out, line)
-        return self._add(st.Reshape(source, made, line))
+        return self._add(st.ReshapeOp(source, made, line))
 
     # -- control -------------------------------------------------------------
 
@@ -333,21 +333,21 @@ class HostIrContainer:
         bound = last if step > 0 else first + 1
         index = scalar_symbols.loop_index(self._loops, bound)
         self._loops += 1
-        return self._in_loop(st.For(index, first, last, step, (), current_line()))
+        return self._in_loop(st.ForLoop(index, first, last, step, (), current_line()))
 
     @contextmanager
-    def _in_loop(self, loop: st.For) -> Generator[Scalar]:
+    def _in_loop(self, loop: st.ForLoop) -> Generator[Scalar]:
         with self._block() as body:
             yield loop.index
         self._add(replace(loop, body=tuple(body)))
 
     def when(self, condition: Scalar | int) -> AbstractContextManager[None]:
         """Do what is added inside where ``condition`` is not 0."""
-        made = st.If(sc.as_scalar(condition), (), (), current_line())
+        made = st.IfThenElse(sc.as_scalar(condition), (), (), current_line())
         return self._in_branch(made)
 
     @contextmanager
-    def _in_branch(self, branch: st.If) -> Generator[None]:
+    def _in_branch(self, branch: st.IfThenElse) -> Generator[None]:
         with self._block() as body:
             yield
         self._add(replace(branch, body=tuple(body)))
@@ -356,7 +356,7 @@ class HostIrContainer:
     def otherwise(self) -> Generator[None]:
         """Do what is added inside where the condition just before is 0."""
         last = self._blocks[-1][-1] if self._blocks[-1] else None
-        if not isinstance(last, st.If) or last.orelse:
+        if not isinstance(last, st.IfThenElse) or last.orelse:
             message = "otherwise follows when"
             raise ArgumentError(message)
         with self._block() as orelse:
@@ -373,28 +373,28 @@ class HostIrContainer:
 
     # -- streams -------------------------------------------------------------
 
-    def stream(self, index: Scalar | int) -> Stream:
+    def stream(self, index: Scalar | int) -> HostStream:
         """Return stream ``index`` of the evaluator's own, counted round."""
-        return st.Stream(sc.as_scalar(index) % rules.STREAMS)
+        return st.HostStream(sc.as_scalar(index) % rules.STREAMS)
 
-    def get_stream(self) -> Stream:
+    def get_stream(self) -> HostStream:
         """Return the stream that is current when the program gets here."""
-        made = st.Stream()
+        made = st.HostStream()
         self._add(st.GetStream(made, current_line()))
         return made
 
-    def set_stream(self, stream: Stream) -> None:
+    def set_stream(self, stream: HostStream) -> None:
         """Run what follows on ``stream``."""
         self._add(st.SetStream(stream, current_line()))
 
-    def synchronize(self, stream: Stream) -> None:
+    def synchronize(self, stream: HostStream) -> None:
         """Let the current stream wait for ``stream``."""
         self._add(st.Synchronize(stream, current_line()))
 
     def record(self) -> Event:
         """Mark this point of the current stream."""
         made = st.Event()
-        self._add(st.Record(made, current_line()))
+        self._add(st.RecordEvent(made, current_line()))
         return made
 
     def wait(self, event: Event) -> None:

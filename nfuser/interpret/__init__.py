@@ -9,7 +9,7 @@ nothing wrote, races, misaligned packets, divergent barriers, overflowing indice
 from __future__ import annotations
 
 from nfuser.errors import InterpreterError
-from nfuser.interpret.buffer import Access, Buffer, Report
+from nfuser.interpret.buffer import PointerArgument, PointerUse, RunReport
 from nfuser.interpret.run import run
 
-__all__ = ["Access", "Buffer", "InterpreterError", "Report", "run"]
+__all__ = ["InterpreterError", "PointerArgument", "PointerUse", "RunReport", "run"]

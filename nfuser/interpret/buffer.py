@@ -11,7 +11,7 @@ import numpy as np
 _ALIGNMENT = 256  # what allocators give
 
 
-class Buffer:
+class PointerArgument:
     """A pointer argument: storage, where in it the pointer points, and its address.
 
     Buffers over the same array object see each other's writes, and races between them
@@ -62,7 +62,7 @@ def _as_stored(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 @dataclass(slots=True)
-class Access:
+class PointerUse:
     """What a kernel did with one pointer argument."""
 
     elements_read: int = 0
@@ -73,9 +73,9 @@ class Access:
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     """What a run counted; a run that breaks a rule raises instead."""
 
-    accesses: dict[str, Access] = field(default_factory=dict[str, Access])
+    accesses: dict[str, PointerUse] = field(default_factory=dict[str, PointerUse])
     barriers: int = 0
     waves: int = 0

@@ -11,7 +11,7 @@ import numpy as np
 from nfuser.interpret.expressions import (
     DTYPES,
     ArrayKind,
-    Names,
+    KnownNames,
     access_suffix,
     expression,
     integer,
@@ -48,7 +48,7 @@ def declaration(name: str, value: ast.expr) -> tuple[str, ArrayKind, bool] | Non
 
 
 def write_element(
-    node: ast.stmt, array: str, index: ast.expr, value: ast.expr, names: Names
+    node: ast.stmt, array: str, index: ast.expr, value: ast.expr, names: KnownNames
 ) -> str:
     """Return the line that assigns an element of a local or shared array."""
     kind = names.kinds.get(array)
@@ -61,7 +61,7 @@ def write_element(
     return f"v_{array}.write(w, {integer(index, names)}, {term.code}, {place})"
 
 
-def effect(call: ast.Call, names: Names) -> str:
+def effect(call: ast.Call, names: KnownNames) -> str:
     """Return the line of a call that is a statement."""
     place = f"{names.mask}, {call.lineno}"
     match call:
@@ -92,7 +92,7 @@ def effect(call: ast.Call, names: Names) -> str:
 
 
 def _store(
-    call: ast.Call, name: str, arguments: list[ast.expr], place: str, names: Names
+    call: ast.Call, name: str, arguments: list[ast.expr], place: str, names: KnownNames
 ) -> str:
     suffix = access_suffix(name, "store")
     if suffix is None or len(arguments) != 3:
@@ -107,7 +107,7 @@ def _store(
     return f"{source}.store(w, {index}, {value.code}, {place}, {suffix!r})"
 
 
-def _array(node: ast.expr, element: str, names: Names) -> str:
+def _array(node: ast.expr, element: str, names: KnownNames) -> str:
     """Return the array that ``node`` names, of elements of dtype ``element``."""
     kind = names.kinds.get(node.id) if isinstance(node, ast.Name) else None
     if not isinstance(kind, ArrayKind) or kind.element != element:
@@ -117,7 +117,11 @@ def _array(node: ast.expr, element: str, names: Names) -> str:
 
 
 def _copy(
-    call: ast.Call, length: int, arguments: list[ast.expr], place: str, names: Names
+    call: ast.Call,
+    length: int,
+    arguments: list[ast.expr],
+    place: str,
+    names: KnownNames,
 ) -> str:
     array, k, target, i = arguments
     source, element = pointer(target, names)
@@ -133,7 +137,7 @@ def _take(
     take: re.Match[str],
     arguments: list[ast.expr],
     place: str,
-    names: Names,
+    names: KnownNames,
 ) -> str:
     length, suffix = int(take[1]), take[2]
     array, k, source, i = arguments
@@ -146,7 +150,11 @@ def _take(
 
 
 def _draw(
-    call: ast.Call, length: int, arguments: list[ast.expr], place: str, names: Names
+    call: ast.Call,
+    length: int,
+    arguments: list[ast.expr],
+    place: str,
+    names: KnownNames,
 ) -> str:
     array, k, *drawn = arguments
     kind = names.kinds.get(array.id) if isinstance(array, ast.Name) else None
@@ -161,14 +169,16 @@ def _draw(
     return f"{where}, ({given}), {place}, {length})"
 
 
-def _post(call: ast.Call, arguments: list[ast.expr], place: str, names: Names) -> str:
+def _post(
+    call: ast.Call, arguments: list[ast.expr], place: str, names: KnownNames
+) -> str:
     source, element = pointer(arguments[0], names)
     stored_box(element, call, names)
     index, value = integer(arguments[1], names), expression(arguments[2], names)
     return f"{source}.post(w, {index}, {value.code}, {value.kind!r}, {place})"
 
 
-def waiting(call: ast.expr, names: Names) -> str | None:
+def waiting(call: ast.expr, names: KnownNames) -> str | None:
     """Return the line that waits for what ``call`` receives, if it does."""
     match call:
         case ast.Call(func=ast.Name(id="receive"), args=[boxes, index, like]):
@@ -182,7 +192,7 @@ def waiting(call: ast.expr, names: Names) -> str | None:
 
 
 def _counter(
-    call: ast.Call, name: str, arguments: list[ast.expr], place: str, names: Names
+    call: ast.Call, name: str, arguments: list[ast.expr], place: str, names: KnownNames
 ) -> str:
     if len(arguments) != (2 if name == "reset" else 3):
         raise names.refusal(call, f"{name} does not take {len(arguments)} arguments")
@@ -200,7 +210,7 @@ def _packet(
     packet: re.Match[str],
     arguments: list[ast.expr],
     place: str,
-    names: Names,
+    names: KnownNames,
 ) -> str:
     verb, length, suffix = packet.groups()
     if len(arguments) != 4:

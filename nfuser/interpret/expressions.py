@@ -70,7 +70,7 @@ Kind: TypeAlias = str | PointerKind | ArrayKind  # a str is a number's dtype
 
 
 @dataclass(slots=True)
-class Names:
+class KnownNames:
     """What is known of names at one point of the kernel."""
 
     source: list[str]
@@ -91,7 +91,7 @@ class Names:
         return InterpreterError(f"line {line}: {text}\n  {reason}")
 
 
-def expression(node: ast.expr, names: Names) -> Term:
+def expression(node: ast.expr, names: KnownNames) -> Term:
     """Return the NumPy source of ``node``."""
     match node:
         case ast.Constant(value=value):
@@ -118,7 +118,7 @@ def expression(node: ast.expr, names: Names) -> Term:
             )
 
 
-def pointer(node: ast.expr, names: Names) -> tuple[str, str]:
+def pointer(node: ast.expr, names: KnownNames) -> tuple[str, str]:
     """Return the source and the element dtype of a pointer argument."""
     kind = names.kinds.get(node.id) if isinstance(node, ast.Name) else None
     if not isinstance(kind, PointerKind):
@@ -126,7 +126,7 @@ def pointer(node: ast.expr, names: Names) -> tuple[str, str]:
     return f"v_{ast.unparse(node)}", kind.element
 
 
-def integer(node: ast.expr, names: Names) -> str:
+def integer(node: ast.expr, names: KnownNames) -> str:
     """Return the source of an index."""
     term = expression(node, names)
     if term.kind not in INTEGER:
@@ -140,7 +140,7 @@ def access_suffix(name: str, prefix: str) -> str | None:
     return rest if name.startswith(prefix) and rest in FORMATS else None
 
 
-def stored_kind(suffix: str, element: str, node: ast.AST, names: Names) -> str:
+def stored_kind(suffix: str, element: str, node: ast.AST, names: KnownNames) -> str:
     """Return the dtype of the values of a format, or refuse its storage."""
     storage, value = FORMATS[suffix]
     if storage is not None and storage != element:
@@ -150,7 +150,7 @@ def stored_kind(suffix: str, element: str, node: ast.AST, names: Names) -> str:
     return value or element
 
 
-def _constant(node: ast.expr, value: object, names: Names) -> Term:
+def _constant(node: ast.expr, value: object, names: KnownNames) -> Term:
     if isinstance(value, bool):
         return Term(repr(value), "bool")
     if isinstance(value, int):
@@ -164,7 +164,7 @@ def _float(value: float) -> str:
     return f"float({repr(value)!r})" if value - value != 0 else repr(value)
 
 
-def _name(node: ast.expr, name: str, names: Names) -> Term:
+def _name(node: ast.expr, name: str, names: KnownNames) -> Term:
     kind = names.kinds.get(name)
     if kind is None and name in names.constants:
         return names.constants[name]
@@ -181,7 +181,7 @@ def _name(node: ast.expr, name: str, names: Names) -> Term:
     return Term(code, kind)
 
 
-def _coordinate(node: ast.Attribute, names: Names) -> Term:
+def _coordinate(node: ast.Attribute, names: KnownNames) -> Term:
     match node.value:
         case ast.Attribute(value=ast.Name(id="cuda"), attr=name) if (
             name in COORDINATES and node.attr in ("x", "y", "z")
@@ -195,7 +195,7 @@ def _coordinate(node: ast.Attribute, names: Names) -> Term:
 
 
 def _binary(
-    node: ast.expr, operator: ast.operator, left: Term, right: Term, names: Names
+    node: ast.expr, operator: ast.operator, left: Term, right: Term, names: KnownNames
 ) -> Term:
     entry = _UFUNCS.get(type(operator))
     if entry is None:
@@ -215,7 +215,7 @@ def _binary(
     raise names.refusal(node, f"{left.kind} {symbol} {right.kind} has no exact meaning")
 
 
-def _integer_result(node: ast.expr, kinds: set[str], names: Names) -> str:
+def _integer_result(node: ast.expr, kinds: set[str], names: KnownNames) -> str:
     if kinds <= UNSIGNED:
         return "uint64"
     if "uint64" in kinds:
@@ -223,7 +223,9 @@ def _integer_result(node: ast.expr, kinds: set[str], names: Names) -> str:
     return "int64"
 
 
-def _unary(node: ast.expr, operator: ast.unaryop, operand: Term, names: Names) -> Term:
+def _unary(
+    node: ast.expr, operator: ast.unaryop, operand: Term, names: KnownNames
+) -> Term:
     if isinstance(operator, ast.Not) and operand.kind in BOOL:
         return Term(f"np.logical_not({operand.code})", "bool")
     if isinstance(operator, ast.USub):
@@ -237,7 +239,7 @@ def _unary(node: ast.expr, operator: ast.unaryop, operand: Term, names: Names) -
 
 
 def _compare(
-    node: ast.expr, operator: ast.cmpop, left: Term, right: Term, names: Names
+    node: ast.expr, operator: ast.cmpop, left: Term, right: Term, names: KnownNames
 ) -> Term:
     symbol = _COMPARISONS.get(type(operator))
     kinds = {left.kind, right.kind}
@@ -246,7 +248,7 @@ def _compare(
     return Term(f"({left.code} {symbol} {right.code})", "bool")
 
 
-def _element(node: ast.expr, array: str, index: ast.expr, names: Names) -> Term:
+def _element(node: ast.expr, array: str, index: ast.expr, names: KnownNames) -> Term:
     kind = names.kinds.get(array)
     if not isinstance(kind, ArrayKind):
         raise names.refusal(node, f"{array} is not an array")
@@ -255,7 +257,7 @@ def _element(node: ast.expr, array: str, index: ast.expr, names: Names) -> Term:
 
 
 def _call(
-    node: ast.Call, function: str, arguments: list[ast.expr], names: Names
+    node: ast.Call, function: str, arguments: list[ast.expr], names: KnownNames
 ) -> Term:
     if function in DTYPES:
         return _constructor(node, DTYPES[function], arguments, names)
@@ -290,7 +292,7 @@ def _call(
 
 
 def _receive(
-    node: ast.Call, arguments: list[ast.expr], place: str, names: Names
+    node: ast.Call, arguments: list[ast.expr], place: str, names: KnownNames
 ) -> Term:
     source, element = pointer(arguments[0], names)
     stored_box(element, node, names)
@@ -299,20 +301,20 @@ def _receive(
     return Term(f"{source}.receive(w, {index}, {kind!r}, {place})", kind)
 
 
-def stored_box(element: str, node: ast.AST, names: Names) -> None:
+def stored_box(element: str, node: ast.AST, names: KnownNames) -> None:
     """Refuse a box that is not a uint64."""
     if element != "uint64":
         raise names.refusal(node, f"a box is a uint64, not a {element}")
 
 
-def stored_counter(element: str, node: ast.AST, names: Names) -> None:
+def stored_counter(element: str, node: ast.AST, names: KnownNames) -> None:
     """Refuse a counter that is not a uint32."""
     if element != "uint32":
         raise names.refusal(node, f"a counter is a uint32, not a {element}")
 
 
 def _constructor(
-    node: ast.Call, kind: str, arguments: list[ast.expr], names: Names
+    node: ast.Call, kind: str, arguments: list[ast.expr], names: KnownNames
 ) -> Term:
     if len(arguments) != 1:
         raise names.refusal(node, f"{kind} takes one argument")
@@ -352,7 +354,7 @@ def _fits(value: float, kind: str) -> bool:
 
 
 def _elementwise(
-    node: ast.Call, function: str, arguments: list[ast.expr], names: Names
+    node: ast.Call, function: str, arguments: list[ast.expr], names: KnownNames
 ) -> Term:
     rule = ELEMENTWISE[function]
     if len(arguments) != rule.arity:
@@ -369,7 +371,7 @@ def _elementwise(
     return Term(f"p_{function}({code})", rule.gives or terms[0].kind)
 
 
-def _select(node: ast.Call, terms: list[Term], names: Names) -> Term:
+def _select(node: ast.Call, terms: list[Term], names: KnownNames) -> Term:
     condition, one, other = terms
     if condition.kind not in BOOL or one.kind != other.kind or one.kind not in ANY:
         given = ", ".join(term.kind for term in terms)

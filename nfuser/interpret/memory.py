@@ -17,7 +17,7 @@ from nfuser.interpret.wave import Mask, Wave, is_uniform
 
 if TYPE_CHECKING:
     from nfuser.interpret.arrays import LocalArray, SharedArray
-    from nfuser.interpret.buffer import Access
+    from nfuser.interpret.buffer import PointerUse
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 
@@ -64,7 +64,7 @@ class Pointer:
     region: Region
     offset: int
     address: int
-    access: Access
+    access: PointerUse
     touched: Vector
 
     def _located(

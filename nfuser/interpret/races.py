@@ -147,7 +147,7 @@ def _combine(noted: Vector, at: Vector, values: Vector, fresh: Vector | None) ->
     noted[at[clash | (noted[at] != values)]] = SEVERAL
 
 
-class Order:
+class BlockOrder:
     """What one block has seen of the others' writes, by tickets and waits."""
 
     def __init__(self, wave: Wave, blocks: int) -> None:

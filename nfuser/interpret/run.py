@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import InterpreterError
-from nfuser.interpret.buffer import Access, Buffer, Report
+from nfuser.interpret.buffer import PointerArgument, PointerUse, RunReport
 from nfuser.interpret.expressions import PointerKind
 from nfuser.interpret.memory import Pointer, Region
-from nfuser.interpret.races import Order
-from nfuser.interpret.translate import Program, translate
+from nfuser.interpret.races import BlockOrder
+from nfuser.interpret.translate import RunnableKernel, translate
 from nfuser.interpret.wave import Wave
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def run(
     entry: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    arguments: Sequence[Buffer | float],
+    arguments: Sequence[PointerArgument | float],
     *,
     shared_bytes: int = 0,
     seed: int = 0,
-) -> Report:
+) -> RunReport:
     """Execute the kernel ``entry`` over ``grid`` and ``block``; write into the buffers.
 
     Blocks run in an order that ``seed`` decides, many at once; where they communicate
@@ -45,7 +45,7 @@ def run(
     """
     program = translate(source_text, entry)
     _check_launch(program, grid, block)
-    report = Report()
+    report = RunReport()
     values = _bound(program, arguments, report)
     blocks = list(range(grid[0] * grid[1] * grid[2]))
     random.Random(seed).shuffle(blocks)
@@ -55,7 +55,7 @@ def run(
         some = blocks[start : start + per_wave]
         wave = Wave(some, grid, block, program.lines, shared_bytes)
         if program.ordered:
-            wave.order = Order(wave, len(blocks))
+            wave.order = BlockOrder(wave, len(blocks))
         waves.append(wave)
     with np.errstate(all="ignore"):
         _interleave(program, waves, values, random.Random(seed))
@@ -68,7 +68,7 @@ def run(
 
 
 def _check_launch(
-    program: Program, grid: tuple[int, int, int], block: tuple[int, int, int]
+    program: RunnableKernel, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> None:
     threads = int(np.prod(block, dtype=np.int64))
     if not 0 < threads <= program.most_threads or block[2] > 64:
@@ -78,7 +78,7 @@ def _check_launch(
 
 
 def _interleave(
-    program: Program, waves: list[Wave], values: list[Any], dice: random.Random
+    program: RunnableKernel, waves: list[Wave], values: list[Any], dice: random.Random
 ) -> None:
     """Run every wave to its end or to a wait; go on with those whose wait is over."""
     if not program.ordered:
@@ -109,7 +109,9 @@ def _exhaust(body: Iterator[int]) -> None:
 
 
 def _bound(
-    program: Program, arguments: Sequence[Buffer | float], report: Report
+    program: RunnableKernel,
+    arguments: Sequence[PointerArgument | float],
+    report: RunReport,
 ) -> list[Any]:
     """Return the arguments as the program takes them."""
     if len(arguments) != len(program.parameters):
@@ -121,13 +123,13 @@ def _bound(
     for (name, kind), argument in pairs:
         if isinstance(kind, PointerKind):
             if (
-                not isinstance(argument, Buffer)
+                not isinstance(argument, PointerArgument)
                 or argument.memory.dtype != kind.element
             ):
                 found = getattr(argument, "storage", argument)
                 found = getattr(found, "dtype", type(found).__name__)
                 raise InterpreterError(f"{name} points to {kind.element}, not {found}")
-            access = report.accesses[name] = Access()
+            access = report.accesses[name] = PointerUse()
             region = regions[id(argument.storage)]
             touched = np.zeros(region.storage.size, bool)
             values.append(
@@ -135,17 +137,17 @@ def _bound(
                     name, region, argument.offset, argument.address, access, touched
                 )
             )
-        elif isinstance(argument, Buffer):
+        elif isinstance(argument, PointerArgument):
             raise InterpreterError(f"{name} is a {kind}, not a pointer")
         else:
             values.append(_scalar(name, kind, argument))
     return values
 
 
-def _regions(program: Program, pairs: list[Any]) -> dict[int, Region]:
+def _regions(program: RunnableKernel, pairs: list[Any]) -> dict[int, Region]:
     """Return one region for each storage array, however many pointers go into it."""
     regions: dict[int, Region] = {}
-    buffers = [(name, b) for (name, _), b in pairs if isinstance(b, Buffer)]
+    buffers = [(name, b) for (name, _), b in pairs if isinstance(b, PointerArgument)]
     for _, buffer in buffers:
         same = [(n, b) for n, b in buffers if b.storage is buffer.storage]
         regions[id(buffer.storage)] = Region(

@@ -17,7 +17,7 @@ from nfuser.interpret.effects import declaration, effect, waiting, write_element
 from nfuser.interpret.expressions import (
     DTYPES,
     ArrayKind,
-    Names,
+    KnownNames,
     PointerKind,
     Term,
     expression,
@@ -33,7 +33,7 @@ _ORDERED = frozenset({"ticket", "reset", "wait", "post", "receive"})
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RunnableKernel:
     """A kernel that can be run, and what its text says about its pointers."""
 
     function: Callable[..., Any]  # (wave, *arguments) -> generator
@@ -46,10 +46,10 @@ class Program:
 
 
 @lru_cache(256)
-def translate(source_text: str, entry: str) -> Program:
+def translate(source_text: str, entry: str) -> RunnableKernel:
     """Return the function ``entry`` of ``source_text`` as a runnable program."""
     tree = ast.parse(source_text)
-    names = Names(source_text.splitlines())
+    names = KnownNames(source_text.splitlines())
     function = _prepare(tree, entry, names)
     parameters = _parameters(function, names)
     checked: set[str] = set()
@@ -60,7 +60,7 @@ def translate(source_text: str, entry: str) -> Program:
             break
         checked = set(names.checked)
     calls = _calls(function)
-    return Program(
+    return RunnableKernel(
         _compiled(code, entry),
         parameters,
         tuple(names.source),
@@ -71,7 +71,7 @@ def translate(source_text: str, entry: str) -> Program:
     )
 
 
-def _prepare(tree: ast.Module, entry: str, names: Names) -> ast.FunctionDef:
+def _prepare(tree: ast.Module, entry: str, names: KnownNames) -> ast.FunctionDef:
     """Return the function ``entry``; note the module's constants."""
     found: ast.FunctionDef | None = None
     for statement in tree.body:
@@ -88,7 +88,7 @@ def _prepare(tree: ast.Module, entry: str, names: Names) -> ast.FunctionDef:
 
 
 def _parameters(
-    function: ast.FunctionDef, names: Names
+    function: ast.FunctionDef, names: KnownNames
 ) -> tuple[tuple[str, str | PointerKind], ...]:
     """Return the parameters with the types of the decorator's signature."""
     match function.decorator_list:
@@ -148,7 +148,7 @@ def _compiled(code: str, entry: str) -> Callable[..., Any]:
 class _Kernel:
     """Prints one kernel; does not outlive ``translate``."""
 
-    names: Names
+    names: KnownNames
     homes: dict[str, Path]
     lines: list[str] = field(default_factory=list[str])
     shared: list[str] = field(default_factory=list[str])
@@ -346,7 +346,7 @@ class _Kernel:
         raise self.names.refusal(node, "the dtypes of this loop do not settle")
 
 
-def _static_bound(node: ast.expr, names: Names) -> int:
+def _static_bound(node: ast.expr, names: KnownNames) -> int:
     match node:
         case ast.Call(func=ast.Name(id=name), args=[inner]) if name in DTYPES:
             return _static_bound(inner, names)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
-from nfuser.lower.kernel.kernel_ir import Launch
+from nfuser.lower.kernel.kernel_ir import LaunchShape
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def launch_of(
     scheduled: Scheduled, combiner: Combiner, levels: int, shared_bytes: int
-) -> Launch:
+) -> LaunchShape:
     """Return the launch of a kernel with so many passes that fold."""
 
     def extent(binding: Binding) -> Scalar:
@@ -28,8 +28,8 @@ def launch_of(
     phases = levels + 1 if combiner.phase else 1
     if not scheduled.target.has_blocks:
         pieces = extent(Binding.PARALLEL) * extent(Binding.BLOCK_Y)
-        return Launch((pieces, one), (one, one), 1, phases=phases)
-    return Launch(
+        return LaunchShape((pieces, one), (one, one), 1, phases=phases)
+    return LaunchShape(
         (extent(Binding.BLOCK_X), extent(Binding.BLOCK_Y)),
         (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
         scheduled.threads,

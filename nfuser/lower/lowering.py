@@ -34,7 +34,7 @@ from nfuser.lower.serial import build_serial
 from nfuser.schedule.scheduled import Scheduled, Serial
 
 if TYPE_CHECKING:
-    from nfuser.debug.passes import Pass
+    from nfuser.debug.passes import IrPass
     from nfuser.lower.kernel.kernel_ir import Kernel
     from nfuser.schedule.scheduled import Joined, Schedule
 
@@ -74,7 +74,7 @@ def passed(kernel: Kernel) -> Kernel:
     return run_passes("kernel", kernel, passes, verify=verify_kernel, dump=_dump)
 
 
-def passes_of(kernel: Kernel) -> tuple[Pass[Kernel], ...]:
+def passes_of(kernel: Kernel) -> tuple[IrPass[Kernel], ...]:
     """Return the passes that ``kernel`` goes through."""
     has_vectors = kernel.scheduled.target.has_vectors
     return VECTOR_PASSES if has_vectors else BLOCK_PASSES

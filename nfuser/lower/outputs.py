@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nfuser.lower.cuda.stage import Stager
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
-    from nfuser.schedule.nest import Bound
+    from nfuser.schedule.nest import LoopBound
     from nfuser.schedule.placement.row_passes import RowPasses
 
 
@@ -56,7 +56,7 @@ class Stores:
         self.nest = values.nest
         self.levels = passes.folds
         self.has_rows = bool(passes.folds or values.fusion.partial_sums)
-        self.ends: tuple[Bound, ...] = ()  # bounds of rows that only stores check
+        self.ends: tuple[LoopBound, ...] = ()  # bounds of rows that only stores check
 
     def store_rows(self) -> None:
         """Store the outputs that have one element a row (all, without reductions)."""

@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.domains.element_steps import Compute, Read, Same, Turns, Write, is_number
+from nfuser.domains.element_steps import (
+    Compute,
+    ElementLoop,
+    ReadElement,
+    Same,
+    Write,
+    is_number,
+)
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
@@ -21,7 +28,7 @@ from nfuser.lower.kernel.kernel_ir import (
     If,
     IndexValue,
     Kernel,
-    Launch,
+    LaunchShape,
     Let,
     Load,
     LoopCounter,
@@ -39,7 +46,7 @@ from nfuser.schedule.facts.memory import memory_tensors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.domains.element_steps import Coordinate, Place, Step
+    from nfuser.domains.element_steps import Coordinate, ElementPlace, Step
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Serial
@@ -97,7 +104,7 @@ class _Writer:
             (),
             tuple(self._stmts),
             (),
-            Launch((one, one), (one, one), 1),
+            LaunchShape((one, one), (one, one), 1),
             wide_index=True,
             loops=self._loops.first,
         )
@@ -128,7 +135,7 @@ class _Writer:
             total = total + at * stride
         return total
 
-    def _place(self, place: Place) -> Scalar:
+    def _place(self, place: ElementPlace) -> Scalar:
         """Return where in memory an element is."""
         return self._address(place.array, [self._along(at) for at in place.index])
 
@@ -156,13 +163,13 @@ class _Writer:
                     self._values[expr.result] = self._computed(expr)
                 case Same(result, source):
                     self._values[result] = self._values[source]
-                case Read(result, place):
+                case ReadElement(result, place):
                     self._load(result, place.array, self._place(place))
                 case Write(place, value):
                     buffer, index = self._buffers[place.array], self._place(place)
                     new = _as(self._values[value], buffer.dtype)
                     self._stmts.append(Store(buffer, index, new))
-                case Turns():
+                case ElementLoop():
                     self._turns(step)
 
     def _computed(self, expr: Pointwise | Constant | FromScalar) -> Value:
@@ -182,7 +189,7 @@ class _Writer:
         self._stmts.append(Let(var, value))
         return var
 
-    def _turns(self, turns: Turns) -> None:
+    def _turns(self, turns: ElementLoop) -> None:
         held = [
             self._named(self._values[before], inside)
             for before, inside, _, _ in turns.carried

@@ -25,7 +25,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 
 if TYPE_CHECKING:
-    from nfuser.domains.first_turn import State
+    from nfuser.domains.first_turn import HeldState
     from nfuser.lower.scan import StoreOutput
     from nfuser.lower.scopes import Key
     from nfuser.lower.values import Values
@@ -43,7 +43,7 @@ class _Sweep:
     def __init__(self, values: Values, turns: Turns, store: StoreOutput) -> None:
         self._values, self._turns, self._store = values, turns, store
         self._outputs = list(dict.fromkeys(values.fusion.outputs))
-        self._held: dict[State, Held] = {}
+        self._held: dict[HeldState, Held] = {}
 
     def add(self) -> None:
         """Begin, take all turns, and store what is left."""
@@ -51,7 +51,7 @@ class _Sweep:
         self._take_turns()
         self._finish()
 
-    def _is_in_lane(self, state: State) -> bool:
+    def _is_in_lane(self, state: HeldState) -> bool:
         return self._values.place((state.held, state.point)).in_lane
 
     def _begin(self) -> None:

@@ -50,7 +50,7 @@ class ScalarFits:
 
 
 @value
-class Place:
+class TurnIndex:
     """A number by which an array is read along an axis, in each turn of a loop.
 
     ``within`` are the definitions of the bodies in which it is read, those of loops
@@ -64,7 +64,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Questions:
+class BuilderQuestions:
     """Answers taken while building, and checks that each call repeats.
 
     ``today`` gives the value of each symbol in the call being traced; without it
@@ -110,8 +110,8 @@ class Builder:
         self._twins: dict[TensorView, TensorView] = {}
         self._instead: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
-        self.places: list[Place] | None = []
-        self.questions = Questions(today, {}, {}, {})
+        self.places: list[TurnIndex] | None = []
+        self.questions = BuilderQuestions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
         self._meets: dict[tuple[Scalar, ...], Scalar] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.base import value
 from nfuser.ir.expr import LIBRARY_CALLS, Argument, Loop, Reduce, results, sources
-from nfuser.partition.flow import ENDLESS, Graph
+from nfuser.partition.flow import ENDLESS, FlowNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -55,7 +55,7 @@ def cut(
     """
     known, told = set(there), told or {}
     read = _read_back(fusion, known)
-    graph = Graph()
+    graph = FlowNetwork()
     inside: dict[TensorView, tuple[int, int]] = {}
     order = _needed(fusion, known, read)
     for tensor in order:

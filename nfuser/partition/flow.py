@@ -8,7 +8,7 @@ from collections import deque
 ENDLESS = 1 << 62  # the capacity of an edge that no cut takes
 
 
-class Graph:
+class FlowNetwork:
     """Nodes 0, 1, ... and edges with capacities; 0 is the source, 1 the sink."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar_walk
-from nfuser.schedule.facts.facts import Layout
+from nfuser.schedule.facts.facts import TensorLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,9 @@ def owners(fusion: Fusion) -> dict[TensorView, TensorView]:
 
 
 def lay_out_assigned(
-    fusion: Fusion, layouts: dict[TensorView, Layout], values: Mapping[Scalar, int]
+    fusion: Fusion,
+    layouts: dict[TensorView, TensorLayout],
+    values: Mapping[Scalar, int],
 ) -> None:
     """Add the layouts of what assignments read and give."""
     owner = owners(fusion)
@@ -40,7 +42,7 @@ def lay_out_assigned(
         offset = first_byte(assign, whole.strides, values)
         pairs = zip(whole.strides, assign.steps, strict=True)
         alignment = min(whole.alignment, offset & -offset or whole.alignment)
-        layouts[assign.value] = Layout(tuple(s * k for s, k in pairs), alignment)
+        layouts[assign.value] = TensorLayout(tuple(s * k for s, k in pairs), alignment)
 
 
 def first_byte(

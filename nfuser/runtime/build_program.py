@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.domains.unset import is_unset
 from nfuser.dtypes import DType
 from nfuser.host.call.program import (
-    Allocate,
+    AllocateSlot,
     Argument,
     ByValue,
-    Call,
+    CallLibrary,
     CallProgram,
     Clear,
-    Free,
-    Function,
+    FreeSlot,
     HostScalar,
     HostStmt,
-    Launch,
-    Number,
+    LaunchKernel,
+    LibraryFunction,
     Operand,
-    Part,
+    ProgramNumber,
     Repeat,
     Scattered,
     Slot,
+    SlotPart,
     Turn,
     ViewOf,
     slots_of,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 def build_program(
     runtime: FusionKernelRuntime,
     facts: Facts,
-    places: Mapping[TensorView, Part],
+    places: Mapping[TensorView, SlotPart],
     inputs: tuple[Slot, ...],
     outputs: tuple[Slot, ...],
     heuristics: tuple[Heuristic, ...] | None = None,
@@ -87,7 +87,7 @@ def build_program(
     builder = _Program(runtime, facts, dict(places), decided, unmade)
     own = zip(runtime.segments, heuristics or runtime.heuristics, strict=True)
     body = builder.pieces(runtime.segmented, own)
-    body += [Allocate(slot) for slot in builder.unmade]  # those without elements
+    body += [AllocateSlot(slot) for slot in builder.unmade]  # those without elements
     body = with_frees(body, (*inputs, *outputs))
     program = CallProgram(inputs, outputs, tuple(body))
     return reuse_slots(program) if reuses else program
@@ -98,7 +98,7 @@ class _Program:
         self,
         runtime: FusionKernelRuntime,
         facts: Facts,
-        places: dict[TensorView, Part],
+        places: dict[TensorView, SlotPart],
         decided: AbstractSet[Scalar],
         unmade: tuple[Slot, ...],
     ) -> None:
@@ -109,7 +109,7 @@ class _Program:
         self.places = places
         self.temporaries = 0
         self.loops: list[Loop] = []  # those around what is built
-        self.homes: dict[Home, Part] = {}  # what they have made of arguments
+        self.homes: dict[Home, SlotPart] = {}  # what they have made of arguments
         self.assigned: dict[TensorView, ex.Assign] = {}  # values, and where they go
         # What arguments of their bodies are outside, and at what depth they count.
         self._outside: dict[TensorView, TensorView | Turn] = {}
@@ -153,11 +153,11 @@ class _Program:
         ]
         for slot, source, pair in zip(slots, sources, loop.pairs, strict=True):
             _, after, result = pair
-            self.places[result] = Part(slot)
+            self.places[result] = SlotPart(slot)
             if source is None:
                 fresh.append(self._slot(after))
-                self.places[after] = Part(fresh[-1])
-        body: list[HostStmt] = [Allocate(slot) for slot in fresh]
+                self.places[after] = SlotPart(fresh[-1])
+        body: list[HostStmt] = [AllocateSlot(slot) for slot in fresh]
         body += self._allocated(piece)
         for row, result in loop.added:
             self.places[row] = self._row(loop, result, depth)
@@ -177,8 +177,8 @@ class _Program:
         inside = self.pieces(segmented, own)
         self.loops.pop()
         self.homes = around
-        runs = tuple(s for s in inside if not isinstance(s, Allocate))
-        body += [s for s in inside if isinstance(s, Allocate)]
+        runs = tuple(s for s in inside if not isinstance(s, AllocateSlot))
+        body += [s for s in inside if isinstance(s, AllocateSlot)]
         trips = (
             None if loop.trips is None else self._scalar(loop.trips, self.facts.sizes)
         )
@@ -188,13 +188,13 @@ class _Program:
         saved = tuple((part.slot, self._home(home)) for home, part in homes.items())
         return [*body, Repeat(runs, swaps, trips, flag, depth, line, saved)]
 
-    def _homes(self, loop: Loop, slots: Sequence[Slot]) -> dict[Home, Part]:
+    def _homes(self, loop: Loop, slots: Sequence[Slot]) -> dict[Home, SlotPart]:
         """Return where turns leave what belongs in arrays of the caller's."""
         given = {a.slot: a.home for a in loop.body.arguments}
         found = ((given.get(k), slot) for k, slot in enumerate(slots))
-        return {home: Part(slot) for home, slot in found if home is not None}
+        return {home: SlotPart(slot) for home, slot in found if home is not None}
 
-    def _home(self, home: Home) -> Part:
+    def _home(self, home: Home) -> SlotPart:
         """Return an array of the caller's, or what a loop around has made of it."""
         if home in self.homes:
             return self.homes[home]
@@ -204,7 +204,7 @@ class _Program:
         )
         return self.places[next(found)]
 
-    def _row(self, loop: Loop, result: TensorView, depth: int) -> Part:
+    def _row(self, loop: Loop, result: TensorView, depth: int) -> SlotPart:
         """Return where the iterations of ``loop`` leave their part of a result."""
         whole = self.places[result]
         step = whole.slot.dtype.itemsize * (whole.slot.strides or (0,))[0]
@@ -227,14 +227,14 @@ class _Program:
                 assign = self.assigned[tensor]
                 whole = self.places[assign.source]
                 offset = whole.offset + self._skipped(assign)
-                self.places[tensor] = Part(whole.slot, offset)
+                self.places[tensor] = SlotPart(whole.slot, offset)
             elif tensor not in self.places:
                 slot = self._slot(tensor)
-                self.places[tensor] = Part(slot)
-                body.append(Allocate(slot))
+                self.places[tensor] = SlotPart(slot)
+                body.append(AllocateSlot(slot))
             elif (slot := self.places[tensor].slot) in self.unmade:
                 del self.unmade[slot]
-                body.append(Allocate(slot))
+                body.append(AllocateSlot(slot))
         return body
 
     def assign(self, piece: Segment) -> None:
@@ -259,7 +259,7 @@ class _Program:
             if isinstance(expr, ex.Argument):
                 read[expr.result] = Operand(self.places[expr.result])
             elif isinstance(expr, ex.Constant):
-                number = Number(expr.value.real, expr.result.dtype)
+                number = ProgramNumber(expr.value.real, expr.result.dtype)
                 read[expr.result] = Operand(number)
             elif isinstance(expr, ex.VIEWS):
                 source = read[expr.source]
@@ -270,7 +270,7 @@ class _Program:
             body.append(self._called(call, operands, set(piece.fusion.outputs)))
             return body
         place = self.places[call.result]
-        made = Call(call.name, operands, place.slot, call.result.source)
+        made = CallLibrary(call.name, operands, place.slot, call.result.source)
         made = replace(made, offset=place.offset)
         if isinstance(call, ex.Sort):
             made = replace(made, axis=call.axis, stable=call.stable, kth=call.kth)
@@ -286,7 +286,7 @@ class _Program:
         call: ex.Called,
         operands: tuple[Operand, ...],
         stored: AbstractSet[TensorView],
-    ) -> Call:
+    ) -> CallLibrary:
         """Return the call of a function, which stores what is read of its results."""
         tensors = iter(call.results)
         groups = tuple(
@@ -297,10 +297,10 @@ class _Program:
             for kind in call.made
         )
         shape = closed(self._shape(call.result))
-        function = Function(call.given, groups, call.options, shape)
+        function = LibraryFunction(call.given, groups, call.options, shape)
         (first, *_) = function.parts
         line = call.result.source
-        return Call(call.name, operands, first.slot, line, function=function)
+        return CallLibrary(call.name, operands, first.slot, line, function=function)
 
     def _view(self, expr: ex.View) -> ViewOf:
         shape = self._shape(expr.result)
@@ -338,10 +338,10 @@ class _Program:
             self.temporaries += 1
             name = f"{buffer.role}{self.temporaries}"
             slot = Slot(name, (size,), (1,), buffer.dtype)
-            body.append(Allocate(slot))
+            body.append(AllocateSlot(slot))
             if buffer.role in ("tickets", "boxes"):
                 body.append(Clear(slot))
-            places.append(Part(slot))
+            places.append(SlotPart(slot))
         places += self._by_value(compiled)
         for phase in range(form.launch.phases):
             body.append(
@@ -355,14 +355,14 @@ class _Program:
         places: list[Argument],
         values: Mapping[Scalar, int],
         phase: int,
-    ) -> Launch:
+    ) -> LaunchKernel:
         form = compiled.source.form
         launch = form.launch
         whole = [self._scalar(x, values, dtype) for dtype, x in form.integers]
         sizes = [self._scalar(x, values) for x in form.scalars]
         shape = (*launch.grid, *launch.block)
         grid = scalar_walk.evaluate_all(shape, values)
-        return Launch(
+        return LaunchKernel(
             compiled.source,
             compiled.executable,
             (grid[0], grid[1]),
@@ -424,7 +424,7 @@ def with_frees(body: Sequence[HostStmt], kept: tuple[Slot, ...]) -> list[HostStm
     for stmt in reversed(body):
         fresh = [s for s in dict.fromkeys(slots_of(stmt)) if s not in seen]
         seen.update(fresh)
-        result.extend(Free(s) for s in fresh)
+        result.extend(FreeSlot(s) for s in fresh)
         result.append(stmt)
     result.reverse()
     return result

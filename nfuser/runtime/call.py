@@ -48,7 +48,7 @@ _KINDS: dict[int, tuple[type[Any], str]] = {
 
 
 @node
-class Call:
+class DescribedCall:
     """Arrays and numbers by slot; calls with equal keys can follow the same plan."""
 
     arrays: Mapping[int, Any]
@@ -59,7 +59,7 @@ class Call:
 
 def make_call(
     arrays: Mapping[int, Any], numbers: Mapping[int, Any], shaping: Iterable[int]
-) -> Call:
+) -> DescribedCall:
     """Return a call; ``shaping`` are the slots of numbers that reach a shape.
 
     The arrays are of libraries that nfuser knows.
@@ -72,7 +72,7 @@ def make_call(
         pointers[slot] = pointer = pointer_reader(library)(array)
         key += [library, key_reader(library)(array), pointer & 15]
     key += [numbers[slot] for slot in shaping]
-    return Call(arrays, pointers, numbers, tuple(key))
+    return DescribedCall(arrays, pointers, numbers, tuple(key))
 
 
 def as_array(item: Any, what: str) -> Any:
@@ -92,12 +92,16 @@ def as_read(array: Any) -> Any:
     return readable(library, array)
 
 
-def describe_call(call: Call, name: Callable[[int], str]) -> dict[int, Descriptor]:
+def describe_call(
+    call: DescribedCall, name: Callable[[int], str]
+) -> dict[int, Descriptor]:
     """Return what the arrays are, by slot."""
     return {slot: describe(array, name(slot)) for slot, array in call.arrays.items()}
 
 
-def run_call(plan: Plan, call: Call, ready: Mapping[int, Any] = _NONE) -> list[Any]:
+def run_call(
+    plan: Plan, call: DescribedCall, ready: Mapping[int, Any] = _NONE
+) -> list[Any]:
     """Return the outputs of ``call``, which has the form that ``plan`` was made for.
 
     Those in ``ready``, by number, are written where they lie.
@@ -162,7 +166,7 @@ class InputReader:
         self._shaping = tuple(sorted(shaping))
         self._count = count_inputs(fusion)
 
-    def read(self, inputs: Sequence[Any]) -> Call:
+    def read(self, inputs: Sequence[Any]) -> DescribedCall:
         """Return the call with these inputs; what they are is checked in ``check``."""
         given, numbers = self.sorted(inputs)
         arrays = {slot: as_array(a, f"input {slot}") for slot, a in given.items()}

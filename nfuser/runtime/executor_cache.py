@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.host.call.program import CallProgram, Slot
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.call import Call
+    from nfuser.runtime.call import DescribedCall
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -350,7 +350,7 @@ class FusionExecutorCache:
         call = self._reader.read(inputs)
         return self._plans.get(call.key, lambda: self._plan_of(call))[0]
 
-    def _plan_of(self, call: Call, ready: Ready = NOTHING_READY) -> Plan:
+    def _plan_of(self, call: DescribedCall, ready: Ready = NOTHING_READY) -> Plan:
         described = describe_call(call, "input {}".format)
         named = {f"input {slot}": d for slot, d in described.items()}
         library, device = common_place("run", named)
@@ -422,7 +422,7 @@ def _cache_of(
     )
 
 
-def _apart(call: Call, outputs: Sequence[Any]) -> Ready:
+def _apart(call: DescribedCall, outputs: Sequence[Any]) -> Ready:
     """Return the outputs that kernels may write, each with what it is, by number."""
     if all(array is None for array in outputs):
         return NOTHING_READY

@@ -12,7 +12,7 @@ from nfuser.debug import dump, timing
 from nfuser.device.allocate import output_strides
 from nfuser.errors import ShapeError
 from nfuser.host.call.evaluate import Evaluator
-from nfuser.host.call.program import CallProgram, Part, Slot
+from nfuser.host.call.program import CallProgram, Slot, SlotPart
 from nfuser.host.call.program import text as program_text
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
@@ -20,7 +20,7 @@ from nfuser.ir.expr import Part as ArgumentPart
 from nfuser.runtime.assigned import lay_out_assigned, owners
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
-from nfuser.schedule.facts.facts import Facts, Layout
+from nfuser.schedule.facts.facts import Facts, TensorLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def facts_of(
 
     ``outputs`` are those, by number, that the call finds made.
     """
-    layouts: dict[TensorView, Layout] = {}
+    layouts: dict[TensorView, TensorLayout] = {}
     for fusion in (found.concrete.fusion, found.rewritten.fusion):
         for argument in fusion.arguments:
             if argument.by_value:
@@ -98,7 +98,7 @@ def facts_of(
             if argument.part is not ArgumentPart.WHOLE:
                 item = argument.result.dtype.itemsize
                 strides = tuple(2 * s for s in layout.strides)
-                layout = Layout(strides, min(layout.alignment, item))
+                layout = TensorLayout(strides, min(layout.alignment, item))
             layouts[argument.result] = layout
     given = {t: layout.strides for t, layout in layouts.items()}
     ready = {number: _layout(d) for number, d in outputs.items()}
@@ -122,19 +122,19 @@ def _between(found: Concretization) -> dict[TensorView, TensorView]:
     return pairs
 
 
-def _layout(descriptor: Descriptor) -> Layout:
+def _layout(descriptor: Descriptor) -> TensorLayout:
     pointer = descriptor.pointer
     alignment = pointer & -pointer or ALIGNMENT
-    return Layout(descriptor.strides, min(alignment, ALIGNMENT))
+    return TensorLayout(descriptor.strides, min(alignment, ALIGNMENT))
 
 
 def _lay_out_outputs(
     found: Concretization,
     place: Place,
-    layouts: dict[TensorView, Layout],
+    layouts: dict[TensorView, TensorLayout],
     given: Mapping[TensorView, tuple[int, ...]],
     values: Mapping[Scalar, int],
-    ready: Mapping[int, Layout],
+    ready: Mapping[int, TensorLayout],
 ) -> None:
     plain = found.concrete.fusion
     shapes = _shapes(plain, values)
@@ -144,13 +144,13 @@ def _lay_out_outputs(
         shape = shapes[output]
         own = dense(shape, axis_order(len(shape), [orders[output]]))
         strides = output_strides(place.library, shape, own)
-        layout = ready.get(number, Layout(strides, ALIGNMENT))
+        layout = ready.get(number, TensorLayout(strides, ALIGNMENT))
         layouts[output] = layout
         if output.dtype.is_complex:
             doubled = tuple(2 * s for s in layout.strides)
             real = min(layout.alignment, output.dtype.real.itemsize)
             for _ in range(2):
-                layouts[next(rewritten)] = Layout(doubled, real)
+                layouts[next(rewritten)] = TensorLayout(doubled, real)
         else:
             layouts[next(rewritten)] = layout
 
@@ -158,7 +158,7 @@ def _lay_out_outputs(
 def _lay_out_between(
     segmented: Segmented,
     place: Place,
-    layouts: dict[TensorView, Layout],
+    layouts: dict[TensorView, TensorLayout],
     given: Mapping[TensorView, tuple[int, ...]],
     values: Mapping[Scalar, int],
 ) -> None:
@@ -173,13 +173,15 @@ def _lay_out_between(
     for tensor in tensors:
         shape = shapes[tensor]
         own = dense(shape, axis_order(tensor.ndim, [orders[tensor]]))
-        layouts[tensor] = Layout(output_strides(place.library, shape, own), ALIGNMENT)
+        layouts[tensor] = TensorLayout(
+            output_strides(place.library, shape, own), ALIGNMENT
+        )
 
 
 def _lay_out_bodies(
     segmented: Segmented,
     place: Place,
-    layouts: dict[TensorView, Layout],
+    layouts: dict[TensorView, TensorLayout],
     values: Mapping[Scalar, int],
 ) -> None:
     """Lay out what loops read, leave and have between the kernels of their bodies.
@@ -203,7 +205,7 @@ def _lay_out_bodies(
             whole = layouts[result]
             step = row.dtype.itemsize * (whole.strides[0] if whole.strides else 0)
             alignment = min(step & -step or ALIGNMENT, whole.alignment)
-            layouts[row] = Layout(whole.strides[1:], alignment)
+            layouts[row] = TensorLayout(whole.strides[1:], alignment)
         given = {t: layouts[t].strides for t in own.fusion.inputs if t in layouts}
         _lay_out_between(own, place, layouts, given, values)
         lay_out_assigned(own.fusion, layouts, values)
@@ -287,18 +289,18 @@ def build_plan(
 
 def _laid_out(
     found: Concretization, facts: Facts, arrays: Mapping[int, Descriptor]
-) -> tuple[dict[int, Slot], tuple[Slot, ...], dict[TensorView, Part]]:
+) -> tuple[dict[int, Slot], tuple[Slot, ...], dict[TensorView, SlotPart]]:
     """Return the slots of inputs and outputs, and where the tensors of both lie."""
     inputs = {
         slot: Slot(f"in{slot}", d.shape, d.strides, d.dtype)
         for slot, d in arrays.items()
     }
-    places: dict[TensorView, Part] = {}
+    places: dict[TensorView, SlotPart] = {}
     for argument in found.rewritten.fusion.arguments:
         if not argument.by_value:
             is_imaginary = argument.part is ArgumentPart.IMAG
             offset = argument.result.dtype.itemsize if is_imaginary else 0
-            places[argument.result] = Part(inputs[argument.slot], offset)
+            places[argument.result] = SlotPart(inputs[argument.slot], offset)
     outputs: list[Slot] = []
     rewritten = iter(found.rewritten.fusion.outputs)
     owner = owners(found.rewritten.fusion)
@@ -315,7 +317,7 @@ def _laid_out(
         slot = Slot(f"out{number}", shape, strides, tensor.dtype)
         outputs.append(slot)
         for k, part in enumerate(parts):
-            made = Part(slot, k * part.dtype.itemsize)
+            made = SlotPart(slot, k * part.dtype.itemsize)
             places[part] = places[owner.get(part, part)] = made
     return inputs, tuple(outputs), places
 

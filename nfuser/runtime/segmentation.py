@@ -23,9 +23,9 @@ from nfuser.segment.kept import from_numbers, to_numbers
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Loop
-    from nfuser.segment import Scheduler, Segmented, ShouldMerge
+    from nfuser.segment import KnownScheduler, Segmented, ShouldMerge
 
-_BY_NAME: dict[str, Scheduler] = {
+_BY_NAME: dict[str, KnownScheduler] = {
     s.name: s for s in (*SCHEDULERS, LIBRARY, SWEEPS, SERIAL, LOOPS, IN_PLACE)
 }
 

@@ -19,7 +19,7 @@ from nfuser.schedule.heuristics.cpu import CpuPointwise
 from nfuser.schedule.heuristics.cuda import CudaPointwise
 from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic
 from nfuser.schedule.pointwise.cuda import turns
-from nfuser.schedule.pointwise.pointwise import Pointwise as Alone
+from nfuser.schedule.pointwise.pointwise import PointwiseScheduler as Alone
 from nfuser.schedule.pointwise.pointwise import scheduled
 from nfuser.schedule.scheduled import Joined
 from nfuser.segment import Rejection

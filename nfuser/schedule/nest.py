@@ -55,7 +55,7 @@ _BOUND = {
 }
 
 
-class Tail(Enum):
+class LastTile(Enum):
     """What becomes of a last tile that is not full."""
 
     EXACT = "exact"  # there is none
@@ -79,7 +79,7 @@ class Split:
     outer: LoopAxis
     inner: LoopAxis
     factor: Scalar
-    tail: Tail
+    tail: LastTile
 
 
 @node
@@ -109,7 +109,7 @@ class Leaf:
 
 
 @node
-class Bound:
+class LoopBound:
     """A condition ``index < extent`` that the transforms do not ensure.
 
     Where the tail is clamped, what lies beyond repeats the last element.
@@ -129,8 +129,8 @@ class Nest:
     lane: Leaf | None
     lane_reduces: bool
     index_of: Mapping[Scalar, Scalar]
-    kept_bounds: tuple[Bound, ...]
-    reduced_bounds: tuple[Bound, ...]
+    kept_bounds: tuple[LoopBound, ...]
+    reduced_bounds: tuple[LoopBound, ...]
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -159,12 +159,12 @@ class NestBuilder:
         return self._kept[loop] if loop in self._kept else self._reduced[loop]
 
     def split(
-        self, source: LoopAxis, factor: Scalar | int, tail: Tail
+        self, source: LoopAxis, factor: Scalar | int, tail: LastTile
     ) -> tuple[LoopAxis, LoopAxis]:
         """Tile ``source`` by ``factor``; return the outer and the inner axis."""
         factor = as_scalar(factor)
         extent = source.extent
-        if tail is Tail.EXACT:
+        if tail is LastTile.EXACT:
             outer = LoopAxis(extent // factor)
         else:
             outer = LoopAxis((extent + (factor - 1)) // factor)
@@ -206,7 +206,7 @@ class NestBuilder:
         for number, (axis, (_, extent)) in enumerate(self._bound.items(), self._count):
             loops[axis] = scalar_symbols.loop_index(number, extent)
             index[axis] = sc.const(0) if extent is one else loops[axis]
-        bounds: dict[LoopAxis, Bound] = {}
+        bounds: dict[LoopAxis, LoopBound] = {}
         for transform in reversed(self._transforms):
             match transform:
                 case Merge(outer, inner, result):
@@ -214,15 +214,15 @@ class NestBuilder:
                     index[inner] = index[result] % inner.extent
                 case Split(source, outer, inner, factor, tail):
                     at = index[outer] * factor + index[inner]
-                    if tail in (Tail.GUARD, Tail.CLAMP):
-                        is_clamped = tail is Tail.CLAMP
-                        bounds[source] = Bound(at, source.extent, is_clamped)
-                    if tail is Tail.CLAMP:
+                    if tail in (LastTile.GUARD, LastTile.CLAMP):
+                        is_clamped = tail is LastTile.CLAMP
+                        bounds[source] = LoopBound(at, source.extent, is_clamped)
+                    if tail is LastTile.CLAMP:
                         at = minimum(at, source.extent - 1)
                     index[source] = at
         for transform in self._transforms:  # a shrunk axis may be split once more
             match transform:
-                case Split(source, outer, inner, factor, Tail.SHRINK):
+                case Split(source, outer, inner, factor, LastTile.SHRINK):
                     end = stop.get(source, source.extent)
                     if source in stop:  # no turn is left without an element
                         stop[outer] = (end + (factor - 1)) // factor
@@ -241,7 +241,7 @@ class NestBuilder:
         index: dict[LoopAxis, Scalar],
         loops: dict[LoopAxis, LoopIndex],
         stop: dict[LoopAxis, Scalar],
-        bounds: dict[LoopAxis, Bound],
+        bounds: dict[LoopAxis, LoopBound],
     ) -> Nest:
         folding = self._descendants(self._reduced.values())
         leaves: dict[bool, list[Leaf]] = {True: [], False: []}

@@ -9,7 +9,7 @@ from nfuser.schedule.horizontal import Horizontal
 from nfuser.schedule.in_place import InPlace
 from nfuser.schedule.library import LibraryCalls
 from nfuser.schedule.loops import Loops
-from nfuser.schedule.pointwise.pointwise import Pointwise
+from nfuser.schedule.pointwise.pointwise import PointwiseScheduler
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
 from nfuser.schedule.serial import SerialLoops
@@ -19,10 +19,15 @@ from nfuser.segment.both_ways import BOTH_WAYS
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.scheduled import Scheduler
+    from nfuser.segment import KnownScheduler as Finder
     from nfuser.segment import Rejection
-    from nfuser.segment import Scheduler as Finder
 
-SCHEDULERS: tuple[Scheduler, ...] = (Pointwise(), Reduction(), Scans(), Horizontal())
+SCHEDULERS: tuple[Scheduler, ...] = (
+    PointwiseScheduler(),
+    Reduction(),
+    Scans(),
+    Horizontal(),
+)
 LIBRARY = LibraryCalls()
 SWEEPS = Sweeps()
 SERIAL = SerialLoops()

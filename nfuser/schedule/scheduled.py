@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nfuser.domains.at_rest import Change
     from nfuser.domains.element_steps import OneByOne
-    from nfuser.domains.first_turn import State
+    from nfuser.domains.first_turn import HeldState
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
@@ -125,7 +125,7 @@ class Turns:
     """
 
     index: LoopIndex
-    states: tuple[State, ...]
+    states: tuple[HeldState, ...]
     counter: TensorView | None
     steps: Mapping[TensorView, Scalar]
     starts: Mapping[TensorView, Scalar]

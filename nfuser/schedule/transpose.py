@@ -23,7 +23,7 @@ from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import limited
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.schedule.placement.placement import Placement, Route, Where
 from nfuser.schedule.scheduled import Tile
 from nfuser.segment import Rejection
@@ -236,17 +236,17 @@ class _Side:
         if neighbours >= WARP or self.size < WARP:
             return [self.place, *elements]
         position = builder.merge([*elements, self.place])
-        group, within = builder.split(position, WARP, Tail.EXACT)
-        step, rest = builder.split(within, neighbours, Tail.EXACT)
+        group, within = builder.split(position, WARP, LastTile.EXACT)
+        step, rest = builder.split(within, neighbours, LastTile.EXACT)
         return [rest, group, step]
 
 
 def _side(builder: NestBuilder, axis: LoopAxis, size: int, width: int) -> _Side:
     element = None
     if width > 1:
-        axis, element = builder.split(axis, width, Tail.EXACT)
+        axis, element = builder.split(axis, width, LastTile.EXACT)
     places = size // width
-    tile, place = builder.split(axis, places, Tail.CLAMP)
+    tile, place = builder.split(axis, places, LastTile.CLAMP)
     return _Side(tile, place, element, places, size)
 
 
@@ -269,7 +269,7 @@ def _nest(
     block = builder.merge([*rest, across.tile, along.tile])
     rows, packets = (along, across) if is_across else (across, along)
     part = builder.merge([*rows.rows(builder, packets.places), packets.place])
-    item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+    item, thread = builder.split(part, heuristic.threads, LastTile.EXACT)
     builder.bind(block, Binding.BLOCK_X)
     builder.bind(thread, Binding.THREAD_X)
     builder.bind(item, Binding.UNROLLED)

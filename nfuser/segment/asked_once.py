@@ -11,14 +11,14 @@ from nfuser.ir.identity import structure
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.identity import Structure
-    from nfuser.segment.segmented import FindScheduler, Rejection, Scheduler
+    from nfuser.segment.segmented import FindScheduler, KnownScheduler, Rejection
 
 
 def asked_once(find: FindScheduler) -> FindScheduler:
     """Return ``find`` with a memory: equal fusions get equal answers."""
-    known: dict[Structure, tuple[Fusion, Scheduler | tuple[Rejection, ...]]] = {}
+    known: dict[Structure, tuple[Fusion, KnownScheduler | tuple[Rejection, ...]]] = {}
 
-    def found(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:
+    def found(fusion: Fusion) -> KnownScheduler | tuple[Rejection, ...]:
         key = structure(fusion)
         if key not in known:
             known[key] = fusion, find(fusion)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import Expr
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.segmented import FindScheduler, Scheduler, Segmented
+    from nfuser.segment.segmented import FindScheduler, KnownScheduler, Segmented
 
 PARTS = 256  # in which many rows are added up: some for each multiprocessor of a GPU
 LEAST = 16  # rows of a part: what parts leave in memory is a fraction of what they read
@@ -75,7 +75,7 @@ BOTH_WAYS = BothWays()
 def only_one_way(find: FindScheduler) -> FindScheduler:
     """Return ``find`` where kernels sum in one way alone, as on parts of ranks."""
 
-    def found(fusion: Fusion) -> Scheduler | tuple[Rejection, ...]:
+    def found(fusion: Fusion) -> KnownScheduler | tuple[Rejection, ...]:
         answer = find(fusion)
         if answer is not BOTH_WAYS:
             return answer

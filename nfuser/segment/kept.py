@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.segmented import Scheduler
+    from nfuser.segment.segmented import KnownScheduler
 
 # An expression of the fusion, or the slot of a tensor that another piece leaves.
 _Body: TypeAlias = "tuple[int | tuple[int, int], ...]"
@@ -59,7 +59,7 @@ def to_numbers(segmented: Segmented) -> KeptSegments:
 
 
 def from_numbers(
-    fusion: Fusion, kept: KeptSegments, schedulers: Mapping[str, Scheduler]
+    fusion: Fusion, kept: KeptSegments, schedulers: Mapping[str, KnownScheduler]
 ) -> Segmented:
     """Return ``fusion`` in the pieces that ``kept`` tells of."""
     pieces, cuts, parts = kept

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import Segment, ShouldMerge
     from nfuser.segment.sharding import Layout
-    from nfuser.segment.sharding_propagation import Spread
+    from nfuser.segment.sharding_propagation import PropagatedShardings
 
 
-def within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
+def within(
+    spread: PropagatedShardings, should_merge: ShouldMerge | None
+) -> ShouldMerge:
     """Return what lets groups share a kernel where ``spread`` and the caller do."""
 
     def is_allowed(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
@@ -28,7 +30,9 @@ def within(spread: Spread, should_merge: ShouldMerge | None) -> ShouldMerge:
     return is_allowed
 
 
-def changes(spread: Spread, segments: Sequence[Segment]) -> dict[TensorView, Cut]:
+def changes(
+    spread: PropagatedShardings, segments: Sequence[Segment]
+) -> dict[TensorView, Cut]:
     """Return the cuts at tensors that come out in another way than they are read."""
     found: dict[TensorView, Cut] = {}
     made = {t for s in segments for t in s.fusion.outputs}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
-    from nfuser.segment.sharding_propagation import Spread
+    from nfuser.segment.sharding_propagation import PropagatedShardings
 
 
 @value
@@ -34,7 +34,7 @@ class Rejection:
         return f"{self.scheduler}: {self.reason}"
 
 
-class Scheduler(Protocol):
+class KnownScheduler(Protocol):
     """What segmentation knows of a scheduler; the schedule room knows more."""
 
     name: str
@@ -44,7 +44,7 @@ class Scheduler(Protocol):
         ...
 
 
-FindScheduler: TypeAlias = "Callable[[Fusion], Scheduler | tuple[Rejection, ...]]"
+FindScheduler: TypeAlias = "Callable[[Fusion], KnownScheduler | tuple[Rejection, ...]]"
 ShouldMerge: TypeAlias = "Callable[[Sequence[Expr], Sequence[Expr]], bool]"
 
 
@@ -58,7 +58,7 @@ class Segment:
 
     fusion: Fusion
     inputs: tuple[TensorView, ...]
-    scheduler: Scheduler
+    scheduler: KnownScheduler
     body: Segmented | None = None
 
     @property
@@ -90,7 +90,7 @@ class Segmented:
     fusion: Fusion
     segments: tuple[Segment, ...]
     cuts: tuple[Cut, ...]
-    spread: Spread | None = None
+    spread: PropagatedShardings | None = None
 
     @property
     def pieces(self) -> tuple[Segment, ...]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @node
-class Spread:
+class PropagatedShardings:
     """How each expression runs on a rank's part of what it reads.
 
     ``reads`` has the layout that it needs of each source, ``gives`` that in which its
@@ -68,7 +68,7 @@ class Spread:
         )
 
 
-def spread(fusion: Fusion, shardings: Shardings) -> Spread:
+def spread(fusion: Fusion, shardings: Shardings) -> PropagatedShardings:
     """Return how ``fusion`` runs where some of its tensors lie as ``shardings`` says.
 
     Each expression runs in the way that takes the fewest exchanges, looked at from
@@ -81,7 +81,7 @@ def spread(fusion: Fusion, shardings: Shardings) -> Spread:
     ways = [
         _Spreader(fusion, shardings, dim).run() for dim in range(len(shardings.mesh))
     ]
-    return Spread(
+    return PropagatedShardings(
         shardings,
         {e: tuple(zip(*(w[e].needs for w in ways), strict=True)) for e in fusion.exprs},
         {t: tuple(w[e].gives for w in ways) for e in fusion.exprs for t in results(e)},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.batch import Rows
+from nfuser.batch import BatchRows
 from nfuser.differentiate import pullback, pushforward
 from nfuser.errors import DTypeError
 from nfuser.ir.scalar_functions import product
@@ -39,7 +39,7 @@ def _pulled(
 ) -> list[TensorView]:
     b = t.builder
     basis = _identity(b, output)
-    rows = Rows(b, basis.shape[0], t.ended)
+    rows = BatchRows(b, basis.shape[0], t.ended)
     with rows.written():
         found = pullback(b, [(output, rows.row(basis))], held)
     made: list[TensorView] = []
@@ -63,7 +63,7 @@ def by_pushing(t: Tracer, run: Run, name: str, *, holomorphic: bool) -> Nested:
 def _pushed(t: Tracer, run: Run, variable: TensorView) -> list[TensorView]:
     b = t.builder
     basis = _identity(b, variable)
-    rows = Rows(b, basis.shape[0], t.ended)
+    rows = BatchRows(b, basis.shape[0], t.ended)
     with rows.written():
         found = pushforward(b, [(variable, rows.row(basis))], run.outputs)
     made: list[TensorView] = []

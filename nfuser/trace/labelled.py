@@ -45,7 +45,7 @@ def learn_all() -> None:
 
 
 @value
-class Part:
+class LabelledPart:
     """A variable without its elements: names of its dimensions, attributes."""
 
     name: Any
@@ -63,7 +63,7 @@ class Labels:
 
     name: Any
     attrs: Attributes
-    parts: tuple[Part, ...]
+    parts: tuple[LabelledPart, ...]
     coordinates: int
     rest: Rest
     settings: str
@@ -126,7 +126,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _array_apart(x: Any) -> tuple[list[Any], Labels]:
-    main = Part(None, x.dims, Attributes(x.attrs))
+    main = LabelledPart(None, x.dims, Attributes(x.attrs))
     rest, parts, data = _coordinates_apart(x.coords)
     labels = Labels(
         x.name, Attributes({}), (main, *parts), len(parts), rest, _settings()
@@ -153,11 +153,11 @@ def _array_together(labels: Labels, data: list[Any]) -> Any:
 
 def _dataset_apart(x: Any) -> tuple[list[Any], Labels]:
     rest, coordinates, coordinate_data = _coordinates_apart(x.coords)
-    parts: list[Part] = []
+    parts: list[LabelledPart] = []
     data: list[Any] = []
     for name, held in x.data_vars.items():
         if held.dtype.kind in "biufc":
-            parts.append(Part(name, held.dims, Attributes(held.attrs)))
+            parts.append(LabelledPart(name, held.dims, Attributes(held.attrs)))
             data.append(held.variable.data)
         else:
             rest.held[name] = held.variable.copy(deep=True)
@@ -188,14 +188,14 @@ def _dataset_together(labels: Labels, data: list[Any]) -> Any:
     return made.assign_coords(dict(filled[count:])) if labels.coordinates else made
 
 
-def _coordinates_apart(coords: Any) -> tuple[Rest, tuple[Part, ...], list[Any]]:
+def _coordinates_apart(coords: Any) -> tuple[Rest, tuple[LabelledPart, ...], list[Any]]:
     """Return coordinates as they are, but those whose elements are not here yet."""
     lazy = [name for name, held in coords.items() if _is_lazy(held.variable)]
     known = coords.to_dataset().drop_vars(lazy).copy(deep=True)
     for held in known.variables.values():
         if type(held.data) is np.ndarray and held.data.flags.owndata:
             held.data.flags.writeable = False  # a trace would not see it change
-    parts = [Part(n, coords[n].dims, Attributes(coords[n].attrs)) for n in lazy]
+    parts = [LabelledPart(n, coords[n].dims, Attributes(coords[n].attrs)) for n in lazy]
     return Rest(known), tuple(parts), [coords[n].variable.data for n in lazy]
 
 

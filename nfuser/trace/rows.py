@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
-from nfuser.batch import Rows
+from nfuser.batch import BatchRows
 from nfuser.errors import ArgumentError, AxisError, MutationError, ShapeError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import equal
@@ -64,7 +64,7 @@ def run_rows(
     count = next((w.shape[0] for w in wholes if w is not None), None)
     if count is None:
         count = sc.as_scalar(_size(size))
-    rows, effects = Rows(t.builder, count, t.ended), Effects(t)
+    rows, effects = BatchRows(t.builder, count, t.ended), Effects(t)
     with without_draws(t, _DRAWS), rows.written():
         own = [None if w is None else rows.row(w) for w in wholes]
         items = [
@@ -194,7 +194,7 @@ def _check_unwritten(items: Sequence[Any], own: Sequence[TensorView | None]) -> 
 
 
 def _stacked(
-    t: Tracer, rows: Rows, item: Any, held: TensorView, axis: int | None
+    t: Tracer, rows: BatchRows, item: Any, held: TensorView, axis: int | None
 ) -> Any:
     """Return the stand-in of all rows of a result, along ``axis``."""
     if axis is None:

@@ -24,7 +24,7 @@ from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.arithmetic_guards import OutcomeGuard, outcome_guard
 from nfuser.trace.standins.containers import array_in
 from nfuser.trace.standins.standin import Standin
-from nfuser.trace.watch.unrolled import Turns
+from nfuser.trace.watch.unrolled import TurnCounts
 
 if TYPE_CHECKING:
     import weakref
@@ -92,7 +92,7 @@ class Tracer:
         self.stand_for: Callable[[Any], Any] = lambda item: item
         self.may_write: Callable[[Any], bool] = lambda _: False
         self.holds: Callable[[Any], bool] = lambda _: False
-        self.turns = Turns(builder.name)
+        self.turns = TurnCounts(builder.name)
         self.value_guards: dict[int, ValueGuard] = {}
         self.outcome_guards: dict[object, OutcomeGuard] = {}
         self.made: list[weakref.ref[Standin]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nfuser.device.cuda.driver import DeviceProperties
-from nfuser.doctor import Facts, examine, missing, problems, report
+from nfuser.doctor import Findings, examine, missing, problems, report
 
 GPU = DeviceProperties(
     "NVIDIA H200",
@@ -36,7 +36,7 @@ TOOLS13 = {
 
 
 def test_a_device_with_all_it_needs() -> None:
-    facts = Facts({"numpy": "2.4.6", **TOOLS13}, (13, 0), (GPU,))
+    facts = Findings({"numpy": "2.4.6", **TOOLS13}, (13, 0), (GPU,))
     assert problems(facts) == []
     text = report(facts)
     assert "cuda:0 NVIDIA H200, compute capability 9.0, 132 multiprocessors, 60" in text
@@ -53,13 +53,13 @@ def test_a_device_with_all_it_needs() -> None:
 def test_the_line_to_install_fits_the_driver(
     newest: tuple[int, int], line: str
 ) -> None:
-    (problem,) = problems(Facts({}, newest, (GPU,)))
+    (problem,) = problems(Findings({}, newest, (GPU,)))
     assert problem.endswith(line)
-    assert f"problem: {problem}" in report(Facts({}, newest, (GPU,)))
+    assert f"problem: {problem}" in report(Findings({}, newest, (GPU,)))
 
 
 def test_the_wrong_toolkit_is_not_enough() -> None:
-    facts = Facts(dict(TOOLS13), (12, 4), (GPU,))
+    facts = Findings(dict(TOOLS13), (12, 4), (GPU,))
     assert "nvidia-nvjitlink-cu12" in missing(facts)
 
 
@@ -73,7 +73,7 @@ NUMBA = {"numba-cuda": "0.30.4"}
 
 
 def test_a_toolkit_stands_in_for_the_packages() -> None:
-    facts = Facts(NUMBA, (13, 0), (GPU,), None, TOOLKIT13)
+    facts = Findings(NUMBA, (13, 0), (GPU,), None, TOOLKIT13)
     assert missing(facts) == []
     assert problems(facts) == []
     text = report(facts)
@@ -84,14 +84,14 @@ def test_a_toolkit_stands_in_for_the_packages() -> None:
 @pytest.mark.parametrize("lost", ["nvvm", "libdevice", "nvJitLink", "nvrtc"])
 def test_a_toolkit_without_a_part_is_not_enough(lost: str) -> None:
     part = {name: path for name, path in TOOLKIT13.items() if name != lost}
-    facts = Facts(NUMBA, (13, 0), (GPU,), None, part)
+    facts = Findings(NUMBA, (13, 0), (GPU,), None, part)
     (package,) = missing(facts)
     assert lost.lower().replace("libdevice", "nvvm") in package
     assert f"{package} not found; pip install" in report(facts)
 
 
 def test_a_toolkit_that_is_newer_than_the_driver_is_not_enough() -> None:
-    facts = Facts(NUMBA, (12, 4), (GPU,), None, TOOLKIT13)
+    facts = Findings(NUMBA, (12, 4), (GPU,), None, TOOLKIT13)
     assert len(missing(facts)) == 3
     assert "libnvvm" not in report(facts)
 
@@ -109,12 +109,12 @@ def test_a_toolkit_is_looked_for_where_packages_are_missing(
 
 
 def test_an_old_driver() -> None:
-    (problem,) = problems(Facts({}, (11, 8), (GPU,)))
+    (problem,) = problems(Findings({}, (11, 8), (GPU,)))
     assert "CUDA 11.8; update" in problem
 
 
 def test_an_old_device() -> None:
-    (problem,) = problems(Facts(dict(TOOLS13), (13, 0), (OLD,)))
+    (problem,) = problems(Findings(dict(TOOLS13), (13, 0), (OLD,)))
     assert "7.0" in problem
     assert "8.0" in problem
 
@@ -126,12 +126,12 @@ def test_an_old_device() -> None:
 def test_a_numpy_that_numba_cuda_cannot_take(
     numpy: str, cuda: str, clash: bool
 ) -> None:
-    found = problems(Facts({**TOOLS13, "numpy": numpy, "numba-cuda": cuda}, (13, 0)))
+    found = problems(Findings({**TOOLS13, "numpy": numpy, "numba-cuda": cuda}, (13, 0)))
     assert any("numpy<2.5" in line for line in found) is clash
 
 
 def test_no_device_is_no_problem() -> None:
-    facts = Facts({}, None, (), "no CUDA driver: libcuda.so.1")
+    facts = Findings({}, None, (), "no CUDA driver: libcuda.so.1")
     assert problems(facts) == []
     assert "no device: no CUDA driver: libcuda.so.1" in report(facts)
 

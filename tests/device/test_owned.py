@@ -22,7 +22,7 @@ import pytest
 import nfuser
 from nfuser.device.native import layout
 from nfuser.device.native.owned import Keeper, new_words
-from nfuser.device.native.state import Record, State
+from nfuser.device.native.state import NativeState, Record
 from tests.interrupts import interrupted
 
 ROOT = Path(nfuser.__file__).parent
@@ -47,12 +47,12 @@ def _record(bucket: int) -> Record:
     return Record(header, [], [])
 
 
-def _add_all(state: State, records: list[Record]) -> None:
+def _add_all(state: NativeState, records: list[Record]) -> None:
     for record in records:
         state.add(record)
 
 
-def _linked(state: State, bucket: int) -> list[int]:
+def _linked(state: NativeState, bucket: int) -> list[int]:
     """Return where native code finds records, as it would walk them."""
     found: list[int] = []
     at = int(state._words[layout.S_BUCKETS // 8 + bucket])
@@ -63,7 +63,7 @@ def _linked(state: State, bucket: int) -> list[int]:
     return found
 
 
-def _held(state: State) -> set[int]:
+def _held(state: NativeState) -> set[int]:
     """Return where all records lie that the state reaches by references."""
     seen: dict[int, Any] = {}
     left: list[Any] = [state.owned]
@@ -82,7 +82,7 @@ def test_an_exception_between_two_statements_leaves_every_linked_record_held(
     number = 0
     is_reached = True
     while is_reached:
-        state = State()
+        state = NativeState()
         records = [_record(5) for _ in range(4)]
         _add_all(state, records[:3])
         victim = records[{"discard first": 2, "discard middle": 1}.get(kind, 3)]

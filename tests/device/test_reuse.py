@@ -168,7 +168,7 @@ def test_a_loan_that_comes_back_within_a_request_does_no_harm(
 ) -> None:
     new_block, make = reuse._new_block, reusing_allocator(SHAPE, DType.F32, pool)  # pyright: ignore[reportPrivateUsage]
 
-    def busy(size: int) -> reuse.Block:
+    def busy(size: int) -> reuse.ReusedBlock:
         monkeypatch.setattr(reuse, "_new_block", new_block)
         make()  # as the collector may do it
         return new_block(size)

@@ -17,7 +17,7 @@ from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
 from nfuser.host.call.library_calls import library_call
-from nfuser.host.call.program import Call, Operand, Part, Slot
+from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart
 from tests.fuzz.backends import from_torch, to_torch
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def test_libraries_without_a_product_are_refused_before_anything_runs() -> None:
 @pytest.mark.parametrize("library", [Library.NUMBA, Library.JAX])
 def test_device_arrays_that_nobody_multiplies_are_refused(library: Library) -> None:
     slot = Slot("x", (2, 2), (2, 1), DType.F32)
-    stmt = Call("matmul", (Operand(Part(slot)),) * 2, slot)
+    stmt = CallLibrary("matmul", (Operand(SlotPart(slot)),) * 2, slot)
     with pytest.raises(UnsupportedError, match="pass arrays of PyTorch or CuPy"):
         library_call(stmt, library, Device("cuda"))
 

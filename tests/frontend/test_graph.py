@@ -12,7 +12,7 @@ import pytest
 
 import nfuser
 from nfuser.device.cuda import graphs
-from nfuser.device.cuda.graphs import Graph
+from nfuser.device.cuda.graphs import CudaGraph
 from nfuser.device.describe.libraries import Library
 from nfuser.errors import ArgumentError, BackendError
 
@@ -45,7 +45,7 @@ def test_a_call_without_arrays_has_nothing_to_replay() -> None:
 
 def test_a_graph_is_not_replayed_before_its_end() -> None:
     with pytest.raises(BackendError, match="before its capture ended"):
-        Graph().replay()
+        CudaGraph().replay()
 
 
 def test_no_graph_is_destroyed_while_another_is_recorded(
@@ -54,14 +54,14 @@ def test_no_graph_is_destroyed_while_another_is_recorded(
     events: list[str] = []
 
     @contextmanager
-    def record(graph: Graph) -> Generator[None]:
+    def record(graph: CudaGraph) -> Generator[None]:
         yield
         events.append("recorded")
         graph.finish(lambda: None)
 
     monkeypatch.setitem(graphs.RECORDERS, Library.TORCH, record)
     for turn in range(3):
-        with Graph().recorded(Library.TORCH) as graph:
+        with CudaGraph().recorded(Library.TORCH) as graph:
             finalize(graph, events.append, f"destroyed {turn}")
     assert events == ["recorded", "recorded", "destroyed 0", "recorded", "destroyed 1"]
 
@@ -70,12 +70,12 @@ def test_a_graph_is_recorded_between_its_beginning_and_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @contextmanager
-    def record(graph: Graph) -> Generator[None]:
+    def record(graph: CudaGraph) -> Generator[None]:
         yield
         graph.finish(lambda: None)
 
     monkeypatch.setitem(graphs.RECORDERS, Library.TORCH, record)
     assert not graphs.is_recording()
-    with Graph().recorded(Library.TORCH):
+    with CudaGraph().recorded(Library.TORCH):
         assert graphs.is_recording()
     assert not graphs.is_recording()

@@ -15,7 +15,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.interpret import Buffer
+from nfuser.interpret import PointerArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def run_on_device(
     entry: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    arguments: Sequence[Buffer | float],
+    arguments: Sequence[PointerArgument | float],
 ) -> None:
     """Do what ``nfuser.interpret.run`` does, on the device and without its checks."""
     signature = _signature(text)
@@ -101,7 +101,7 @@ def run_by_numba(
     entry: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    arguments: Sequence[Buffer | float],
+    arguments: Sequence[PointerArgument | float],
     folder: Path,
 ) -> None:
     """Do what ``run_on_device`` does as the text says it: ``kernel[grid, block]``."""
@@ -117,7 +117,7 @@ def run_by_numba(
         warnings.simplefilter("ignore")  # that the grid is small
         spec.loader.exec_module(module)
         values = [
-            int(memory[id(a.storage)][1]) if isinstance(a, Buffer) else a
+            int(memory[id(a.storage)][1]) if isinstance(a, PointerArgument) else a
             for a in arguments
         ]
         getattr(module, entry)[grid, block](*values)
@@ -134,11 +134,13 @@ def _signature(text: str) -> str:
     return "".join(re.findall(r"\"([^\"]*)\"", found.group(1)))
 
 
-def _copied_in(arguments: Sequence[Buffer | float]) -> dict[int, tuple[Any, Any]]:
+def _copied_in(
+    arguments: Sequence[PointerArgument | float],
+) -> dict[int, tuple[Any, Any]]:
     driver = _driver()
     memory: dict[int, tuple[Any, Any]] = {}
     for argument in arguments:
-        if isinstance(argument, Buffer) and id(argument.storage) not in memory:
+        if isinstance(argument, PointerArgument) and id(argument.storage) not in memory:
             storage = argument.memory
             address = _checked(driver.cuMemAlloc(max(storage.nbytes, 1)))
             _checked(driver.cuMemcpyHtoD(address, storage.ctypes.data, storage.nbytes))
@@ -147,9 +149,9 @@ def _copied_in(arguments: Sequence[Buffer | float]) -> dict[int, tuple[Any, Any]
 
 
 def _slot(
-    argument: Buffer | float, kind: str, memory: dict[int, tuple[Any, Any]]
+    argument: PointerArgument | float, kind: str, memory: dict[int, tuple[Any, Any]]
 ) -> Any:
-    if not isinstance(argument, Buffer):
+    if not isinstance(argument, PointerArgument):
         return _TYPES[kind](argument)
     storage, address = memory[id(argument.storage)]
     return ctypes.c_void_p(int(address) + argument.offset * storage.itemsize)

@@ -21,7 +21,7 @@ from nfuser.host.passes.lower_streams import lower_streams
 from nfuser.host.run.arrays import Arrays
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.device_arrays import CupyArrays, TorchArrays
-from nfuser.host.run.frame import Frame
+from nfuser.host.run.frame import RunFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,10 +129,10 @@ def test_memory_that_nobody_waits_for_would_be_seen(
 ) -> None:
     """Without the wait, what the test above compares is wrong."""
 
-    def wait(frame: Frame, home: Any, others: Any) -> None:
+    def wait(frame: RunFrame, home: Any, others: Any) -> None:
         del frame, home, others
 
-    monkeypatch.setattr(Frame, "_wait", wait)
+    monkeypatch.setattr(RunFrame, "_wait", wait)
     evaluator = _reuse()
     array = np.eye(4096, dtype=np.float32)
     given = _array(library, array)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.interpret import Buffer, run
+from nfuser.interpret import PointerArgument, run
 from nfuser.interpret.primitives import CASTS, ELEMENTWISE
 from tests.gpu.launch import run_by_numba, run_on_device
 from tests.interpret.kernels import KERNELS
@@ -37,9 +37,11 @@ def both(
     """Return the buffers after the device, and after the interpreter, ran ``text``."""
     results: list[list[Array]] = []
     for execute in (run_on_device, run):
-        copies = [Buffer(a.copy()) if hasattr(a, "copy") else a for a in arguments]
+        copies = [
+            PointerArgument(a.copy()) if hasattr(a, "copy") else a for a in arguments
+        ]
         execute(text, entry, (grid, 1, 1), (block, 1, 1), copies)
-        results.append([b.storage for b in copies if isinstance(b, Buffer)])
+        results.append([b.storage for b in copies if isinstance(b, PointerArgument)])
     return results[0], results[1]
 
 
@@ -435,10 +437,12 @@ def test_softmax_by_shuffles_and_shared_memory() -> None:
 
 def test_numba_launches_the_same_text_to_the_same_bits(tmp_path: Path) -> None:
     x = np.random.default_rng(7).standard_normal(64 * 256).astype(np.float32)
-    results = [Buffer(x * 0), Buffer(x * 0)]
+    results = [PointerArgument(x * 0), PointerArgument(x * 0)]
     text, size = KERNELS["softmax"], ((64, 1, 1), (64, 1, 1))
-    run_on_device(text, "softmax", *size, [Buffer(x), results[0], 256])
-    run_by_numba(text, "softmax", *size, [Buffer(x), results[1], 256], tmp_path)
+    run_on_device(text, "softmax", *size, [PointerArgument(x), results[0], 256])
+    run_by_numba(
+        text, "softmax", *size, [PointerArgument(x), results[1], 256], tmp_path
+    )
     assert results[0].storage.any()
     assert (results[0].storage == results[1].storage).all()
 
@@ -447,9 +451,15 @@ def test_the_block_that_finishes_last_adds_the_others_up() -> None:
     x = np.random.default_rng(8).standard_normal(100_000).astype(np.float32)
     partial, counter = np.zeros(400, np.float32), np.zeros(1, np.uint32)
     for _ in range(20):
-        output = Buffer(np.zeros(1, np.float32))
-        count = Buffer(counter)
-        arguments = [Buffer(x), output, Buffer(partial), count, x.size]
+        output = PointerArgument(np.zeros(1, np.float32))
+        count = PointerArgument(counter)
+        arguments = [
+            PointerArgument(x),
+            output,
+            PointerArgument(partial),
+            count,
+            x.size,
+        ]
         size = (400, 1, 1), (32, 1, 1)
         run_on_device(KERNELS["split_sum"], "split_sum", *size, arguments)
         exact = x.sum(dtype=np.float64)

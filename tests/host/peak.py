@@ -7,7 +7,14 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import nfuser.host.ir.statements as st
-from nfuser.host.call.program import Allocate, Call, CallProgram, Free, Launch, slots_of
+from nfuser.host.call.program import (
+    AllocateSlot,
+    CallLibrary,
+    CallProgram,
+    FreeSlot,
+    LaunchKernel,
+    slots_of,
+)
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -25,9 +32,9 @@ def measured(program: CallProgram) -> int:
     """Return the most bytes that are allocated at once."""
     held = peak = 0
     for stmt in program.body:
-        if isinstance(stmt, Allocate):
+        if isinstance(stmt, AllocateSlot):
             held += size_of(stmt.slot)
-        elif isinstance(stmt, Free):
+        elif isinstance(stmt, FreeSlot):
             held -= size_of(stmt.slot)
         peak = max(peak, held)
     return peak
@@ -39,7 +46,9 @@ def reference(program: CallProgram) -> int:
     It looks at launches and products only; outputs live on, and those that none of them
     writes are empty.
     """
-    uses = [_slots(s) for s in program.body if isinstance(s, Launch | Call)]
+    uses = [
+        _slots(s) for s in program.body if isinstance(s, LaunchKernel | CallLibrary)
+    ]
     used = [slots - {*program.inputs} for slots in uses]
     first: dict[Slot, int] = {}
     last: dict[Slot, int] = {}
@@ -57,7 +66,7 @@ def reference(program: CallProgram) -> int:
     )
 
 
-def _slots(stmt: Launch | Call) -> set[Slot]:
+def _slots(stmt: LaunchKernel | CallLibrary) -> set[Slot]:
     return set(slots_of(stmt))
 
 
@@ -75,7 +84,7 @@ def reference_of(program: HostProgram, sizes: Mapping[TensorView, int]) -> int:
         if isinstance(stmt, st.Free):
             continue
         for t in st.writes(stmt):
-            is_view = isinstance(stmt, st.Select | st.Slice | st.Permute)
+            is_view = isinstance(stmt, st.SelectOp | st.SliceOp | st.PermuteOp)
             source = memory[st.reads(stmt)[0]] if is_view else t
             memory.setdefault(t, source)
         for t in (*st.reads(stmt), *st.writes(stmt)):

@@ -90,7 +90,7 @@ class Case:
                 lies = default if len(self.mesh) > 1 else _guessed(got[0], want)
             found = whole(got, lies, self.mesh)
             np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance)
-        guarded = any(isinstance(s, st.If) for s in self.lowered.body)
+        guarded = any(isinstance(s, st.IfThenElse) for s in self.lowered.body)
         counts = {kind: self.collectives().count(kind) for kind in self.collectives()}
         assert guarded or ranks.counts == [counts] * ranks.size
         return made

@@ -67,7 +67,7 @@ def test_nothing_is_freed_that_the_next_iteration_reads() -> None:
         hc.binary("add", total, hc.unary("sin", part), out=total)
     hc.add_output(hc.set(total))
     program = insert_frees(hc.program())
-    loop = next(s for s in program.body if isinstance(s, st.For))
+    loop = next(s for s in program.body if isinstance(s, st.ForLoop))
     assert sum(isinstance(s, st.Free) for s in loop.body) == 2
     assert sum(isinstance(s, st.Free) for s in program.body) == 2
     assert insert_frees(program) is program

@@ -235,7 +235,7 @@ def test_an_owner_along_one_dimension() -> None:
     lies = {x: (Sharding(owner=1), ROWS), made: (REPLICATED, REPLICATED)}
     case = Case(hc, lies, [array(12, 6)], (2, 3))
     assert _along(case) == [("allreduce_sum", (1,)), ("broadcast", (0,))]
-    guard = [s for s in case.lowered.body if isinstance(s, st.If)]
+    guard = [s for s in case.lowered.body if isinstance(s, st.IfThenElse)]
     assert len(guard) == 1  # the sum is completed inside, by ranks of one row
     case.check()
 

@@ -168,12 +168,12 @@ BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
     ),
     "stream": (
         "no statement got this stream",
-        lambda s: [*s, st.SetStream(st.Stream())],
+        lambda s: [*s, st.SetStream(st.HostStream())],
     ),
     "event": ("nothing recorded this event", lambda s: [*s, st.Wait(st.Event())]),
     "index": (
         "the index of a loop that it is not in",
-        lambda s: [*s, st.Select(st.writes(s[0])[0], 0, INDEX, STRAY)],
+        lambda s: [*s, st.SelectOp(st.writes(s[0])[0], 0, INDEX, STRAY)],
     ),
     "size": (
         "no input's",
@@ -181,11 +181,11 @@ BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
     ),
     "axes": (
         "the result has another shape",
-        lambda s: [*s, st.Permute(st.writes(s[0])[0], (1, 0), tensor([3], F32))],
+        lambda s: [*s, st.PermuteOp(st.writes(s[0])[0], (1, 0), tensor([3], F32))],
     ),
     "dtype": (
         "expected a result of bool, found f32",
-        lambda s: [*s, st.Unary("isnan", st.writes(s[0])[0], st.writes(s[0])[0])],
+        lambda s: [*s, st.UnaryOp("isnan", st.writes(s[0])[0], st.writes(s[0])[0])],
     ),
     "input": (
         "the caller owns",
@@ -197,11 +197,11 @@ BROKEN: dict[str, tuple[str, Callable[[list[Statement]], list[Statement]]]] = {
     ),
     "step": (
         "a step that is not 0",
-        lambda s: [*s, st.For(INDEX, sc.const(0), sc.const(3), 0, ())],
+        lambda s: [*s, st.ForLoop(INDEX, sc.const(0), sc.const(3), 0, ())],
     ),
     "name": (
         "lapse is no elementwise function",
-        lambda s: [*s, st.Unary("lapse", st.writes(s[0])[0], STRAY)],
+        lambda s: [*s, st.UnaryOp("lapse", st.writes(s[0])[0], STRAY)],
     ),
 }
 

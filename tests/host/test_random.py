@@ -28,9 +28,12 @@ def test_loops_do_what_numpy_does(seed: int) -> None:
 
 def test_loops_in_loops_and_conditions_are_among_them() -> None:
     found = [list(st.walk(Loops(seed).program.body)) for seed in range(24)]
-    nested = [s for body in found for s in body if isinstance(s, st.For)]
-    assert sum(any(isinstance(x, st.For) for x in s.body) for s in nested) > 5
-    assert sum(isinstance(s, st.If) and bool(s.orelse) for b in found for s in b) > 5
+    nested = [s for body in found for s in body if isinstance(s, st.ForLoop)]
+    assert sum(any(isinstance(x, st.ForLoop) for x in s.body) for s in nested) > 5
+    assert (
+        sum(isinstance(s, st.IfThenElse) and bool(s.orelse) for b in found for s in b)
+        > 5
+    )
 
 
 def test_aliases_and_cuts_are_among_them() -> None:

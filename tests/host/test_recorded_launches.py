@@ -22,7 +22,7 @@ from nfuser.device.native.shared import is_as_expected, shared
 from nfuser.dtypes import DType
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.native_program import NativeProgram
-from nfuser.host.call.program import CallProgram, Clear, Launch, Part, Slot
+from nfuser.host.call.program import CallProgram, Clear, LaunchKernel, Slot, SlotPart
 from nfuser.lower.kernel.kernel_ir import Buffer
 from tests.device.recording import FIRST, RecordingDriver
 
@@ -85,8 +85,8 @@ def slot(name: str, *shape: int, strides: tuple[int, ...] = ()) -> Slot:
 
 
 def launch(
-    reads: list[Part], writes: list[Part], *, role: str = "out", **more: Any
-) -> Launch:
+    reads: list[SlotPart], writes: list[SlotPart], *, role: str = "out", **more: Any
+) -> LaunchKernel:
     """Launch a kernel; memory that is written has this role."""
     roles = ["in"] * len(reads) + [role] * len(writes)
     buffers = tuple(Buffer(DType.F32, None, name) for name in roles)
@@ -96,7 +96,7 @@ def launch(
         entry="kernel",
     )
     function = CudaFunction(0x1234, "kernel", 0)
-    return Launch(
+    return LaunchKernel(
         cast("Source", source),
         function,
         (5, 3),
@@ -112,9 +112,9 @@ def test_kernels_of_a_program_wait_for_what_they_read(
 ) -> None:
     x, y, a, b, c = (slot(name, 4) for name in "xyabc")
     body = (
-        launch([Part(x)], [Part(a)]),
-        launch([Part(y)], [Part(b)]),
-        launch([Part(a), Part(b)], [Part(c)]),
+        launch([SlotPart(x)], [SlotPart(a)]),
+        launch([SlotPart(y)], [SlotPart(b)]),
+        launch([SlotPart(a), SlotPart(b)], [SlotPart(c)]),
     )
     arrays = {s: np.zeros(4, np.float32) for s in (x, y, a, b, c)}
     with by_data(0):
@@ -129,10 +129,10 @@ def test_scratch_memory_that_is_used_again_keeps_its_order(
     x, y, tickets, a, b = (slot(name, 4) for name in "xytab")
     body = (
         Clear(tickets),
-        launch([Part(x)], [Part(tickets), Part(a)], role=role),
+        launch([SlotPart(x)], [SlotPart(tickets), SlotPart(a)], role=role),
         Clear(tickets),
-        launch([Part(y)], [Part(tickets), Part(b)], role=role),
-        launch([Part(y)], [Part(y)], role=role),
+        launch([SlotPart(y)], [SlotPart(tickets), SlotPart(b)], role=role),
+        launch([SlotPart(y)], [SlotPart(y)], role=role),
     )
     arrays = {s: np.zeros(4, np.float32) for s in (x, y, tickets, a, b)}
     with by_data(0):
@@ -150,10 +150,10 @@ def test_views_of_one_array(fake: RecordingDriver, perform: Any) -> None:
     }
     low, back, odd, high = views
     body = (
-        launch([], [Part(low)]),
-        launch([], [Part(back)]),
-        launch([], [Part(high)]),
-        launch([Part(odd)], []),  # elements 5, 9 and 13
+        launch([], [SlotPart(low)]),
+        launch([], [SlotPart(back)]),
+        launch([], [SlotPart(high)]),
+        launch([SlotPart(odd)], []),  # elements 5, 9 and 13
     )
     with by_data(0):
         perform(CallProgram((), tuple(views), body), views)
@@ -166,9 +166,9 @@ def test_the_imaginary_part_lies_behind_the_real_one(
     z = Slot("z", (2,), (1,), DType.C64)
     x = slot("x", 4)
     body = (
-        launch([], [Part(z), Part(z, 4)]),
-        launch([Part(x)], []),
-        launch([Part(z, 4)], [Part(x)]),
+        launch([], [SlotPart(z), SlotPart(z, 4)]),
+        launch([SlotPart(x)], []),
+        launch([SlotPart(z, 4)], [SlotPart(x)]),
     )
     both = np.zeros(8, np.float32)
     arrays = {z: both[:4].view(np.complex64), x: both[4:]}
@@ -181,7 +181,7 @@ def test_nothing_is_ordered_where_nothing_records(
     fake: RecordingDriver, perform: Any
 ) -> None:
     x, a, b = (slot(name, 4) for name in "xab")
-    body = (launch([Part(x)], [Part(a)]), launch([Part(x)], [Part(b)]))
+    body = (launch([SlotPart(x)], [SlotPart(a)]), launch([SlotPart(x)], [SlotPart(b)]))
     arrays = {s: np.zeros(4, np.float32) for s in (x, a, b)}
     with by_data(1):  # on another stream
         perform(CallProgram((x,), (a, b), body), arrays)
@@ -194,7 +194,9 @@ def test_sizes_and_parameters_of_a_launch(
 ) -> None:
     x, a = slot("x", 4), slot("a", 4)
     arrays = {s: np.zeros(4, np.float32) for s in (x, a)}
-    made = launch([Part(x, 8)], [Part(a)], is_cooperative=together, shared_bytes=4096)
+    made = launch(
+        [SlotPart(x, 8)], [SlotPart(a)], is_cooperative=together, shared_bytes=4096
+    )
     body = (Clear(a), made)
     perform(CallProgram((x,), (a,), body), arrays)
     cleared, launched = fake.launches.values()

@@ -19,7 +19,7 @@ import pytest
 
 import nfuser
 from nfuser import lax
-from nfuser.host.call.program import Allocate, Repeat
+from nfuser.host.call.program import AllocateSlot, Repeat
 from nfuser.host.call.program import text as program_text
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from tests.hand_built import traced
@@ -39,7 +39,7 @@ def test_a_loop_allocates_nothing_and_swaps_what_it_carries() -> None:
     cache = FusionExecutorCache(traced(steps, X, 3))
     program = cache.program_for([X, 3])
     (loop,) = (s for s in program.body if isinstance(s, Repeat))
-    assert not any(isinstance(s, Allocate) for s in loop.body)
+    assert not any(isinstance(s, AllocateSlot) for s in loop.body)
     assert len(loop.swaps) == 1
     assert "repeat 3 times, swapping t" in program_text(program)
 

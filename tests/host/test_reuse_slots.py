@@ -7,14 +7,14 @@ from typing import cast
 
 from nfuser.dtypes import DType
 from nfuser.host.call.program import (
-    Allocate,
-    Call,
+    AllocateSlot,
+    CallLibrary,
     CallProgram,
-    Free,
-    Launch,
+    FreeSlot,
+    LaunchKernel,
     Operand,
-    Part,
     Slot,
+    SlotPart,
     text,
 )
 from nfuser.host.call.reuse_slots import reuse_slots
@@ -29,9 +29,9 @@ def _slot(name: str, size: int = 4) -> Slot:
     return Slot(name, (size,), (1,), DType.F32)
 
 
-def _launch(*slots: Slot) -> Launch:
-    parts = tuple(Part(s) for s in slots)
-    return Launch(cast("object", _Source()), None, (1, 1), (1, 1), parts, 0)  # pyright: ignore[reportArgumentType]
+def _launch(*slots: Slot) -> LaunchKernel:
+    parts = tuple(SlotPart(s) for s in slots)
+    return LaunchKernel(cast("object", _Source()), None, (1, 1), (1, 1), parts, 0)  # pyright: ignore[reportArgumentType]
 
 
 def _lines(program: CallProgram) -> list[str]:
@@ -44,9 +44,13 @@ X, OUT = _slot("x"), _slot("out")
 def test_a_chain_goes_to_and_fro_between_two() -> None:
     a, b, c = _slot("a"), _slot("b"), _slot("c")
     body = (
-        *(Allocate(a), _launch(X, a), Allocate(b), _launch(a, b), Free(a)),
-        *(Allocate(c), Call("matmul", (Operand(Part(b)),) * 2, c), Free(b)),
-        *(Allocate(OUT), _launch(c, OUT), Free(c)),
+        *(AllocateSlot(a), _launch(X, a), AllocateSlot(b), _launch(a, b), FreeSlot(a)),
+        *(
+            AllocateSlot(c),
+            CallLibrary("matmul", (Operand(SlotPart(b)),) * 2, c),
+            FreeSlot(b),
+        ),
+        *(AllocateSlot(OUT), _launch(c, OUT), FreeSlot(c)),
     )
     before = CallProgram((X,), (OUT,), body)
     after = reuse_slots(before)
@@ -68,9 +72,15 @@ def test_a_chain_goes_to_and_fro_between_two() -> None:
 def test_memory_is_not_held_while_other_memory_is_made() -> None:
     a, b, big = _slot("a"), _slot("b"), _slot("big", 400)
     body = (
-        *(Allocate(a), _launch(X, a), Allocate(OUT), _launch(a, OUT), Free(a)),
-        *(Allocate(big), _launch(X, big), Free(big)),
-        *(Allocate(b), _launch(X, b, OUT), Free(b)),
+        *(
+            AllocateSlot(a),
+            _launch(X, a),
+            AllocateSlot(OUT),
+            _launch(a, OUT),
+            FreeSlot(a),
+        ),
+        *(AllocateSlot(big), _launch(X, big), FreeSlot(big)),
+        *(AllocateSlot(b), _launch(X, b, OUT), FreeSlot(b)),
     )
     program = CallProgram((X,), (OUT,), body)
     assert reuse_slots(program) is program
@@ -78,6 +88,12 @@ def test_memory_is_not_held_while_other_memory_is_made() -> None:
 
 def test_outputs_have_memory_of_their_own() -> None:
     a = _slot("a")
-    body = (Allocate(a), _launch(X, a), Free(a), Allocate(OUT), _launch(X, OUT))
+    body = (
+        AllocateSlot(a),
+        _launch(X, a),
+        FreeSlot(a),
+        AllocateSlot(OUT),
+        _launch(X, OUT),
+    )
     program = CallProgram((X,), (OUT,), body)
     assert reuse_slots(program) is program

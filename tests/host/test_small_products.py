@@ -15,7 +15,7 @@ import pytest
 import nfuser
 import nfuser.host.call.small_products as small_products
 from nfuser.dtypes import DType
-from nfuser.host.call.program import Call, Operand, Part, Slot, ViewOf
+from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart, ViewOf
 from nfuser.host.call.small_products import MOST_WORK, by_blas, small_product
 
 if TYPE_CHECKING:
@@ -112,8 +112,10 @@ def test_numpy_makes_products_where_its_blas_is_not_found(monkeypatch: Any) -> N
         np.testing.assert_allclose(fused(x, y), np.exp(x) @ y, 1e-5)
 
 
-def _call(*operands: Operand, steps: Shape = (5, 1), dtype: DType = DType.F32) -> Call:
-    return Call("matmul", operands, Slot("z", (3, 5), steps, dtype))
+def _call(
+    *operands: Operand, steps: Shape = (5, 1), dtype: DType = DType.F32
+) -> CallLibrary:
+    return CallLibrary("matmul", operands, Slot("z", (3, 5), steps, dtype))
 
 
 X = Slot("x", (3, 4), (4, 1), DType.F32)
@@ -123,7 +125,7 @@ Y = Slot("y", (4, 5), (5, 1), DType.F32)
 def test_a_product_says_how_its_matrices_lie() -> None:
     turned = Slot("y", (5, 4), (4, 1), DType.F32)
     view = ViewOf("permute", (1, 0))
-    stmt = _call(Operand(Part(X)), Operand(Part(turned), (view,)))
+    stmt = _call(Operand(SlotPart(X)), Operand(SlotPart(turned), (view,)))
     made = small_product(stmt)
     if made is None:
         pytest.skip("NumPy names no BLAS here")
@@ -132,18 +134,22 @@ def test_a_product_says_how_its_matrices_lie() -> None:
 
 
 def test_a_result_in_columns_is_the_transposed_product() -> None:
-    made = small_product(_call(Operand(Part(X)), Operand(Part(Y)), steps=(1, 3)))
+    made = small_product(
+        _call(Operand(SlotPart(X)), Operand(SlotPart(Y)), steps=(1, 3))
+    )
     if made is None:
         pytest.skip("NumPy names no BLAS here")
     assert made.parameters[3:6] == (5, 3, 4)
-    first, second, out = (x.slot.name for x in made.parameters if isinstance(x, Part))
+    first, second, out = (
+        x.slot.name for x in made.parameters if isinstance(x, SlotPart)
+    )
     assert (first, second, out) == ("y", "x", "z")
 
 
 def test_a_result_over_an_operand_is_left_to_numpy() -> None:
     slots = [Slot(name, (4, 4), (4, 1), DType.F32) for name in "xyz"]
     lhs, rhs, out = slots
-    stmt = Call("matmul", (Operand(Part(lhs)), Operand(Part(rhs))), out)
+    stmt = CallLibrary("matmul", (Operand(SlotPart(lhs)), Operand(SlotPart(rhs))), out)
     if (made := small_product(stmt)) is None:
         pytest.skip("NumPy names no BLAS here")
     called: list[Any] = []
@@ -159,19 +165,19 @@ def test_a_result_over_an_operand_is_left_to_numpy() -> None:
 @pytest.mark.parametrize(
     "stmt",
     [
-        _call(Operand(Part(X)), Operand(Part(Y)), dtype=DType.F64),
-        _call(Operand(Part(X, step=48)), Operand(Part(Y))),
-        _call(Operand(Part(X)), Operand(Part(Y)), steps=(10, 2)),
-        _call(Operand(Part(X)), Operand(Part(X), (ViewOf("permute", (1, 0)),))),
+        _call(Operand(SlotPart(X)), Operand(SlotPart(Y)), dtype=DType.F64),
+        _call(Operand(SlotPart(X, step=48)), Operand(SlotPart(Y))),
+        _call(Operand(SlotPart(X)), Operand(SlotPart(Y)), steps=(10, 2)),
+        _call(Operand(SlotPart(X)), Operand(SlotPart(X), (ViewOf("permute", (1, 0)),))),
     ],
     ids=["two dtypes", "a part that moves", "a result with gaps", "one array"],
 )
-def test_other_products_are_numpys(stmt: Call) -> None:
+def test_other_products_are_numpys(stmt: CallLibrary) -> None:
     assert small_product(stmt) is None
 
 
 def test_large_products_let_other_threads_run() -> None:
     n = round(MOST_WORK ** (1 / 3)) + 1
     lhs, rhs, out = (Slot(name, (n, n), (n, 1), DType.F32) for name in "xyz")
-    stmt = Call("matmul", (Operand(Part(lhs)), Operand(Part(rhs))), out)
+    stmt = CallLibrary("matmul", (Operand(SlotPart(lhs)), Operand(SlotPart(rhs))), out)
     assert small_product(stmt) is None

@@ -43,7 +43,7 @@ def test_the_classic_programs(name: str, golden: Callable[[str], None]) -> None:
 
 def test_other_axes_do_not_share_a_loop() -> None:
     program = sets(0, 1)
-    assert sum(isinstance(s, st.For) for s in program.body) == 2
+    assert sum(isinstance(s, st.ForLoop) for s in program.body) == 2
     np.testing.assert_array_equal(nfuser.HostIrEvaluator(program).run([X])[0], X)
 
 
@@ -97,7 +97,7 @@ def test_slices_give_what_the_whole_gives(name: str) -> None:
     result, bindings = build(hc, x, y)
     hc.add_output(result)
     program = lower_streams(hc.program(), bindings)
-    assert any(isinstance(s, st.For) for s in program.body)
+    assert any(isinstance(s, st.ForLoop) for s in program.body)
     y_array = np.linspace(-1, 1, 28, dtype=np.float32).reshape(4, 7)
     for streams in (1, 4):
         evaluator = nfuser.HostIrEvaluator(program, number_of_streams=streams)
@@ -167,7 +167,7 @@ def test_a_reshape_that_keeps_the_stream_axis_has_slices(axis: int) -> None:
     hc.add_output(split)
     hc.add_output(total)
     program = lower_streams(hc.program(), {split: axis, total: 0})
-    assert any(isinstance(s, st.For) for s in program.body)
+    assert any(isinstance(s, st.ForLoop) for s in program.body)
     array = np.arange(30, dtype=np.float32).reshape(5, 6)
     found = nfuser.HostIrEvaluator(program).run([array])
     np.testing.assert_array_equal(found[0], -array.reshape(5, 2, 3))

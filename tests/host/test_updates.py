@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nfuser.host.ir.statements as st
-from nfuser.host.ir.memory import Memory
+from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.passes.assign_streams import assign_streams
 from tests.host.updates import Updates, check_updates
 
@@ -28,7 +28,7 @@ def test_a_random_program_of_updates(seed: int, library: str) -> None:
 @pytest.mark.parametrize("seed", range(80))
 def test_who_uses_memory_waits_for_who_wrote_it(seed: int) -> None:
     program = assign_streams(Updates(seed).program)
-    memory, now = Memory(program), "None"
+    memory, now = MemoryOwners(program), "None"
     seen: dict[str, set[int]] = {now: set()}  # by stream: what is done before
     marks: dict[st.Event, set[int]] = {}
     writers: dict[TensorView, int] = {}
@@ -38,7 +38,7 @@ def test_who_uses_memory_waits_for_who_wrote_it(seed: int) -> None:
             case st.SetStream(stream):
                 now = str(stream.index)
                 seen.setdefault(now, set())
-            case st.Record(event):
+            case st.RecordEvent(event):
                 marks[event] = set(seen[now])
             case st.Wait(event):
                 seen[now] |= marks[event]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.interpret import Buffer, InterpreterError, run
+from nfuser.interpret import InterpreterError, PointerArgument, run
 from tests.interpret.kernels import (
     CENTRE,
     KERNELS,
@@ -23,7 +23,11 @@ from tests.interpret.kernels import (
 def _softmax(text: str, rows: int = 64) -> tuple[np.ndarray, np.ndarray]:
     x = np.random.default_rng(0).standard_normal((rows, 256)).astype(np.float32)
     y = np.full_like(x, np.nan)
-    arguments = [Buffer(x.reshape(-1)), Buffer(y.reshape(-1), initialized=False), 256]
+    arguments = [
+        PointerArgument(x.reshape(-1)),
+        PointerArgument(y.reshape(-1), initialized=False),
+        256,
+    ]
     run(text, "softmax", (rows, 1, 1), (64, 1, 1), arguments)
     return x, y
 
@@ -59,10 +63,10 @@ def _split_sum(text: str, seed: int = 0, blocks: int = 40) -> tuple[np.ndarray, 
     x = np.random.default_rng(seed).standard_normal(5000).astype(np.float32)
     total, counter = np.zeros(1, np.float32), np.zeros(1, np.uint32)
     arguments = [
-        Buffer(x),
-        Buffer(total, initialized=False),
-        Buffer(np.zeros(blocks, np.float32), initialized=False),
-        Buffer(counter),
+        PointerArgument(x),
+        PointerArgument(total, initialized=False),
+        PointerArgument(np.zeros(blocks, np.float32), initialized=False),
+        PointerArgument(counter),
         x.size,
     ]
     run(text, "split_sum", (blocks, 1, 1), (32, 1, 1), arguments, seed=seed)
@@ -109,10 +113,10 @@ def _normalize(text: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     x = np.random.default_rng(seed).random(160).astype(np.float32)
     y = np.zeros_like(x)
     arguments = [
-        Buffer(x),
-        Buffer(y, initialized=False),
-        Buffer(np.zeros(5, np.float32), initialized=False),
-        Buffer(np.zeros(1, np.uint32)),
+        PointerArgument(x),
+        PointerArgument(y, initialized=False),
+        PointerArgument(np.zeros(5, np.float32), initialized=False),
+        PointerArgument(np.zeros(1, np.uint32)),
     ]
     run(text, "normalize", (5, 1, 1), (32, 1, 1), arguments, seed=seed)
     return x, y
@@ -140,9 +144,9 @@ def _centre(text: str, seed: int = 0, boxes: int = 10) -> tuple[np.ndarray, np.n
     x = np.random.default_rng(seed).random(160)
     y = np.zeros_like(x)
     arguments = [
-        Buffer(x),
-        Buffer(y, initialized=False),
-        Buffer(np.zeros(boxes, np.uint64)),
+        PointerArgument(x),
+        PointerArgument(y, initialized=False),
+        PointerArgument(np.zeros(boxes, np.uint64)),
     ]
     run(text, "centre", (5, 1, 1), (32, 1, 1), arguments, seed=seed)
     return x, y

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.interpret import Buffer, InterpreterError, Report, run
+from nfuser.interpret import InterpreterError, PointerArgument, RunReport, run
 
 HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
 OPENING = (
@@ -24,7 +24,7 @@ def execute(
     grid: int = 1,
     block: int = 32,
     seed: int = 0,
-) -> Report:
+) -> RunReport:
     names = "abcdefg"[: len(arguments)]
     lines = "".join(f"    {line}\n" for line in (OPENING + body).splitlines())
     text = f'{HEADER}@cuda.jit("void({signature})")\ndef kernel({", ".join(names)}):\n'
@@ -38,12 +38,12 @@ def execute(
     )
 
 
-def floats(size: int) -> Buffer:
-    return Buffer(np.arange(size, dtype=np.float32))
+def floats(size: int) -> PointerArgument:
+    return PointerArgument(np.arange(size, dtype=np.float32))
 
 
-def empty(size: int) -> Buffer:
-    return Buffer(np.zeros(size, np.float32), initialized=False)
+def empty(size: int) -> PointerArgument:
+    return PointerArgument(np.zeros(size, np.float32), initialized=False)
 
 
 F = "CPointer(float32)"
@@ -72,7 +72,7 @@ def test_a_negative_element_is_found_unless_the_pointer_has_room_below() -> None
     with refuses(r"out-of-bounds read of a\[-4\]"):
         execute(body, FF, floats(32), empty(32))
     output = empty(32)
-    execute(body, FF, Buffer(np.arange(36, dtype=np.float32), 4), output)
+    execute(body, FF, PointerArgument(np.arange(36, dtype=np.float32), 4), output)
     assert output.storage[0] == 0
     assert output.storage[31] == 31
 
@@ -93,10 +93,10 @@ def test_a_packet_that_straddles_the_end_is_found() -> None:
 @pytest.mark.parametrize(("offset", "address"), [(1, 256), (0, 4), (2, 260)])
 def test_a_misaligned_packet_is_found(offset: int, address: int) -> None:
     body = "r = cuda.local.array(4, float32)\nload_packet_4(r, 0, a, int32(i * 4))"
-    source = Buffer(np.zeros(256, np.float32), offset, address)
+    source = PointerArgument(np.zeros(256, np.float32), offset, address)
     with refuses(r"misaligned packet: read of 16 bytes at a\[0\]"):
         execute(body, FF, source, empty(1))
-    execute(body, FF, Buffer(np.zeros(256, np.float32), 1, 12), empty(1))
+    execute(body, FF, PointerArgument(np.zeros(256, np.float32), 1, 12), empty(1))
 
 
 COPIED = (
@@ -231,8 +231,13 @@ def test_buffers_over_one_storage_share_its_races() -> None:
     storage = np.arange(64, dtype=np.float32)
     body = "store(b, i, load(a, int32(i + 1)))"
     with refuses(r"race"):
-        execute(body, FF, Buffer(storage), Buffer(storage), block=32)
-    execute("store(b, i, load(a, i))", FF, Buffer(storage), Buffer(storage))
+        execute(body, FF, PointerArgument(storage), PointerArgument(storage), block=32)
+    execute(
+        "store(b, i, load(a, i))",
+        FF,
+        PointerArgument(storage),
+        PointerArgument(storage),
+    )
 
 
 def test_an_invariant_load_of_written_memory_is_refused() -> None:
@@ -329,7 +334,7 @@ def test_source_outside_the_language_is_refused(line: str, reason: str) -> None:
 
 def test_arguments_are_checked() -> None:
     with refuses("a points to float32, not float64"):
-        execute("x = i", F, Buffer(np.zeros(4)))
+        execute("x = i", F, PointerArgument(np.zeros(4)))
     with refuses("a = 3000000000 does not fit int32"):
         execute("x = a", "int32", 3_000_000_000)
     with refuses("takes 1 arguments, not 2"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.primitives import cuda as device
-from nfuser.interpret import Buffer, Report, run
+from nfuser.interpret import PointerArgument, RunReport, run
 from nfuser.interpret.primitives import ELEMENTWISE
 
 HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
@@ -28,7 +28,7 @@ def execute(
     block: tuple[int, int, int] = (32, 1, 1),
     seed: int = 0,
     module: str = "",
-) -> Report:
+) -> RunReport:
     names = "abcdefg"[: len(arguments)]
     lines = "".join(f"    {line}\n" for line in (OPENING + body).splitlines())
     head = f'@cuda.jit("void({signature})")\ndef kernel({", ".join(names)}):\n'
@@ -40,7 +40,7 @@ def computed(body: str, dtype: str = "int32", size: int = 32, **options: Any) ->
     """Run ``body``, which stores into a and may read n = 5; return a."""
     output = np.zeros(size, dtype)
     signature = f"CPointer({dtype}), int32"
-    execute(body, signature, Buffer(output, initialized=False), 5, **options)
+    execute(body, signature, PointerArgument(output, initialized=False), 5, **options)
     return output
 
 
@@ -156,7 +156,7 @@ def test_16_bit_floats_round_to_nearest_even(suffix: str, dtype: Any) -> None:
     output, back = np.zeros(256, dtype), np.zeros(256, np.float32)
     body = f"store_{suffix}(b, i, load(a, i))\nstore(c, i, round_{suffix}(load(a, i)))"
     word = "CPointer(float32), CPointer(uint16), CPointer(float32)"
-    buffers = Buffer(values), Buffer(output), Buffer(back)
+    buffers = PointerArgument(values), PointerArgument(output), PointerArgument(back)
     execute(body, word, *buffers, block=(256, 1, 1))
     with np.errstate(over="ignore"):
         expected = values.astype(dtype)
@@ -164,7 +164,9 @@ def test_16_bit_floats_round_to_nearest_even(suffix: str, dtype: Any) -> None:
     assert (back == expected.astype(np.float32)).all()
     read = f"store(b, i, load_{suffix}(a, i))"
     kinds = "CPointer(uint16), CPointer(float32)"
-    execute(read, kinds, Buffer(output), Buffer(back), block=(256, 1, 1))
+    execute(
+        read, kinds, PointerArgument(output), PointerArgument(back), block=(256, 1, 1)
+    )
     assert (back == expected.astype(np.float32)).all()
 
 
@@ -181,7 +183,9 @@ def test_packets_move_and_convert(suffix: str, dtype: Any, length: int) -> None:
         f"    store_packet_{length}_{suffix}(b, int32(i * {length}), r, 0)"
     )
     kinds = f"CPointer({storage}), CPointer({storage})"
-    report = execute(body, kinds, Buffer(values), Buffer(output, initialized=False))
+    report = execute(
+        body, kinds, PointerArgument(values), PointerArgument(output, initialized=False)
+    )
     done = 30 * length
     assert (output[:done] == values[:done]).all()
     assert not output[done:].any()
@@ -194,7 +198,9 @@ def test_the_report_tells_repeated_from_distinct_reads() -> None:
     source, output = np.arange(4, dtype=np.int32), np.zeros(64, np.int32)
     body = "store(b, i, load(a, udiv(t, int32(8))))"
     kinds = "CPointer(int32), CPointer(int32)"
-    report = execute(body, kinds, Buffer(source), Buffer(output), grid=(2, 1, 1))
+    report = execute(
+        body, kinds, PointerArgument(source), PointerArgument(output), grid=(2, 1, 1)
+    )
     assert (output == np.arange(64) % 32 // 8).all()
     assert report.accesses["a"].elements_read == 64
     assert report.accesses["a"].distinct_elements_read == 4
@@ -229,7 +235,7 @@ def test_integer_primitives_wrap_as_numpy(dtype: str) -> None:
         output = np.zeros(64, dtype)
         kinds = ", ".join([f"CPointer({dtype})"] * 3)
         body = f"store(c, i, {name}(load(a, i), load(b, i)))"
-        buffers = Buffer(one), Buffer(other), Buffer(output)
+        buffers = PointerArgument(one), PointerArgument(other), PointerArgument(output)
         execute(body, kinds, *buffers, block=(64, 1, 1))
         function = getattr(np, {"bit_xor": "bitwise_xor"}.get(name, name))
         with np.errstate(all="ignore"):
@@ -257,7 +263,7 @@ def test_prepared_division_is_exact(divisor: int) -> None:
     for dtype, factor in (("uint32", multiplier), ("int32", signed)):
         body = "if i < 7:\n    store(b, i, fast_divide(load(a, i), c, d))"
         kinds = f"CPointer(int32), CPointer(int32), {dtype}, int32"
-        execute(body, kinds, Buffer(n), Buffer(output), factor, shift)
+        execute(body, kinds, PointerArgument(n), PointerArgument(output), factor, shift)
         assert (output == n // divisor).all()
 
 

@@ -22,7 +22,7 @@ from nfuser.lower.kernel.verify import verify_kernel
 from nfuser.lower.kernel.walk import every
 from nfuser.lower.lowering import BLOCK_PASSES, VECTOR_PASSES, lower, passes_of
 from nfuser.random import of
-from nfuser.schedule.facts.facts import Layout
+from nfuser.schedule.facts.facts import TensorLayout
 from nfuser.schedule.facts.target import CPU, H200
 from nfuser.schedule.scheduled import Scheduled
 from tests.schedule.run_schedule import Call
@@ -30,7 +30,7 @@ from tests.schedule.run_schedule import Call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.debug.passes import Pass
+    from nfuser.debug.passes import IrPass
     from nfuser.lower.kernel.kernel_ir import Kernel
 
 X = np.linspace(-3, 3, 6400, dtype=np.float32).reshape(4, 1600)
@@ -94,7 +94,7 @@ def _built(function: Callable[..., Any], x: Any, *, has_vectors: bool) -> Kernel
     if function is _turned:  # the parts of complex numbers
         real, imaginary = call.fusion.outputs
         layouts = dict(facts.layouts)
-        layouts[real] = layouts[imaginary] = Layout((2 * x.shape[1], 2), 16)
+        layouts[real] = layouts[imaginary] = TensorLayout((2 * x.shape[1], 2), 16)
         facts = replace(facts, layouts=layouts, between={imaginary: real})
     heuristic = call.scheduler.heuristic(call.fusion, facts)
     scheduled = call.scheduler.apply(call.fusion, heuristic, target)
@@ -102,7 +102,7 @@ def _built(function: Callable[..., Any], x: Any, *, has_vectors: bool) -> Kernel
     return build(scheduled)
 
 
-def _before(apply: Pass[Kernel]) -> Kernel:
+def _before(apply: IrPass[Kernel]) -> Kernel:
     """Return the kernel that the case of a pass has come to before it."""
     has_vectors = apply in VECTOR_PASSES
     kernel = _built(*CASES[apply.__name__], has_vectors=has_vectors)
@@ -118,7 +118,7 @@ EVERY = tuple(dict.fromkeys((*VECTOR_PASSES, *BLOCK_PASSES)))
 
 @pytest.mark.parametrize("apply", EVERY, ids=lambda apply: apply.__name__)
 def test_what_becomes_of_a_kernel_by(
-    apply: Pass[Kernel], golden: Callable[[str], None]
+    apply: IrPass[Kernel], golden: Callable[[str], None]
 ) -> None:
     before = _before(apply)
     after = apply(before)
@@ -129,7 +129,7 @@ def test_what_becomes_of_a_kernel_by(
 
 @pytest.mark.parametrize("apply", EVERY, ids=lambda apply: apply.__name__)
 def test_a_pass_with_nothing_left_to_do_gives_the_same_kernel(
-    apply: Pass[Kernel],
+    apply: IrPass[Kernel],
 ) -> None:
     plain = _built(lambda x: x[::-1] * 2, X[0, :5], has_vectors=False)
     assert apply(plain) is plain

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 from random import Random
 
-from nfuser.partition.flow import ENDLESS, Graph
+from nfuser.partition.flow import ENDLESS, FlowNetwork
 
 
 def _smallest(count: int, edges: list[tuple[int, int, int]]) -> int:
@@ -28,7 +28,7 @@ def test_no_cut_is_smaller() -> None:
             for _ in range(random.randint(1, 20))
         ]
         edges = [edge for edge in edges if edge[0] != edge[1]]
-        graph = Graph()
+        graph = FlowNetwork()
         for _ in range(count - 2):
             graph.node()
         for edge in edges:
@@ -41,7 +41,7 @@ def test_no_cut_is_smaller() -> None:
 
 
 def test_long_chains_are_quick_and_cut_at_the_thinnest_place() -> None:
-    graph, length = Graph(), 20_000
+    graph, length = FlowNetwork(), 20_000
     nodes = [0, *(graph.node() for _ in range(length)), 1]
     for k, (begin, end) in enumerate(pairwise(nodes)):
         graph.edge(begin, end, 5 if k != 777 else 3)
@@ -49,7 +49,7 @@ def test_long_chains_are_quick_and_cut_at_the_thinnest_place() -> None:
 
 
 def test_what_flows_in_vain_can_be_taken_back() -> None:
-    graph = Graph()
+    graph = FlowNetwork()
     short, end, first, second = (graph.node() for _ in range(4))
     for begin, to in ((0, short), (short, end), (0, first), (first, second)):
         graph.edge(begin, to, 1)

@@ -18,14 +18,14 @@ import pytest
 
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.runtime.disk import store as disk_store
-from nfuser.runtime.disk.entry import DamagedEntryError, Entry, pack, unpack
+from nfuser.runtime.disk.entry import DamagedEntryError, DiskEntry, pack, unpack
 from nfuser.runtime.disk.store import DiskStore, distrust
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KEY, OTHER = "ab" * 32, "cd" * 32
-ENTRY = Entry(MachineCode(b"machine code" * 9, "_Zf"), "f_kernel", "cpu", "here")
+ENTRY = DiskEntry(MachineCode(b"machine code" * 9, "_Zf"), "f_kernel", "cpu", "here")
 
 
 def _file(store: DiskStore, key: str = KEY) -> Path:
@@ -110,7 +110,7 @@ def test_a_file_that_others_can_write_is_a_miss(store: DiskStore, mode: int) -> 
 def test_an_entry_that_cannot_be_read_now_stays(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(self: DiskStore, key: str) -> Entry:
+    def read(self: DiskStore, key: str) -> DiskEntry:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patched:

@@ -13,7 +13,13 @@ import pytest
 
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.host.call.program import Allocate, Free, Launch, Part, text
+from nfuser.host.call.program import (
+    AllocateSlot,
+    FreeSlot,
+    LaunchKernel,
+    SlotPart,
+    text,
+)
 from nfuser.runtime.compile.executable import KernelCache
 from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
@@ -73,19 +79,19 @@ def test_a_plan_with_a_product(golden: Callable[[str], None]) -> None:
 
 def test_a_temporary_is_freed_after_its_last_use() -> None:
     body = _Planner(_two_kernels, X)(X).program.body
-    kept = {s.slot for s in body if isinstance(s, Allocate)}
-    freed = [s.slot for s in body if isinstance(s, Free)]
+    kept = {s.slot for s in body if isinstance(s, AllocateSlot)}
+    freed = [s.slot for s in body if isinstance(s, FreeSlot)]
     assert len(freed) == len(set(freed)) > 0
     assert set(freed) < kept
     for slot in freed:
         at = next(
-            k for k, s in enumerate(body) if isinstance(s, Free) and s.slot is slot
+            k for k, s in enumerate(body) if isinstance(s, FreeSlot) and s.slot is slot
         )
-        later = [s for s in body[at + 1 :] if isinstance(s, Launch)]
-        used = [a.slot for s in later for a in s.arguments if isinstance(a, Part)]
+        later = [s for s in body[at + 1 :] if isinstance(s, LaunchKernel)]
+        used = [a.slot for s in later for a in s.arguments if isinstance(a, SlotPart)]
         assert slot not in used
         before = body[at - 1]
-        assert isinstance(before, Launch | Free)
+        assert isinstance(before, LaunchKernel | FreeSlot)
 
 
 def test_levels_are_reused_from_the_outermost_that_fits() -> None:

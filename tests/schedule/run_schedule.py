@@ -11,13 +11,13 @@ from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.device.describe.descriptor import CPU, Library
 from nfuser.domains.space import Space, find_space
 from nfuser.host.call.evaluate import Evaluator
-from nfuser.host.call.program import Part, Slot
+from nfuser.host.call.program import Slot, SlotPart
 from nfuser.ir.verify import verify_fusion
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
-from nfuser.schedule.facts.facts import Facts, Layout
+from nfuser.schedule.facts.facts import Facts, TensorLayout
 from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic, SerialHeuristic
 from nfuser.schedule.registry import find_scheduler
@@ -101,7 +101,7 @@ class Call:
         program = build_program(
             runtime,
             self.facts,
-            {t: Part(slot) for t, slot in slots.items()},
+            {t: SlotPart(slot) for t, slot in slots.items()},
             tuple(slots[t] for t in inputs),
             tuple(slots[t] for t in self.fusion.outputs),
         )
@@ -119,14 +119,14 @@ class Call:
 
 def _facts(fusion: Fusion, arrays: Sequence[Array]) -> Facts:
     sizes = sizes_of(*(a.shape for a in arrays))
-    layouts: dict[Any, Layout] = {}
+    layouts: dict[Any, TensorLayout] = {}
     for argument, array in zip(fusion.arguments, arrays, strict=True):
         steps = tuple(s // array.itemsize for s in array.strides)
         address = array.ctypes.data
-        layouts[argument.result] = Layout(steps, min(address & -address, 16))
+        layouts[argument.result] = TensorLayout(steps, min(address & -address, 16))
     facts = Facts(sizes, layouts, CUDA)
     for tensor in fusion.outputs:
         shape = [facts.size(x) for x in tensor.shape]
         steps = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
-        layouts[tensor] = Layout(tuple(int(s) for s in steps), 16)
+        layouts[tensor] = TensorLayout(tuple(int(s) for s in steps), 16)
     return facts

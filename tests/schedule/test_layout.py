@@ -19,7 +19,7 @@ from nfuser.domains.space import Space, find_space
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.layout import (
-    Step,
+    StrideStep,
     grouped,
     ordered,
     packet_width,
@@ -28,7 +28,7 @@ from nfuser.schedule.facts.layout import (
 )
 from nfuser.schedule.facts.memory import patterns, strides
 from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction
-from nfuser.schedule.pointwise.pointwise import Pointwise
+from nfuser.schedule.pointwise.pointwise import PointwiseScheduler
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
 from nfuser.schedule.text import text
@@ -92,7 +92,7 @@ def test_a_pattern_gives_the_strides_back(
     free = {
         x: s
         for x, s, step in zip(
-            strides_of(tensor, 0, [Step("free")] * tensor.ndim),
+            strides_of(tensor, 0, [StrideStep("free")] * tensor.ndim),
             call.facts.layouts[tensor].strides,
             steps,
             strict=True,
@@ -188,9 +188,9 @@ def test_calls_of_one_form_have_equal_heuristics(name: str) -> None:
 def test_a_scheduler_says_what_it_will_not_take() -> None:
     plain = Call(lambda x: x + 1, _array(4, 5)).fusion
     folding = Call(lambda x: x.sum(1), _array(4, 5)).fusion
-    assert Pointwise().can_schedule(plain) is None
+    assert PointwiseScheduler().can_schedule(plain) is None
     assert Reduction().can_schedule(folding) is None
-    refused = Pointwise().can_schedule(folding)
+    refused = PointwiseScheduler().can_schedule(folding)
     assert refused is not None
     assert (str(refused), refused.tensor) == (
         "pointwise: it reduces",
@@ -200,7 +200,7 @@ def test_a_scheduler_says_what_it_will_not_take() -> None:
     scanning = Call(lambda x: np.cumsum(x, 0) + x, _array(4, 5)).fusion
     assert Scans().can_schedule(scanning) is None
     assert str(Scans().can_schedule(plain)) == "scan: it does not scan"
-    assert str(Pointwise().can_schedule(scanning)) == "pointwise: it scans"
+    assert str(PointwiseScheduler().can_schedule(scanning)) == "pointwise: it scans"
 
 
 def _scheduled_text(function: Callable[..., Any], *arrays: Any) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_walk import evaluate, evaluate_all
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,9 +73,11 @@ def _all(extents: Sequence[int]) -> Counter[tuple[int, ...]]:
     return Counter(itertools.product(*(range(n) for n in extents)))
 
 
-@pytest.mark.parametrize("tail", [Tail.GUARD, Tail.CLAMP, Tail.SHRINK])
+@pytest.mark.parametrize("tail", [LastTile.GUARD, LastTile.CLAMP, LastTile.SHRINK])
 @given(extent=st.integers(1, 40), factor=st.integers(1, 12))
-def test_a_split_covers_every_index_once(tail: Tail, extent: int, factor: int) -> None:
+def test_a_split_covers_every_index_once(
+    tail: LastTile, extent: int, factor: int
+) -> None:
     (loop,) = _loops([extent])
     builder = NestBuilder([loop], [])
     outer, inner = builder.split(builder.axis(loop), factor, tail)
@@ -89,7 +91,7 @@ def test_an_exact_split_has_no_bounds(outer_extent: int, factor: int) -> None:
     extent = outer_extent * factor
     (loop,) = _loops([extent])
     builder = NestBuilder([loop], [])
-    outer, inner = builder.split(builder.axis(loop), factor, Tail.EXACT)
+    outer, inner = builder.split(builder.axis(loop), factor, LastTile.EXACT)
     builder.bind(outer, Binding.SERIAL)
     builder.bind(inner, Binding.PACKET)
     nest = builder.freeze()
@@ -101,7 +103,7 @@ def test_an_exact_split_has_no_bounds(outer_extent: int, factor: int) -> None:
 def test_a_clamped_surplus_repeats_the_last_element(extent: int, factor: int) -> None:
     (loop,) = _loops([extent])
     builder = NestBuilder([loop], [])
-    outer, inner = builder.split(builder.axis(loop), factor, Tail.CLAMP)
+    outer, inner = builder.split(builder.axis(loop), factor, LastTile.CLAMP)
     builder.bind(outer, Binding.BLOCK_X)
     builder.bind(inner, Binding.THREAD_X)
     nest = builder.freeze()
@@ -144,7 +146,7 @@ def nests(draw: st.DrawFn) -> tuple[list[int], Nest]:
             continue
         is_shrunk = early[k] or draw(st.booleans())
         factor, tail = draw(_splits(sizes[k]))
-        tail = Tail.SHRINK if is_shrunk else tail
+        tail = LastTile.SHRINK if is_shrunk else tail
         axes[k : k + 1] = builder.split(axes[k], factor, tail)
         sizes[k : k + 1] = [-(-sizes[k] // factor), factor]
         early[k : k + 1] = [early[k], is_shrunk]
@@ -153,11 +155,13 @@ def nests(draw: st.DrawFn) -> tuple[list[int], Nest]:
 
 
 @st.composite
-def _splits(draw: st.DrawFn, extent: int) -> tuple[int, Tail]:
+def _splits(draw: st.DrawFn, extent: int) -> tuple[int, LastTile]:
     if draw(st.booleans()):
         divisors = [f for f in range(1, extent + 1) if extent % f == 0]
-        return draw(st.sampled_from(divisors)), Tail.EXACT
-    return draw(st.integers(1, 7)), draw(st.sampled_from([Tail.GUARD, Tail.CLAMP]))
+        return draw(st.sampled_from(divisors)), LastTile.EXACT
+    return draw(st.integers(1, 7)), draw(
+        st.sampled_from([LastTile.GUARD, LastTile.CLAMP])
+    )
 
 
 def _bind_all(builder: NestBuilder, axes: Sequence[LoopAxis]) -> None:
@@ -175,7 +179,7 @@ def test_random_transforms_cover_every_index_once(made: tuple[list[int], Nest]) 
 def test_a_bound_extent_may_be_larger_under_a_guard() -> None:
     (loop,) = _loops([10])
     builder = NestBuilder([], [loop])
-    step, place = builder.split(builder.axis(loop), 4, Tail.GUARD)
+    step, place = builder.split(builder.axis(loop), 4, LastTile.GUARD)
     builder.bind(step, Binding.UNROLLED, 8)
     builder.bind(place, Binding.THREAD_X)
     nest = builder.freeze()
@@ -186,7 +190,7 @@ def test_a_bound_extent_may_be_larger_under_a_guard() -> None:
 def test_leaves_know_whether_they_fold() -> None:
     kept, folded = _loops([4, 6])
     builder = NestBuilder([kept], [folded])
-    outer, lane = builder.split(builder.axis(folded), 2, Tail.EXACT)
+    outer, lane = builder.split(builder.axis(folded), 2, LastTile.EXACT)
     builder.bind(builder.axis(kept), Binding.BLOCK_X)
     builder.bind(outer, Binding.SERIAL)
     builder.bind(lane, Binding.PACKET)
@@ -206,7 +210,7 @@ def test_guards_belong_to_the_loops_that_they_guard() -> None:
         (kept, (Binding.BLOCK_X, Binding.THREAD_Y)),
         (folded, (Binding.SERIAL, Binding.THREAD_X)),
     ):
-        parts = builder.split(builder.axis(loop), 32, Tail.GUARD)
+        parts = builder.split(builder.axis(loop), 32, LastTile.GUARD)
         for axis, binding in zip(parts, bindings, strict=True):
             builder.bind(axis, binding)
     nest = builder.freeze()

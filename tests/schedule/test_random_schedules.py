@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from nfuser.random import of
 from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction, Geometry
 from nfuser.schedule.heuristics.heuristics import ScanHeuristic
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.schedule.reduction.folding import is_single_pass
 from tests.schedule.run_schedule import Call
 
@@ -156,7 +156,7 @@ def _drawn_nest(draw: Draw, scheduled: Scheduled) -> Nest:
     tiles: list[LoopAxis] = []
     for part in parts:
         whole = builder.merge([builder.axis(loop) for loop in part])
-        tail = draw(st.sampled_from([Tail.GUARD, Tail.CLAMP]))
+        tail = draw(st.sampled_from([LastTile.GUARD, LastTile.CLAMP]))
         tiles += builder.split(whole, draw(st.integers(1, 16)), tail)
     for k, tile in enumerate(tiles):
         builder.bind(tile, (THREADS if k % 2 else BLOCKS)[k // 2])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.kernel.kernel_ir import Kernel, Launch
+    from nfuser.lower.kernel.kernel_ir import Kernel, LaunchShape
     from nfuser.schedule.facts.target import Target
 
 
@@ -44,7 +44,7 @@ class KernelForm:
     buffers: tuple[BufferForm, ...]
     integers: tuple[tuple[DType, Scalar], ...]
     scalars: tuple[Scalar, ...]
-    launch: Launch
+    launch: LaunchShape
     costly: int
 
 

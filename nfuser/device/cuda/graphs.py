@@ -43,10 +43,10 @@ def is_recording() -> bool:
     return torch.cuda.is_current_stream_capturing()
 
 
-class Graph:
+class CudaGraph:
     """Launches that were recorded; ``replay`` runs them on the current stream."""
 
-    _all: ClassVar[WeakSet[Graph]] = WeakSet()
+    _all: ClassVar[WeakSet[CudaGraph]] = WeakSet()
 
     def __init__(self) -> None:
         self._launch: Callable[[], Any] | None = None
@@ -62,7 +62,7 @@ class Graph:
         self._launch()
 
     @contextmanager
-    def recorded(self, library: Library) -> Generator[Graph]:
+    def recorded(self, library: Library) -> Generator[CudaGraph]:
         """Record what is launched inside a ``with`` statement."""
         with _lock:
             # To destroy a graph spoils what is recorded, and the name it had may be
@@ -83,7 +83,7 @@ class Graph:
 
 
 @contextmanager
-def _record_torch(graph: Graph) -> Generator[None]:
+def _record_torch(graph: CudaGraph) -> Generator[None]:
     torch = sys.modules["torch"]
     recorded = torch.cuda.CUDAGraph()
     with torch.cuda.graph(recorded), by_data(torch.cuda.current_stream().cuda_stream):
@@ -92,7 +92,7 @@ def _record_torch(graph: Graph) -> Generator[None]:
 
 
 @contextmanager
-def _record_cupy(graph: Graph) -> Generator[None]:
+def _record_cupy(graph: CudaGraph) -> Generator[None]:
     cupy = sys.modules["cupy"]
     stream = cupy.cuda.Stream(non_blocking=True)
     pool = cupy.cuda.MemoryPool()

@@ -68,7 +68,7 @@ class _Launched(NamedTuple):
         return any(a.collides(b) for a in self.footprint.touched for b in other.touched)
 
 
-class Order:
+class StreamOrder:
     """The launches that a stream recorded since something else was recorded there."""
 
     def __init__(self, stream: int) -> None:
@@ -160,7 +160,7 @@ class Order:
 
 # -- streams that record -----------------------------------------------------
 
-_orders: dict[int, Order] = {}
+_orders: dict[int, StreamOrder] = {}
 HOOK = array("q", (0,))
 """The address of a function for native code, or 0.
 
@@ -175,7 +175,7 @@ _NOTHING = nullcontext()
 def by_data(stream: int) -> Generator[None]:
     """Order what is launched on ``stream``, which records, by what it touches."""
     with _lock:
-        _orders[stream] = Order(stream)
+        _orders[stream] = StreamOrder(stream)
         HOOK[0] = _TELL
     try:
         yield

@@ -53,7 +53,7 @@ _TYPES = {
 }
 
 
-class Library:
+class NativeLibrary:
     """Native source, translated and compiled."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Library:
 
 
 @cache
-def library() -> Library:
+def library() -> NativeLibrary:
     """Return the native source as machine code, one for the process."""
     return undisturbed(_only)
 
@@ -80,8 +80,8 @@ def advancing() -> Callable[[int, int], int]:
 
 
 @cache
-def _only() -> Library:
-    return Library()
+def _only() -> NativeLibrary:
+    return NativeLibrary()
 
 
 def _compiled_source() -> MachineCode:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class State:
+class NativeState:
     """Buckets of records; native code walks them, Python adds and discards.
 
     A record is whole before a single write makes it known, and a single write unlinks

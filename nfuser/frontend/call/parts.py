@@ -27,7 +27,7 @@ from nfuser.frontend.call.scalar_checks import check_scalars
 from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
-from nfuser.frontend.fuse.stages import Form, Lowered
+from nfuser.frontend.fuse.stages import CompiledForm, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
 from nfuser.ir.open_integer import Asked
 from nfuser.ir.scalar_symbols import scalar_input
@@ -44,8 +44,8 @@ __all__ = [
     "Arguments",
     "Asked",
     "ChunkedError",
+    "CompiledForm",
     "Described",
-    "Form",
     "GradientAskedError",
     "KernelView",
     "Lowered",

@@ -21,9 +21,9 @@ from nfuser.frontend.definition.execution.hosted import Host, is_fixed, worked_o
 from nfuser.frontend.definition.execution.trie import handed, record_key
 from nfuser.frontend.definition.inputs import DerivedInput
 from nfuser.frontend.definition.types import (
+    CallRecord,
     DataType,
     Handle,
-    Record,
     Scalar,
     Tensor,
     data_type,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nfuser.frontend.definition.execution.hosted import Number
-    from nfuser.frontend.definition.execution.trie import Node
+    from nfuser.frontend.definition.execution.trie import TrieNode
     from nfuser.frontend.definition.inputs import Input
     from nfuser.frontend.definition.operations.stored import Float8
     from nfuser.ir.expr import Expr
@@ -83,13 +83,15 @@ class Draft:
     definition, the draft follows it at ``node`` of the tree and nothing is built.
     """
 
-    def __init__(self, table: Mapping[str, Callable[..., Any]], node: Node[Any] | None):
+    def __init__(
+        self, table: Mapping[str, Callable[..., Any]], node: TrieNode[Any] | None
+    ):
         self.table = table
         self.node = node
         self.builder = ops.Builder(name="definition")
         self.inputs: list[Input] = []
         self.outputs: list[TensorView] = []
-        self.records: list[Record] = []
+        self.records: list[CallRecord] = []
         self.requirements: dict[Requirement, None] = {}
         self.aliases: dict[
             int, int
@@ -111,7 +113,7 @@ class Draft:
         """Do what ``name`` does, or find it done; record it and return its handles."""
         copied = tuple(_copied(x) for x in args)
         named = {key: _copied(x) for key, x in options.items()}
-        asked = Record(name, copied, named, None, self.builder.source)
+        asked = CallRecord(name, copied, named, None, self.builder.source)
         if (found := self._follow(asked)) is not None:
             self.node = found
             result = handed(found.result, self)
@@ -122,7 +124,7 @@ class Draft:
         self.records.append(replace(asked, result=result))
         return result
 
-    def _follow(self, asked: Record) -> Node[Any] | None:
+    def _follow(self, asked: CallRecord) -> TrieNode[Any] | None:
         if self.node is None or any(x.draft is not self for x in handles(asked)):
             return None
         key = record_key(asked)
@@ -378,7 +380,7 @@ def handles(item: Any) -> Iterator[Handle]:
     """Yield the handles in a record, or in what a call took or gave."""
     if isinstance(item, Tensor | Scalar):
         yield item
-    elif isinstance(item, Record):
+    elif isinstance(item, CallRecord):
         yield from handles((item.args, tuple(item.options.values())))
     elif isinstance(item, list | tuple):
         for x in item:

@@ -66,7 +66,7 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-class Operators:
+class HandleOperators:
     """The operators of a handle, which has its owner as ``draft``."""
 
     __slots__ = ()

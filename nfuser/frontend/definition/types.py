@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
 from nfuser.frontend.definition.operations.stored import E4M3, E5M2, Float8, format_of
-from nfuser.frontend.definition.operators import Operators
+from nfuser.frontend.definition.operators import HandleOperators
 from nfuser.frontend.definition.refused import TENSOR, missing
 from nfuser.ir.base import node
 from nfuser.ir.scalar import Const, const
@@ -108,7 +108,7 @@ def required_dtype(spec: object) -> DType:
 
 
 @node
-class Tensor(Operators):
+class Tensor(HandleOperators):
     """A tensor of a definition; ``fd.ops`` takes and gives it, and so do operators."""
 
     draft: Owner | None  # None: kept for definitions to come
@@ -188,7 +188,7 @@ Value: TypeAlias = "Number | IntegerExpression | TensorView"
 
 
 @node
-class Scalar(Operators):
+class Scalar(HandleOperators):
     """A number of a definition: a constant, an input, or computed of such.
 
     Beside a tensor it is weak, as a Python number is: it takes part by kind. An
@@ -215,7 +215,7 @@ Handle: TypeAlias = Tensor | Scalar
 
 
 @node
-class Record:
+class CallRecord:
     """One call to a definition, to be printed again; ``name`` as after ``fd.``."""
 
     name: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import nfuser.frontend.explain.traffic as traffic
 from nfuser.domains.unset import is_unset
 from nfuser.frontend.explain.explanation import (
-    Cut,
+    ExplainedCut,
     Explanation,
     Operation,
     Piece,
@@ -182,7 +182,7 @@ class _Explainer:
 
     # -- cuts ----------------------------------------------------------------
 
-    def _cut(self, cut: SegmentCut) -> Cut:
+    def _cut(self, cut: SegmentCut) -> ExplainedCut:
         definition = self.segmented.fusion.definition
         expr, tensor = definition[cut.tensor], cut.tensor
         pieces = self._numbered()
@@ -192,7 +192,7 @@ class _Explainer:
         typed = f"{tensor.dtype}[{_sizes(map(self.facts.size, tensor.shape))}]"
         if isinstance(expr, Argument):
             typed = f"{self.names[expr.slot]}{expr.part.value}: {typed}"
-        return Cut(
+        return ExplainedCut(
             typed,
             None if isinstance(expr, Argument) else _operation(expr),
             stored_by,

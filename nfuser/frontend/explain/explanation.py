@@ -57,7 +57,7 @@ class Reason:
 
 
 @value
-class Cut:
+class ExplainedCut:
     """Why pieces are several: ``tensor`` is what they have in common.
 
     The piece numbered ``stored_by`` leaves it for those in ``pieces``; where there is
@@ -98,7 +98,7 @@ class Explanation:
     arguments: tuple[str, ...]
     operations: int
     pieces: tuple[Piece, ...]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[ExplainedCut, ...]
     unfused: Traffic
     notes: tuple[str, ...] = ()
     calls: str | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nfuser.codegen.printers.source import Source
-    from nfuser.host.call.program import Launch
+    from nfuser.host.call.program import LaunchKernel
 
 
 class KernelView:
@@ -16,7 +16,7 @@ class KernelView:
     ``grid`` and ``block`` are None where no device is there to launch it.
     """
 
-    def __init__(self, source: Source, launch: Launch | None = None) -> None:
+    def __init__(self, source: Source, launch: LaunchKernel | None = None) -> None:
         self.name = source.entry
         self.source = source.text
         self.signature = source.signature

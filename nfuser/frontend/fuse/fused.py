@@ -210,7 +210,7 @@ class Fused(Readying[P, R]):
                [3., 3., 3.]], dtype=float32)
         """
         given, named = parts.with_arrays((args, kwargs))
-        form = parts.Form(given, named)
+        form = parts.CompiledForm(given, named)
         arguments, given, named = self._arguments(given, named)
         with self._lock, parts.unrecorded():
             (variant, captured), described = self._traced(arguments, given, named)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from nfuser.device.cuda.graphs import Graph, recording_library
+from nfuser.device.cuda.graphs import CudaGraph, recording_library
 from nfuser.device.describe.libraries import library_of
 from nfuser.errors import ArgumentError
 from nfuser.trace import tree as trees
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 @contextmanager
-def capture(library: str | None = None) -> Generator[Graph]:
+def capture(library: str | None = None) -> Generator[CudaGraph]:
     """Record the calls inside a ``with`` statement as one CUDA graph.
 
     Each call must have run once before, with arguments of the same forms. What they
@@ -26,7 +26,7 @@ def capture(library: str | None = None) -> Generator[Graph]:
     are read anew. ``library``, torch or cupy, is that of the arrays; by default torch
     where it is imported.
     """
-    with Graph().recorded(recording_library(library)) as graph:
+    with CudaGraph().recorded(recording_library(library)) as graph:
         yield graph
 
 
@@ -48,7 +48,7 @@ class GraphedCall(Generic[R]):
             raise ArgumentError(message)
         library = recording_library(names[0])
         function(*args)  # what is compiled or loaded now need not be in the capture
-        graph = Graph()
+        graph = CudaGraph()
         with graph.recorded(library):
             self._result = function(*args)
         self._graph = graph

@@ -13,7 +13,7 @@ from nfuser.frontend.fuse.families import Families
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
-    from nfuser.device.native.state import State
+    from nfuser.device.native.state import NativeState
     from nfuser.frontend.call.arguments import Arguments
     from nfuser.frontend.call.plan_table import Entry
     from nfuser.frontend.call.ready import Ready
@@ -27,7 +27,7 @@ class Serving:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._families = Families()
-        self.state: State | None = None  # one for good: calls count in it
+        self.state: NativeState | None = None  # one for good: calls count in it
         self._compiled: tuple[int, tuple[str, ...]] = (0, ())  # by which call, and what
 
     @property
@@ -112,9 +112,9 @@ class Serving:
         if self.state is not None:
             self.state.clear()
 
-    def _made_state(self) -> State:
-        from nfuser.device.native.state import State  # noqa: PLC0415
+    def _made_state(self) -> NativeState:
+        from nfuser.device.native.state import NativeState  # noqa: PLC0415
 
         if self.state is None:
-            self.state = State()
+            self.state = NativeState()
         return self.state

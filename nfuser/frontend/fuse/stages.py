@@ -27,7 +27,7 @@ class Lowered(Generic[P, R]):
         name: str,
         backend: str,
         sources: Sequence[Source],
-        form: Form,
+        form: CompiledForm,
         prepare: Callable[[], None],
         call: Callable[P, R],
     ) -> None:
@@ -59,7 +59,11 @@ class Compiled(Generic[P, R]):
     """
 
     def __init__(
-        self, name: str, sources: Sequence[Source], form: Form, call: Callable[P, R]
+        self,
+        name: str,
+        sources: Sequence[Source],
+        form: CompiledForm,
+        call: Callable[P, R],
     ) -> None:
         self.name = name
         self._sources = tuple(sources)
@@ -80,7 +84,7 @@ class Compiled(Generic[P, R]):
         return f"<nfuser.Compiled {self.name}, {len(self._sources)} kernels>"
 
 
-class Form:
+class CompiledForm:
     """What calls of one compiled function have in common."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

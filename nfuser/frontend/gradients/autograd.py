@@ -24,7 +24,13 @@ from nfuser.errors import TraceError
 from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.draws import DrawCalls, drawing_again, noting_draws
 from nfuser.frontend.gradients.again import plan_of
-from nfuser.frontend.gradients.keeping import Plan, Planner, read_kept, saving, standin
+from nfuser.frontend.gradients.keeping import (
+    KeepingPlan,
+    Planner,
+    read_kept,
+    saving,
+    standin,
+)
 from nfuser.frontend.gradients.transform import fused_like, remembered
 from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run
@@ -266,7 +272,7 @@ def _back(
     shape: Tree,
     wanted: tuple[int, ...],
     numbers: tuple[int, ...],
-    plan: Plan | None,
+    plan: KeepingPlan | None,
     alike: tuple[int, ...],
 ) -> Fused[..., Any]:
     """Return the way back as ``pulled`` does, of which a ``plan`` says what is kept.

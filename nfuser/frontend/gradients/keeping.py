@@ -74,7 +74,7 @@ class Kept:
 
 
 @value
-class Plan:
+class KeepingPlan:
     """What is kept: of the leaves of the arguments those ``read``, and others.
 
     Results whose numbers are ``constant`` depend on none of them. What is kept in the
@@ -108,8 +108,10 @@ class Planner:
     ) -> None:
         self._flat, self._wanted, self._names = flat, wanted, tuple(names)
         self._varies, self._has_aux = varies, has_aux
-        self._plans: dict[TensorView, Plan] = {}  # by the first argument of a trace
-        self._known: dict[Ready, Plan | None] = {}
+        self._plans: dict[
+            TensorView, KeepingPlan
+        ] = {}  # by the first argument of a trace
+        self._known: dict[Ready, KeepingPlan | None] = {}
 
         def planned(*leaves: Any) -> Any:
             run = self.run(leaves)
@@ -126,7 +128,7 @@ class Planner:
         has_aux = self._has_aux
         return Run("vjp", flat, leaves, {}, wanted, has_aux=has_aux, varies=varies)
 
-    def plan_for(self, ready: Ready, leaves: Sequence[Any]) -> Plan | None:
+    def plan_for(self, ready: Ready, leaves: Sequence[Any]) -> KeepingPlan | None:
         """Return what a call keeps that ``ready`` serves; looked for once."""
         if ready not in self._known:
             if len(self._known) >= _MOST_READY:
@@ -134,7 +136,7 @@ class Planner:
             self._known[ready] = self.plan(leaves)
         return self._known[ready]
 
-    def plan(self, leaves: Sequence[Any]) -> Plan | None:
+    def plan(self, leaves: Sequence[Any]) -> KeepingPlan | None:
         """Return what a call keeps; None where that cannot be told."""
         given = tuple(leaves)
         try:
@@ -180,7 +182,7 @@ def _plan(
     sizes: _Sizes,
     *,
     is_recorded: bool,
-) -> Plan:
+) -> KeepingPlan:
     """Return the plan that keeps ``choices``.
 
     Gradients of recorded gradients go back to the arguments through what is kept: all
@@ -203,7 +205,7 @@ def _plan(
         dtype = sizes.dtype(tensor)
         name = _name(tensor, run, held, names, places)
         saved.append(Saved(name, shape, dtype, prod(shape) * dtype.itemsize, why))
-    return Plan(
+    return KeepingPlan(
         frozenset(held[t] for t in chosen if t in held),
         tuple(_kept(b, run, t, places[t], sizes.dtype(t)) for t in kept),
         tuple(saved),
@@ -333,7 +335,9 @@ class _Sizes:
 
 
 @remembered
-def saving(like: Callable[..., Any], planner: Planner, plan: Plan) -> Fused[..., Any]:
+def saving(
+    like: Callable[..., Any], planner: Planner, plan: KeepingPlan
+) -> Fused[..., Any]:
     """Return the way there, which gives its value, and a list of what is kept."""
 
     def there(*leaves: Any) -> Any:
@@ -349,7 +353,7 @@ def saving(like: Callable[..., Any], planner: Planner, plan: Plan) -> Fused[...,
     return fused_like("saving", like, there, again=(), takes_the_same=False)
 
 
-def read_kept(run: Run, plan: Plan, kept: Sequence[Any]) -> list[TensorView]:
+def read_kept(run: Run, plan: KeepingPlan, kept: Sequence[Any]) -> list[TensorView]:
     """Let what was derived read ``kept``; return what the run has in its place."""
     tracer = current_tracer()
     assert tracer is not None

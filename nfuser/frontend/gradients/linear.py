@@ -16,7 +16,7 @@ from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.gradient import grad
 from nfuser.frontend.gradients.keeping import (
-    Plan,
+    KeepingPlan,
     Planner,
     copied,
     read_kept,
@@ -77,7 +77,7 @@ def _kept(
     function: Callable[..., Any],
     primals: Sequence[Any],
     planner: Planner,
-    plan: Plan | None,
+    plan: KeepingPlan | None,
     has_aux: bool,
 ) -> tuple[Any, Callable[[Any], Any]]:
     """Return what ``function`` gives, and its way back, which holds what it reads."""
@@ -117,7 +117,7 @@ def _planner(
 
 @remembered
 def _pulled_kept(
-    function: Callable[..., Any], shape: Tree, planner: Planner, plan: Plan
+    function: Callable[..., Any], shape: Tree, planner: Planner, plan: KeepingPlan
 ) -> Fused[..., Any]:
     def derived(leaves: Any, cotangent: Any, kept: Any) -> Any:
         run = planner.run(leaves)

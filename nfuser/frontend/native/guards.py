@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nfuser.device.native.owned import Keeper
     from nfuser.frontend.call.shape import CallShape
-    from nfuser.trace.captures.captured import Captured, CapturedArray, Constant
+    from nfuser.trace.captures.captured import Captured, CapturedArray, CapturedConstant
     from nfuser.trace.captures.origin import Origin
 
 
@@ -64,7 +64,7 @@ def captured_words(
 
 
 def _constant(
-    constant: Constant, shape: CallShape, args: Sequence[Any], keep: Keeper
+    constant: CapturedConstant, shape: CallShape, args: Sequence[Any], keep: Keeper
 ) -> list[int] | None:
     origin = constant.origin
     value = constant.read(*shape.bound(args))

@@ -14,9 +14,9 @@ from nfuser.frontend.report.graph import graph_of, place_of
 from nfuser.frontend.report.report import (
     Code,
     Line,
+    PassStage,
     Report,
-    Section,
-    Stage,
+    ReportSection,
     Stored,
 )
 from nfuser.ir.expr import Argument, results
@@ -80,12 +80,12 @@ def report_of(
 
 def _sections(
     function: Callable[..., object] | None, places: set[str]
-) -> Iterator[Section]:
+) -> Iterator[ReportSection]:
     """Yield the source of ``function``, and other lines that take part."""
     rows, first, file = _source(function)
     own = [Line(f"{file}:{first + k}", row.rstrip()) for k, row in enumerate(rows)]
     if own:
-        yield Section(Path(file).name, tuple(own))
+        yield ReportSection(Path(file).name, tuple(own))
     others: dict[str, list[int]] = {}
     for place in places - {line.place for line in own}:
         where, _, number = place.rpartition(":")
@@ -96,7 +96,7 @@ def _sections(
             Line(f"{where}:{n}", texts[n - 1] if n <= len(texts) else "")
             for n in sorted(numbers)
         ]
-        yield Section(Path(where).name, tuple(found))
+        yield ReportSection(Path(where).name, tuple(found))
 
 
 def _source(function: Callable[..., object] | None) -> tuple[list[str], int, str]:
@@ -138,11 +138,11 @@ def _stored(seen: Seen) -> Iterator[Stored]:
             yield Stored(cut.tensor, cut.bytes, cut.stored_by, reads)
 
 
-def _stages(traced: Fusion, concrete: Fusion) -> Iterator[Stage]:
+def _stages(traced: Fusion, concrete: Fusion) -> Iterator[PassStage]:
     """Yield the fusion as it was traced, concretized, and after each rewrite."""
-    yield Stage("traced", text(traced))
+    yield PassStage("traced", text(traced))
     if (now := text(concrete)) != text(traced):
-        yield Stage("concretized", now)
+        yield PassStage("concretized", now)
     fusion = concrete
     passes: Sequence[Callable[[Fusion], Fusion]] = PASSES
     if fusion.loops:
@@ -151,4 +151,4 @@ def _stages(traced: Fusion, concrete: Fusion) -> Iterator[Stage]:
         fusion = apply(fusion)
         if (after := text(fusion)) != now:
             now = after
-            yield Stage(apply.__name__, now)
+            yield PassStage(apply.__name__, now)

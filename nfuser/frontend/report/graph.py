@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Node:
+class GraphNode:
     """An operation, or an argument; ``piece`` is the number of who runs it."""
 
     key: str
@@ -42,7 +42,7 @@ class Edge:
 class Graph:
     """Nodes in an order in which they can run, and the edges between them."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
 
 
@@ -63,7 +63,7 @@ class _Drawing:
     def __init__(self, facts: Facts, arguments: Mapping[int, str]) -> None:
         self.facts = facts
         self.arguments = arguments
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, GraphNode] = {}
         self.edges: dict[tuple[str, str], Edge] = {}
         self.makers: dict[TensorView, str] = {}  # across pieces
 
@@ -92,7 +92,9 @@ class _Drawing:
 
     def _add(self, key: str, expr: Expr, made: TensorView, number: int) -> None:
         name = expr_text(expr, Names()).partition("(")[0].removesuffix("_near")
-        self.nodes[key] = Node(key, name, self._typed(made), number, place_of(made))
+        self.nodes[key] = GraphNode(
+            key, name, self._typed(made), number, place_of(made)
+        )
 
     def _given(self, expr: Argument) -> str:
         """Return who makes what a piece is given: another piece, or the caller."""
@@ -101,7 +103,7 @@ class _Drawing:
             return self.makers[tensor]
         name = self.arguments.get(expr.slot, "carried") + expr.part.value
         key = f"a{expr.slot}{expr.part.value}"
-        self.nodes.setdefault(key, Node(key, name, self._typed(tensor)))
+        self.nodes.setdefault(key, GraphNode(key, name, self._typed(tensor)))
         return key
 
     def _results(self, pieces: Sequence[Fusion]) -> None:
@@ -109,7 +111,7 @@ class _Drawing:
         left = [t for fusion in pieces for t in fusion.outputs if t not in read]
         for number, tensor in enumerate(t for t in left if t in self.makers):
             key = f"r{number}"
-            self.nodes[key] = Node(key, "result", self._typed(tensor))
+            self.nodes[key] = GraphNode(key, "result", self._typed(tensor))
             self._connect(self.makers[tensor], key, tensor)
 
     def _connect(self, start: str, end: str, tensor: TensorView) -> None:

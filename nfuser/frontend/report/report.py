@@ -13,7 +13,12 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.frontend.explain.explanation import Cut, Explanation, Operation, Piece
+    from nfuser.frontend.explain.explanation import (
+        ExplainedCut,
+        Explanation,
+        Operation,
+        Piece,
+    )
     from nfuser.frontend.report.graph import Graph
 
 
@@ -26,7 +31,7 @@ class Line:
 
 
 @value
-class Section:
+class ReportSection:
     """Lines of one file that belong together."""
 
     title: str
@@ -55,7 +60,7 @@ class Stored:
 
 
 @value
-class Stage:
+class PassStage:
     """The fusion as a pass left it."""
 
     name: str
@@ -74,10 +79,10 @@ class Report:
     explanation: Explanation
     version: str
     graph: Graph
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
     codes: tuple[Code | None, ...]
     stored: tuple[Stored, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PassStage, ...]
     why: str
     table: str
     counts: Mapping[str, int]
@@ -134,7 +139,7 @@ class Report:
         return f'<iframe style="{style}" srcdoc="{escape(self.html())}"></iframe>'
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _section(section: ReportSection) -> dict[str, Any]:
     lines = [{"place": line.place, "text": line.text} for line in section.lines]
     return {"title": section.title, "lines": lines}
 
@@ -160,7 +165,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return {"name": operation.name, "place": f"{line.file}:{line.line}" if line else ""}
 
 
-def _cut(cut: Cut) -> dict[str, Any]:
+def _cut(cut: ExplainedCut) -> dict[str, Any]:
     return {
         "text": str(cut),
         "reasons": [str(reason) for reason in cut.reasons],

@@ -21,15 +21,15 @@ from nfuser.host.call.generators import draw_of
 from nfuser.host.call.homes import saves
 from nfuser.host.call.library_calls import library_call
 from nfuser.host.call.program import (
-    Allocate,
+    AllocateSlot,
     ByValue,
-    Call,
+    CallLibrary,
     Clear,
-    Free,
+    FreeSlot,
     HostScalar,
-    Launch,
-    Part,
+    LaunchKernel,
     Repeat,
+    SlotPart,
     Turn,
     line,
     slots_of,
@@ -105,7 +105,7 @@ class Evaluator:
 
     def _step(self, stmt: Any, library: Library, backend: str) -> Step:
         match stmt:
-            case Allocate(slot):
+            case AllocateSlot(slot):
                 make = allocator(
                     library, self.device, slot.shape, slot.strides, slot.dtype
                 )
@@ -113,12 +113,12 @@ class Evaluator:
             case Clear(slot):
                 touched = footprint.of_clear(slot)
                 return lambda frame: self._clear(frame, slot, touched)
-            case Free(slot):
+            case FreeSlot(slot):
                 return lambda frame: frame.arrays.pop(slot, None) and None
-            case Launch():
+            case LaunchKernel():
                 run = _LAUNCHERS[backend](stmt).run
                 return _shown(stmt, f"{self._name}:{stmt.source.entry}", run)
-            case Call():
+            case CallLibrary():
                 run = _called(stmt, library, self.device)
                 return _shown(stmt, f"{self._name}:{stmt.name}", run)
             case Repeat():
@@ -145,7 +145,7 @@ class Evaluator:
             frame.written.add(slot)
 
 
-def _shown(stmt: Launch | Call, name: str, run: Step) -> Step:
+def _shown(stmt: LaunchKernel | CallLibrary, name: str, run: Step) -> Step:
     """Return ``run``, which tells and prints what it runs where that is asked for."""
     prints = dump.wants("launch")
 
@@ -161,7 +161,7 @@ def _shown(stmt: Launch | Call, name: str, run: Step) -> Step:
     return shown
 
 
-def _called(stmt: Call, library: Library, device: Device) -> Step:
+def _called(stmt: CallLibrary, library: Library, device: Device) -> Step:
     call = library_call(stmt, library, device)
     slots = slots_of(stmt)
     called = stmt.function
@@ -264,7 +264,7 @@ def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:
     found: list[Any] = []
     for argument in arguments:
         match argument:
-            case Part(slot, offset, step, depth):
+            case SlotPart(slot, offset, step, depth):
                 moved = step and step * frame.turns[depth]
                 found.append(frame.arrays[slot][1] + offset + moved)
             case Turn(depth):
@@ -293,7 +293,7 @@ def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
     addresses: list[tuple[int, Slot, int]] = []
     for number, argument in enumerate(arguments):
         match argument:
-            case Part(slot, offset, 0):
+            case SlotPart(slot, offset, 0):
                 addresses.append((number, slot, offset))
                 fixed.append(0)
             case HostScalar(_, value, is_dynamic) if not is_dynamic:
@@ -311,7 +311,7 @@ def _reader(arguments: Sequence[Argument]) -> Callable[[Frame], list[Any]]:
 
 
 class _CpuLaunch:
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchKernel) -> None:
         imported("nfuser.device.cpu.threads")
         from nfuser.device.cpu.threads import run_range  # noqa: PLC0415 (its own pool)
 
@@ -326,7 +326,7 @@ class _CpuLaunch:
 
 
 class _CudaLaunch:
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchKernel) -> None:
         imported("nfuser.device.cuda.launch")
         from nfuser.device.cuda.launch import PackedLaunch  # noqa: PLC0415 (libcuda)
 
@@ -348,10 +348,12 @@ class _CudaLaunch:
 
 
 class _InterpretedLaunch:
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchKernel) -> None:
         self.launch = launch
         pairs = zip(launch.source.form.buffers, launch.arguments, strict=False)
-        slots = [(buffer.role, a.slot) for buffer, a in pairs if isinstance(a, Part)]
+        slots = [
+            (buffer.role, a.slot) for buffer, a in pairs if isinstance(a, SlotPart)
+        ]
         read = {slot for role, slot in slots if role == "in"}
         self._in_place = {slot for role, slot in slots if role != "in"} & read
 
@@ -363,7 +365,7 @@ class _InterpretedLaunch:
         values = _values(launch.arguments, frame)
         given = [
             _buffer(a, frame, a.slot in self._in_place)
-            if isinstance(a, Part)
+            if isinstance(a, SlotPart)
             else value
             for a, value in zip(launch.arguments, values, strict=True)
         ]
@@ -377,7 +379,7 @@ class _InterpretedLaunch:
         )
         REPORTS.append(report)
         del REPORTS[:-MOST_REPORTS]
-        parts = (a for a in launch.arguments if isinstance(a, Part))
+        parts = (a for a in launch.arguments if isinstance(a, SlotPart))
         frame.written.update(part.slot for part in parts)
 
 
@@ -385,9 +387,9 @@ MOST_REPORTS = 4096
 REPORTS: list[Any] = []  # what the interpreter found, newest last; tests clear it
 
 
-def _buffer(part: Part, frame: Frame, in_place: bool) -> Any:
+def _buffer(part: SlotPart, frame: Frame, in_place: bool) -> Any:
     """Return the memory that a slot's elements span, as the interpreter wants it."""
-    from nfuser.interpret.buffer import Buffer  # noqa: PLC0415 (a tool)
+    from nfuser.interpret.buffer import PointerArgument  # noqa: PLC0415 (a tool)
 
     slot = part.slot
     dtype = slot.dtype.real
@@ -402,7 +404,7 @@ def _buffer(part: Part, frame: Frame, in_place: bool) -> Any:
         raw: Any = (ctypes.c_uint8 * (count * slot.dtype.itemsize)).from_address(base)
         stored = np.uint8 if dtype.is_bool else np.uint16 if dtype.is_half else None
         frame.storage[slot] = np.frombuffer(raw, stored or dtype.numpy)
-    return Buffer(
+    return PointerArgument(
         frame.storage[slot],
         -low * scale + (part.offset + moved) // dtype.itemsize,
         base,

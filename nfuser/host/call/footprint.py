@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from nfuser.device.cuda.ordering import Bytes, Footprint
 from nfuser.device.describe.layout import span
-from nfuser.host.call.program import Part
+from nfuser.host.call.program import SlotPart
 
 if TYPE_CHECKING:
-    from nfuser.host.call.program import Launch, Slot
+    from nfuser.host.call.program import LaunchKernel, Slot
 
 
-def of_launch(launch: Launch) -> Footprint:
+def of_launch(launch: LaunchKernel) -> Footprint:
     """Return what a kernel touches; the buffers are its first parameters."""
     touched: list[Bytes] = []
     for k, buffer in enumerate(launch.source.form.buffers):
         part = launch.arguments[k]
-        assert isinstance(part, Part)
+        assert isinstance(part, SlotPart)
         slot = part.slot
         low, high = span(slot.shape, slot.strides, slot.dtype.itemsize)
         is_written = buffer.role != "in"

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.host.call.program import Call, Function, Part
+    from nfuser.host.call.program import CallLibrary, LibraryFunction, SlotPart
     from nfuser.host.run.arrays import Arrays
 
 
 def function_call(
-    stmt: Call,
-    function: Function,
+    stmt: CallLibrary,
+    function: LibraryFunction,
     arrays: Arrays,
     reading: Callable[[Sequence[Any]], list[Any]],
 ) -> Callable[..., None]:
@@ -56,7 +56,7 @@ def function_call(
 
 
 def _computed(
-    stmt: Call, function: Function, arrays: Arrays
+    stmt: CallLibrary, function: LibraryFunction, arrays: Arrays
 ) -> Callable[..., tuple[Any, ...]]:
     """Return what gives the results of a function of the library."""
     compute = library_function(arrays.library, stmt.name)
@@ -76,7 +76,10 @@ def _computed(
 
 
 def _check_shapes(
-    made: Sequence[Any], targets: Sequence[Any], stmt: Call, function: Function
+    made: Sequence[Any],
+    targets: Sequence[Any],
+    stmt: CallLibrary,
+    function: LibraryFunction,
 ) -> None:
     """Refuse a result whose shape the elements told: what is stored has one already."""
     pairs = zip(made, function.results, strict=True)
@@ -102,7 +105,7 @@ def _joined(
 
 
 def _store(
-    arrays: Arrays, found: Any, parts: Sequence[Part | None], left: Iterator[Any]
+    arrays: Arrays, found: Any, parts: Sequence[SlotPart | None], left: Iterator[Any]
 ) -> None:
     """Write a result to where its parts are to be."""
     pieces = (found,) if len(parts) == 1 else (found.real, found.imag)

@@ -21,16 +21,16 @@ from nfuser.ops.folds.draws import DrawCall, OperandAt
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.host.call.program import Call, Function
+    from nfuser.host.call.program import CallLibrary, LibraryFunction
 
 
-def draw_of(function: Function | None) -> DrawCall | None:
+def draw_of(function: LibraryFunction | None) -> DrawCall | None:
     """Return how a generator is called, if ``function`` draws."""
     found = None if function is None else dict(function.options).get("draw")
     return found if isinstance(found, DrawCall) else None
 
 
-def draw_call(stmt: Call, draw: DrawCall) -> Callable[..., tuple[Any, ...]]:
+def draw_call(stmt: CallLibrary, draw: DrawCall) -> Callable[..., tuple[Any, ...]]:
     """Return what draws from the generator that it is given first."""
     method = attrgetter(stmt.name)(np)
     compute = _shuffled if method is np.random.Generator.shuffle else method

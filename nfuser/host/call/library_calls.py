@@ -16,7 +16,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError, host_error
 from nfuser.host.call.functions import function_call
 from nfuser.host.call.generators import draw_of
-from nfuser.host.call.program import Number, slots_of
+from nfuser.host.call.program import ProgramNumber, slots_of
 from nfuser.host.call.scatters import scatter_call
 from nfuser.host.call.small_products import by_blas, small_product
 from nfuser.host.call.sorted_scatters import lacks_scatter, sorted_scatter
@@ -26,14 +26,16 @@ from nfuser.host.run.library_functions import lacks_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Operand, Part, ViewOf
+    from nfuser.host.call.program import CallLibrary, Operand, SlotPart, ViewOf
     from nfuser.host.call.small_products import SmallProduct
     from nfuser.host.run.arrays import Arrays
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
 
 
-def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., None]:
+def library_call(
+    stmt: CallLibrary, library: Library, device: Device
+) -> Callable[..., None]:
     """Return what writes the result from arrays of the call into the last one given.
 
     Libraries that cannot are refused here, before anything runs.
@@ -64,13 +66,15 @@ def library_call(stmt: Call, library: Library, device: Device) -> Callable[..., 
     return by_blas(made, slots_of(stmt), call) if made else call
 
 
-def blas_product(stmt: Call, library: Library, device: Device) -> SmallProduct | None:
+def blas_product(
+    stmt: CallLibrary, library: Library, device: Device
+) -> SmallProduct | None:
     """Return the small product that ``stmt`` asks for, where the arrays are NumPy's."""
     is_here = library is Library.NUMPY and not device.is_cuda
     return small_product(stmt) if is_here and stmt.name == "matmul" else None
 
 
-def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
+def _function(stmt: CallLibrary, arrays: Arrays) -> Callable[..., Any]:
     axis, kth, dtype = stmt.axis, stmt.kth, stmt.result.dtype
     match stmt.name:
         case "matmul" if arrays.library is Library.NUMPY and not _has_halves(stmt):
@@ -85,11 +89,11 @@ def _function(stmt: Call, arrays: Arrays) -> Callable[..., Any]:
             raise AssertionError(stmt)
 
 
-def _has_halves(stmt: Call) -> bool:
+def _has_halves(stmt: CallLibrary) -> bool:
     return any(operand.dtype.is_half for operand in stmt.operands)
 
 
-def _check(stmt: Call, library: Library, device: Device) -> None:
+def _check(stmt: CallLibrary, library: Library, device: Device) -> None:
     dtype = stmt.operands[0].dtype if stmt.operands else stmt.result.dtype
     reason, remedy = "", "pass arrays of PyTorch or CuPy, which can share the memory"
     if draw_of(stmt.function) is not None and device.is_cuda:
@@ -124,13 +128,13 @@ def caller(name: str, library: Library, device: Device) -> Library:
     )
 
 
-def _reading(stmt: Call, arrays: Arrays) -> Callable[[Sequence[Any]], list[Any]]:
+def _reading(stmt: CallLibrary, arrays: Arrays) -> Callable[[Sequence[Any]], list[Any]]:
     """Return what gives the operands, from the arrays that have their memory."""
     fixed: list[Any] = []  # the numbers
     steps: list[tuple[int, int, Callable[[Any], Any]]] = []
     for k, operand in enumerate(stmt.operands):
         fixed.append(None)
-        if isinstance(part := operand.part, Number):
+        if isinstance(part := operand.part, ProgramNumber):
             made = arrays.number(part.value, part.dtype)
             fixed[-1] = _through(operand.views, arrays, [])(made)
         else:
@@ -149,7 +153,7 @@ def _reading(stmt: Call, arrays: Arrays) -> Callable[[Sequence[Any]], list[Any]]
     return read
 
 
-def _reader(operand: Operand, part: Part, arrays: Arrays) -> Callable[[Any], Any]:
+def _reader(operand: Operand, part: SlotPart, arrays: Arrays) -> Callable[[Any], Any]:
     """Return what gives the operand, from the array that has its memory."""
     steps: list[Callable[[Any], Any]] = []
     if arrays.library is Library.TORCH:

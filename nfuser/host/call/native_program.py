@@ -38,15 +38,15 @@ from nfuser.host.call.homes import saves
 from nfuser.host.call.library_calls import blas_product, library_call
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
-    Allocate,
+    AllocateSlot,
     ByValue,
-    Call,
+    CallLibrary,
     Clear,
-    Free,
+    FreeSlot,
     HostScalar,
-    Launch,
-    Part,
+    LaunchKernel,
     Repeat,
+    SlotPart,
     Turn,
     slots_of,
 )
@@ -116,8 +116,8 @@ class NativeProgram:
         self._library = library
         self._device = device
         self._first = count
-        self._moves: list[list[Part]] = []  # of the loops around
-        self._place_of: dict[Part, int] = {}
+        self._moves: list[list[SlotPart]] = []  # of the loops around
+        self._place_of: dict[SlotPart, int] = {}
         self._drawn: dict[int, int] = {}  # places of keys and draw calls, by slot
         for slot, (words, count) in (draws or {}).items():
             self._draw(slot, words, count)
@@ -129,19 +129,19 @@ class NativeProgram:
 
     def _add(self, stmt: HostStmt) -> None:
         match stmt:
-            case Allocate(slot):
+            case AllocateSlot(slot):
                 if slot not in self._slots:  # an output that the caller gave
                     self._allocate(slot)
             case Clear(slot):
                 self._clear(slot)
-            case Free(slot):
+            case FreeSlot(slot):
                 if slot in self.objects:
                     self._put(at.FREE, self.objects[slot])
-            case Launch():
+            case LaunchKernel():
                 if 0 in stmt.grid:
                     return
                 (self._cuda if self._device.is_cuda else self._cpu)(stmt)
-            case Call():
+            case CallLibrary():
                 self._call(stmt)
             case Repeat():
                 self._repeat(stmt)
@@ -195,7 +195,7 @@ class NativeProgram:
             touched = self.keep.object(footprint.of_clear(slot))
             self._put(at.CLEAR, self._slots[slot], size, function, touched)
 
-    def _call(self, stmt: Call) -> None:
+    def _call(self, stmt: CallLibrary) -> None:
         """Let Python call the library, which knows the stream by itself."""
         for slot in slots_of(stmt):
             _refuse_open(*slot.shape, *slot.strides)
@@ -211,7 +211,7 @@ class NativeProgram:
     def _product(self, product: SmallProduct) -> None:
         parameters: list[int] = []
         for x in product.parameters:
-            is_part = isinstance(x, Part)
+            is_part = isinstance(x, SlotPart)
             place = (self._slots[x.slot], x.offset) if is_part else (x, 0)
             parameters += [at.ADDRESS if is_part else at.CONSTANT, *place]
         words = (len(product.parameters), product.caller, product.address, 1, 0)
@@ -263,7 +263,7 @@ class NativeProgram:
             return int(stmt.trips.value), 0
         return self.steps.scalar(stmt.trips.scalar), 1
 
-    def _moving(self, part: Part) -> int:
+    def _moving(self, part: SlotPart) -> int:
         """Return the slot of what moves with the iterations of a loop around."""
         if part not in self._place_of:
             if len(self._place_of) == at.MOST_MOVES:
@@ -277,7 +277,7 @@ class NativeProgram:
         """Return the number of what was allocated, or below 0 that of an argument."""
         return self.objects[slot] if slot in self.objects else -1 - self._slots[slot]
 
-    def _cpu(self, launch: Launch) -> None:
+    def _cpu(self, launch: LaunchKernel) -> None:
         kernel = cast("CpuKernel", launch.executable)
         parameters = self._parameters(launch)
         count, total = len(launch.arguments), launch.grid[0]
@@ -304,7 +304,7 @@ class NativeProgram:
         given = (caller, kernel.address, *shared, *[0] * 3)
         self._put(at.POOL, count, *given, *parameters)
 
-    def _cuda(self, launch: Launch) -> None:
+    def _cuda(self, launch: LaunchKernel) -> None:
         _refuse_open(*launch.grid, *launch.block)
         from nfuser.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
 
@@ -322,7 +322,7 @@ class NativeProgram:
 
     # -- parameters ----------------------------------------------------------
 
-    def _parameters(self, launch: Launch) -> list[int]:
+    def _parameters(self, launch: LaunchKernel) -> list[int]:
         kinds = launch.source.kinds
         if len(kinds) > at.MOST_PARAMETERS:
             raise NotNativeError
@@ -333,9 +333,9 @@ class NativeProgram:
 
     def _parameter(self, argument: Argument, kind: str) -> tuple[int, int, int]:
         match argument:
-            case Part(slot, offset, 0):
+            case SlotPart(slot, offset, 0):
                 return at.ADDRESS, self._slots[slot], offset
-            case Part():
+            case SlotPart():
                 return at.ADDRESS, self._moving(argument), 0
             case Turn(depth):
                 return at.TURN, depth, 0

@@ -34,7 +34,7 @@ class Slot:
 
 
 @node
-class Part:
+class SlotPart:
     """The address of a slot's elements; the imaginary part lies one element on.
 
     In the body of a loop it moves by ``step`` bytes in each iteration, where that is
@@ -77,11 +77,11 @@ class Turn:
     depth: int
 
 
-Argument: TypeAlias = Part | ByValue | HostScalar | Turn
+Argument: TypeAlias = SlotPart | ByValue | HostScalar | Turn
 
 
 @node
-class Allocate:
+class AllocateSlot:
     """Make the array of an output or of a value between kernels."""
 
     slot: Slot
@@ -95,7 +95,7 @@ class Clear:
 
 
 @node
-class Launch:
+class LaunchKernel:
     """Run a kernel; blocks of a cooperative one wait for each other."""
 
     source: Source
@@ -113,7 +113,7 @@ class Launch:
 
 
 @node
-class Number:
+class ProgramNumber:
     """A number that is part of the program."""
 
     value: bool | float
@@ -138,14 +138,14 @@ class ViewOf:
 class Operand:
     """What the library reads, through views: the elements of a part, or a number."""
 
-    part: Part | Number
+    part: SlotPart | ProgramNumber
     views: tuple[ViewOf, ...] = ()
 
     @property
     def dtype(self) -> DType:
         """Of what element type it is; parts of complex numbers are real."""
         part = self.part
-        return part.dtype if isinstance(part, Number) else part.slot.dtype
+        return part.dtype if isinstance(part, ProgramNumber) else part.slot.dtype
 
     def __str__(self) -> str:
         return "".join([str(self.part), *map(str, self.views)])
@@ -170,7 +170,7 @@ class Scattered:
 
 
 @node
-class Function:
+class LibraryFunction:
     """How a function of the library is called, and where its results go.
 
     ``given`` are the dtypes of what it takes: two operands are one that is complex.
@@ -179,18 +179,18 @@ class Function:
     """
 
     given: tuple[DType, ...]
-    results: tuple[tuple[Part | None, ...], ...]
+    results: tuple[tuple[SlotPart | None, ...], ...]
     options: tuple[tuple[str, object], ...]
     shape: tuple[int, ...] = ()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[SlotPart, ...]:
         """Where results go, in order."""
         return tuple(p for group in self.results for p in group if p is not None)
 
 
 @node
-class Call:
+class CallLibrary:
     """Let the array library write what its function ``name`` gives into ``result``.
 
     Of a complex result it is the real part, or the imaginary one, which lies ``offset``
@@ -207,7 +207,7 @@ class Call:
     kth: tuple[int, ...] = ()
     scattered: Scattered | None = None
     offset: int = 0
-    function: Function | None = None
+    function: LibraryFunction | None = None
 
     @property
     def note(self) -> str:
@@ -219,7 +219,7 @@ class Call:
 
 
 @node
-class Free:
+class FreeSlot:
     """Let go of an array that no later statement reads."""
 
     slot: Slot
@@ -241,10 +241,12 @@ class Repeat:
     flag: Slot | None
     depth: int
     line: SourceLine | None = None
-    homes: tuple[tuple[Slot, Part], ...] = ()
+    homes: tuple[tuple[Slot, SlotPart], ...] = ()
 
 
-HostStmt: TypeAlias = Allocate | Clear | Launch | Call | Free | Repeat
+HostStmt: TypeAlias = (
+    AllocateSlot | Clear | LaunchKernel | CallLibrary | FreeSlot | Repeat
+)
 
 
 def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
@@ -254,11 +256,11 @@ def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
             named = (*(s for pair in swaps for s in pair),)
             named += (*(s for own, home in homes for s in (own, home.slot)),)
             return (*named, *(s for inner in body for s in slots_of(inner)))
-        case Launch():
-            return tuple(a.slot for a in stmt.arguments if isinstance(a, Part))
-        case Call(_, operands, result, function=function):
+        case LaunchKernel():
+            return tuple(a.slot for a in stmt.arguments if isinstance(a, SlotPart))
+        case CallLibrary(_, operands, result, function=function):
             parts = (x.part for x in operands)
-            read = (p.slot for p in parts if isinstance(p, Part))
+            read = (p.slot for p in parts if isinstance(p, SlotPart))
             if function is None:
                 return (*read, result)
             return (*read, *(p.slot for p in function.parts))
@@ -278,16 +280,16 @@ class CallProgram:
     body: tuple[HostStmt, ...]
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launches(self) -> tuple[LaunchKernel, ...]:
         """The kernels that run."""
         return tuple(_launches(self.body))
 
 
-def _launches(body: Sequence[HostStmt]) -> Iterator[Launch]:
+def _launches(body: Sequence[HostStmt]) -> Iterator[LaunchKernel]:
     for stmt in body:
         if isinstance(stmt, Repeat):
             yield from _launches(stmt.body)
-        elif isinstance(stmt, Launch) and not stmt.phase:
+        elif isinstance(stmt, LaunchKernel) and not stmt.phase:
             yield stmt
 
 
@@ -317,15 +319,15 @@ def line(stmt: HostStmt) -> str:
             turns = ", ".join(f"{a.name} and {b.name}" for a, b in swaps)
             swapped = f", swapping {turns}" if swaps else ""
             return f"repeat {' and '.join(until)}{swapped}:"
-        case Allocate(slot):
+        case AllocateSlot(slot):
             return f"{slot.name} = allocate {slot.dtype}{list(slot.shape)}"
         case Clear(slot):
             return f"clear {slot.name}"
-        case Free(slot):
+        case FreeSlot(slot):
             return f"free {slot.name}"
-        case Call(name, operands, result):
+        case CallLibrary(name, operands, result):
             return f"{result.name} = {name}({', '.join(map(str, operands))})"
-        case Launch(source, _, grid, block, arguments):
-            parts = (a.slot.name for a in arguments if isinstance(a, Part))
+        case LaunchKernel(source, _, grid, block, arguments):
+            parts = (a.slot.name for a in arguments if isinstance(a, SlotPart))
             size = f"grid={grid}, block={block}"
             return f"launch {source.entry}({', '.join(parts)}) {size}"

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.host.call.program import (
-    Allocate,
-    Call,
+    AllocateSlot,
+    CallLibrary,
     CallProgram,
-    Free,
+    FreeSlot,
     HostStmt,
-    Launch,
-    Number,
+    LaunchKernel,
     Operand,
-    Part,
+    ProgramNumber,
     Repeat,
     Slot,
+    SlotPart,
 )
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def reuse_slots(program: CallProgram) -> CallProgram:
     body: list[HostStmt] = []
     for stmt in program.body:
         match stmt:
-            case Allocate(slot) if slot not in kept and free.get(_form(slot)):
+            case AllocateSlot(slot) if slot not in kept and free.get(_form(slot)):
                 new_of[slot] = free[_form(slot)].pop()
-            case Allocate():
+            case AllocateSlot():
                 free.clear()
                 body.append(stmt)
-            case Free(slot):
+            case FreeSlot(slot):
                 free.setdefault(_form(slot), []).append(new_of.get(slot, slot))
                 body.append(_renamed(stmt, new_of))
             case _:
@@ -65,7 +65,7 @@ def _with_last_frees(body: list[HostStmt]) -> list[HostStmt]:
     seen: set[Slot] = set()
     found: list[HostStmt] = []
     for stmt in reversed(body):
-        if isinstance(stmt, Free):
+        if isinstance(stmt, FreeSlot):
             if stmt.slot in seen:
                 continue
             seen.add(stmt.slot)
@@ -77,12 +77,12 @@ def _with_last_frees(body: list[HostStmt]) -> list[HostStmt]:
 def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
     """Return ``stmt`` naming new slots; itself where it names none."""
     match stmt:
-        case Launch(arguments=arguments):
+        case LaunchKernel(arguments=arguments):
             own = tuple(
-                _part(a, new_of) if isinstance(a, Part) else a for a in arguments
+                _part(a, new_of) if isinstance(a, SlotPart) else a for a in arguments
             )
             return stmt if own == arguments else replace(stmt, arguments=own)
-        case Call(_, operands, result):
+        case CallLibrary(_, operands, result):
             own = tuple(_operand(x, new_of) for x in operands)
             same = own == operands and result not in new_of
             target = new_of.get(result, result)
@@ -105,13 +105,13 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
             return stmt if known is None else replace(stmt, slot=known)
 
 
-def _part(part: Part, new_of: Mapping[Slot, Slot]) -> Part:
+def _part(part: SlotPart, new_of: Mapping[Slot, Slot]) -> SlotPart:
     known = new_of.get(part.slot)
     return part if known is None else replace(part, slot=known)
 
 
 def _operand(operand: Operand, new_of: Mapping[Slot, Slot]) -> Operand:
-    if isinstance(operand.part, Number):
+    if isinstance(operand.part, ProgramNumber):
         return operand
     part = _part(operand.part, new_of)
     return operand if part is operand.part else replace(operand, part=part)

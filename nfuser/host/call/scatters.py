@@ -25,7 +25,7 @@ from nfuser.ir.expr import ScatterOp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Scattered, ScatterKernels
+    from nfuser.host.call.program import CallLibrary, Scattered, ScatterKernels
 
 _GRAIN = 64  # elements of rows that a thread takes at once: no line of two threads
 _FEW = 1 << 15  # indices that NumPy looks at sooner than a loop of ours is called
@@ -37,7 +37,7 @@ _IDENTITIES = {ScatterOp.ADD: -0.0, ScatterOp.MULTIPLY: 1}
 
 
 def scatter_call(
-    stmt: Call,
+    stmt: CallLibrary,
     scattered: Scattered,
     reading: Callable[[Sequence[Any]], list[Any]],
 ) -> Callable[..., None]:

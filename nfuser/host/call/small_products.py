@@ -22,13 +22,13 @@ from nfuser.device.cuda.parameters import word_of
 from nfuser.device.native.blas import gemm
 from nfuser.device.native.library import procedure_caller
 from nfuser.device.native.owned import address_of, new_words
-from nfuser.host.call.program import Part
+from nfuser.host.call.program import SlotPart
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Operand, Slot, ViewOf
+    from nfuser.host.call.program import CallLibrary, Operand, Slot, ViewOf
 
 MOST_WORK = 1 << 18
 """The most multiplications (15 us): other Python threads wait for them."""
@@ -44,10 +44,10 @@ class SmallProduct:
 
     address: int
     caller: int
-    parameters: tuple[int | Part, ...]
+    parameters: tuple[int | SlotPart, ...]
 
 
-def small_product(stmt: Call) -> SmallProduct | None:
+def small_product(stmt: CallLibrary) -> SmallProduct | None:
     """Return the product that ``stmt`` asks for; None where NumPy has to make it.
 
     A matrix times itself, transposed, is NumPy's: it makes half and copies the rest.
@@ -84,7 +84,7 @@ def by_blas(
             return
         firsts = dict(zip(slots, (x.ctypes.data for x in given), strict=True))
         words = new_words(
-            firsts[x.slot] + x.offset if isinstance(x, Part) else x
+            firsts[x.slot] + x.offset if isinstance(x, SlotPart) else x
             for x in product.parameters
         )
         run(product.address, 0, 1, address_of(words))
@@ -98,7 +98,7 @@ def by_blas(
 class _Matrix(NamedTuple):
     """A matrix in memory; its steps are counted in elements."""
 
-    part: Part
+    part: SlotPart
     rows: int
     columns: int
     down: int
@@ -133,15 +133,17 @@ class _Matrix(NamedTuple):
 class _Lying(NamedTuple):
     """Elements in memory: of each axis how many, and how many elements apart."""
 
-    part: Part
+    part: SlotPart
     shape: tuple[int, ...]
     steps: tuple[int, ...]
 
 
-def _matrices(stmt: Call) -> tuple[_Matrix, _Matrix, _Matrix] | None:
+def _matrices(stmt: CallLibrary) -> tuple[_Matrix, _Matrix, _Matrix] | None:
     """Return operands and result; None if it is no small product of two matrices."""
     result, operands = stmt.result, stmt.operands
-    parts = [x.part for x in operands if isinstance(x.part, Part) and not x.part.step]
+    parts = [
+        x.part for x in operands if isinstance(x.part, SlotPart) and not x.part.step
+    ]
     is_plain = not stmt.offset and all(x.dtype is result.dtype for x in operands)
     if not is_plain or len({part.slot for part in parts}) < len(operands):
         return None
@@ -149,7 +151,7 @@ def _matrices(stmt: Call) -> tuple[_Matrix, _Matrix, _Matrix] | None:
     if len(lying) < len(operands):
         return None
     lhs, rhs = (_matrix(x, is_row=not k) for k, x in enumerate(lying))
-    out = _result(Part(result), lhs.rows, rhs.columns, len(lying[0].shape) == 1)
+    out = _result(SlotPart(result), lhs.rows, rhs.columns, len(lying[0].shape) == 1)
     is_small = 0 < lhs.rows * lhs.columns * rhs.columns <= MOST_WORK
     return (lhs, rhs, out) if is_small else None
 
@@ -163,7 +165,7 @@ def _matrix(lying: _Lying, *, is_row: bool) -> _Matrix:
     return row if is_row else row.transposed
 
 
-def _result(part: Part, rows: int, columns: int, is_row: bool) -> _Matrix:
+def _result(part: SlotPart, rows: int, columns: int, is_row: bool) -> _Matrix:
     """Return where the product goes, which lacks axes that operands lack."""
     steps = part.slot.strides
     if len(steps) == 2:
@@ -176,7 +178,7 @@ def _result(part: Part, rows: int, columns: int, is_row: bool) -> _Matrix:
 def _lying(operand: Operand) -> _Lying | None:
     """Return how an operand lies; None if that takes a copy, or it is a number."""
     part = operand.part
-    if not isinstance(part, Part):
+    if not isinstance(part, SlotPart):
         return None
     found: _Lying | None = _Lying(part, part.slot.shape, part.slot.strides)
     for view in operand.views:

@@ -25,7 +25,7 @@ from nfuser.ir.expr import ScatterOp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.call.program import Call, Scattered
+    from nfuser.host.call.program import CallLibrary, Scattered
     from nfuser.host.run.arrays import Arrays
 
 # PyTorch adds and multiplies none of these; the bits are those of signed numbers.
@@ -42,7 +42,7 @@ def lacks_scatter(library: Library, op: ScatterOp, dtype: DType) -> tuple[str, s
 
 
 def sorted_scatter(
-    stmt: Call,
+    stmt: CallLibrary,
     scattered: Scattered,
     arrays: Arrays,
     reading: Callable[[Sequence[Any]], list[Any]],

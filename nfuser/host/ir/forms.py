@@ -24,19 +24,19 @@ def forms_of(stmt: Statement) -> list[Form]:
             return result_forms(function, operands) if is_known else []
         case st.Set(source):
             return [(source.shape, source.dtype)]
-        case st.Unary(name, source):
+        case st.UnaryOp(name, source):
             return [rules.pointwise(name, [source])]
-        case st.Binary(name, lhs, rhs):
+        case st.BinaryOp(name, lhs, rhs):
             return [rules.pointwise(name, [lhs, rhs])]
-        case st.Reduce(name, source, axes):
+        case st.ReductionOp(name, source, axes):
             return [rules.reduce(name, source, axes)]
-        case st.Matmul(lhs, rhs):
+        case st.MatmulOp(lhs, rhs):
             return [rules.matmul(lhs, rhs)]
-        case st.Select(source, axis) | st.AliasSelect(source, axis):
+        case st.SelectOp(source, axis) | st.AliasSelect(source, axis):
             return [rules.select(source, axis)]
-        case st.Slice(source, starts, stops, steps):
+        case st.SliceOp(source, starts, stops, steps):
             return [rules.slices(source, starts, stops, steps)]
-        case st.Permute(source, order):
+        case st.PermuteOp(source, order):
             return [rules.permute(source, order)]
         case st.Communicate():
             return [_exchanged(stmt)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import ArgumentError
 from nfuser.host.ir.statements import walk
-from nfuser.host.ir.text import Printer
+from nfuser.host.ir.text import HostPrinter
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class HostProgram:
     aliases: Mapping[TensorView, TensorView]
 
     def __str__(self) -> str:
-        printer = Printer(self.inputs)
+        printer = HostPrinter(self.inputs)
         name = printer.tensor
         head = ", ".join(printer.input(x) for x in self.inputs)
         outputs = ", ".join(name(t) for t in self.outputs) or "nothing"
@@ -45,7 +45,7 @@ class HostProgram:
 
     def lines(self) -> dict[Statement, str]:
         """Return the line of each statement in the text of the program."""
-        printer = Printer(self.inputs)
+        printer = HostPrinter(self.inputs)
         for output in self.outputs:
             printer.tensor(output)
         return {stmt: printer.statement(stmt) for stmt in walk(self.body)}

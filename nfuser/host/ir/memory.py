@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _VIEWS: tuple[type, ...] = get_args(st.View)
 
 
-class Memory:
+class MemoryOwners:
     """Finds whose memory a tensor uses: an alias its owner's, a view its source's.
 
     A reshape may be a copy; here it is taken for a view.

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.host.ir.memory import Memory
+    from nfuser.host.ir.memory import MemoryOwners
     from nfuser.host.ir.statements import Compute, Statement, View
-    from nfuser.host.run.frame import Frame
+    from nfuser.host.run.frame import RunFrame
 
-    ReadsLate: TypeAlias = Callable[[Frame, Any], bool]
+    ReadsLate: TypeAlias = Callable[[RunFrame, Any], bool]
 
-_ELEMENTWISE = (st.Set, st.Unary, st.Binary)
+_ELEMENTWISE = (st.Set, st.UnaryOp, st.BinaryOp)
 
 
 class Overlap:
@@ -33,7 +33,7 @@ class Overlap:
     ``updated`` are the inputs that the program writes.
     """
 
-    def __init__(self, program: HostProgram, memory: Memory) -> None:
+    def __init__(self, program: HostProgram, memory: MemoryOwners) -> None:
         values = (x.value for x in program.inputs)
         self._inputs = {x for x in values if isinstance(x, TensorView)}
         self._memory = memory
@@ -43,7 +43,7 @@ class Overlap:
         self.updated = frozenset(made) & self._inputs
         self._updated = self.updated if uses_streams else frozenset[TensorView]()
 
-    def among_inputs(self, frame: Frame) -> bool:
+    def among_inputs(self, frame: RunFrame) -> bool:
         """Tell whether inputs that are written overlap others, on several streams.
 
         Which statements wait for which was decided as if they did not.
@@ -74,7 +74,7 @@ class Overlap:
         if not own | others or isinstance(stmt, st.Communicate):
             return lambda frame, out: False
 
-        def ask(frame: Frame, out: Any) -> bool:
+        def ask(frame: RunFrame, out: Any) -> bool:
             if frame.library.library is Library.NUMPY:
                 return False
             keys = own | others if self._inputs_meet(frame) else own
@@ -90,7 +90,7 @@ class Overlap:
 
         return ask
 
-    def _inputs_meet(self, frame: Frame) -> bool:
+    def _inputs_meet(self, frame: RunFrame) -> bool:
         """Tell whether any two inputs overlap: asked once in a run."""
         if frame.inputs_meet is None:
             found = (describe(frame.arrays[t], "an input") for t in self._inputs)
@@ -100,5 +100,5 @@ class Overlap:
         return frame.inputs_meet
 
 
-def _written(stmt: Statement, memory: Memory) -> tuple[TensorView, ...]:
+def _written(stmt: Statement, memory: MemoryOwners) -> tuple[TensorView, ...]:
     return () if memory.is_view(stmt) else st.writes(stmt)

@@ -30,7 +30,7 @@ class Input:
 
 
 @node
-class Stream:
+class HostStream:
     """A stream: number ``index`` of the evaluator's, or the one that GetStream met."""
 
     index: Scalar | None = None
@@ -77,7 +77,7 @@ class Set:
 
 
 @node
-class Unary:
+class UnaryOp:
     """NumPy's function ``name`` of one operand."""
 
     name: str
@@ -87,7 +87,7 @@ class Unary:
 
 
 @node
-class Binary:
+class BinaryOp:
     """NumPy's function ``name`` of two operands, one of which may be a number."""
 
     name: str
@@ -98,7 +98,7 @@ class Binary:
 
 
 @node
-class Reduce:
+class ReductionOp:
     """Fold ``axes``; they are gone from the result."""
 
     name: str
@@ -109,7 +109,7 @@ class Reduce:
 
 
 @node
-class Matmul:
+class MatmulOp:
     """The product of matrices, by the array library."""
 
     lhs: TensorView
@@ -119,7 +119,7 @@ class Matmul:
 
 
 @node
-class Select:
+class SelectOp:
     """The elements at ``index`` along ``axis``, which is gone from the result."""
 
     source: TensorView
@@ -141,7 +141,7 @@ class AliasSelect:
 
 
 @node
-class Slice:
+class SliceOp:
     """Element i along each axis is element ``start + step * i``, below ``stop``."""
 
     source: TensorView
@@ -153,7 +153,7 @@ class Slice:
 
 
 @node
-class Permute:
+class PermuteOp:
     """Axis k of the result is axis ``order[k]`` of the source."""
 
     source: TensorView
@@ -163,7 +163,7 @@ class Permute:
 
 
 @node
-class Reshape:
+class ReshapeOp:
     """The same elements in C order; a copy where no strides can say so.
 
     One that ``shares`` memory is an error there: what is written to it must arrive.
@@ -176,7 +176,7 @@ class Reshape:
 
 
 @node
-class For:
+class ForLoop:
     """Run ``body`` for each index; what it defines is gone afterwards.
 
     Iterations of a ``parallel`` one depend on each other only where they share a
@@ -194,7 +194,7 @@ class For:
 
 
 @node
-class If:
+class IfThenElse:
     """Run ``body`` if ``condition`` is not 0, else ``orelse``."""
 
     condition: Scalar
@@ -207,7 +207,7 @@ class If:
 class GetStream:
     """Remember the current stream as ``result``."""
 
-    result: Stream
+    result: HostStream
     line: SourceLine | None = None
 
 
@@ -215,7 +215,7 @@ class GetStream:
 class SetStream:
     """Run what follows on ``stream``."""
 
-    stream: Stream
+    stream: HostStream
     line: SourceLine | None = None
 
 
@@ -223,12 +223,12 @@ class SetStream:
 class Synchronize:
     """Let the current stream wait for all that ``stream`` was given so far."""
 
-    stream: Stream
+    stream: HostStream
     line: SourceLine | None = None
 
 
 @node
-class Record:
+class RecordEvent:
     """Mark this point of the current stream as ``result``."""
 
     result: Event
@@ -262,10 +262,12 @@ class Communicate:
     along: tuple[int, ...] = ()
 
 
-View: TypeAlias = Select | AliasSelect | Slice | Permute | Reshape
-Compute: TypeAlias = Set | Unary | Binary | Reduce | Matmul | Communicate
-Order: TypeAlias = GetStream | SetStream | Synchronize | Record | Wait
-Statement: TypeAlias = Allocate | Free | Launch | Compute | View | For | If | Order
+View: TypeAlias = SelectOp | AliasSelect | SliceOp | PermuteOp | ReshapeOp
+Compute: TypeAlias = Set | UnaryOp | BinaryOp | ReductionOp | MatmulOp | Communicate
+Order: TypeAlias = GetStream | SetStream | Synchronize | RecordEvent | Wait
+Statement: TypeAlias = (
+    Allocate | Free | Launch | Compute | View | ForLoop | IfThenElse | Order
+)
 
 
 def reads(stmt: Statement) -> tuple[TensorView, ...]:
@@ -273,23 +275,23 @@ def reads(stmt: Statement) -> tuple[TensorView, ...]:
     match stmt:
         case Launch(_, operands):
             return tuple(x for x in operands if isinstance(x, TensorView))
-        case Binary(_, lhs, rhs):
+        case BinaryOp(_, lhs, rhs):
             return tuple(x for x in (lhs, rhs) if isinstance(x, TensorView))
-        case Matmul(lhs, rhs):
+        case MatmulOp(lhs, rhs):
             return (lhs, rhs)
-        case Allocate() | For() | If():
+        case Allocate() | ForLoop() | IfThenElse():
             return ()
-        case GetStream() | SetStream() | Synchronize() | Record() | Wait():
+        case GetStream() | SetStream() | Synchronize() | RecordEvent() | Wait():
             return ()
         case (
             Set()
-            | Unary()
-            | Reduce()
-            | Select()
+            | UnaryOp()
+            | ReductionOp()
+            | SelectOp()
             | AliasSelect()
-            | Slice()
-            | Permute()
-            | Reshape()
+            | SliceOp()
+            | PermuteOp()
+            | ReshapeOp()
             | Communicate()
             | Free()
         ):
@@ -302,16 +304,18 @@ def writes(stmt: Statement) -> tuple[TensorView, ...]:
     """Return the tensors that ``stmt`` gives, without those of its body."""
     if isinstance(stmt, Launch):
         return stmt.results
-    if isinstance(stmt, Free | For | If | GetStream | SetStream | Synchronize):
+    if isinstance(
+        stmt, Free | ForLoop | IfThenElse | GetStream | SetStream | Synchronize
+    ):
         return ()
-    return () if isinstance(stmt, Record | Wait) else (stmt.result,)
+    return () if isinstance(stmt, RecordEvent | Wait) else (stmt.result,)
 
 
 def blocks(stmt: Statement) -> tuple[tuple[Statement, ...], ...]:
     """Return the bodies inside ``stmt``."""
-    if isinstance(stmt, For):
+    if isinstance(stmt, ForLoop):
         return (stmt.body,)
-    return (stmt.body, stmt.orelse) if isinstance(stmt, If) else ()
+    return (stmt.body, stmt.orelse) if isinstance(stmt, IfThenElse) else ()
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:

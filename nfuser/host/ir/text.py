@@ -13,16 +13,16 @@ from nfuser.ir.text import Names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.host.ir.statements import Event, Input, Operand, Statement, Stream
+    from nfuser.host.ir.statements import Event, HostStream, Input, Operand, Statement
 
 
-class Printer:
+class HostPrinter:
     """Gives names to what one program names."""
 
     def __init__(self, inputs: Sequence[Input]) -> None:
         self.names = Names()
         self.tensor = self.names.tensor
-        self._streams: dict[Stream, str] = {}
+        self._streams: dict[HostStream, str] = {}
         self._events: dict[Event, str] = {}
         self._typed: set[TensorView] = set()
         for given in inputs:
@@ -72,24 +72,24 @@ class Printer:
                 return "allocate"
             case st.Free(source):
                 return f"free {self.tensor(source)}"
-            case st.For(index, start, stop, step):
+            case st.ForLoop(index, start, stop, step):
                 word = "parallel for" if stmt.parallel else "for"
                 ends = [start, stop] if self._is_ranged(stmt) else [stop]
                 listed = ", ".join(self.names.scalar(x) for x in ends)
                 jump = f", {step}" if step != 1 else ""
                 return f"{word} {self.names.scalar(index)} in range({listed}{jump}):"
-            case st.If(condition):
+            case st.IfThenElse(condition):
                 return f"if {self.names.scalar(condition)}:"
             case st.GetStream() | st.SetStream() | st.Synchronize():
                 return self._on_stream(stmt)
-            case st.Record(event):
+            case st.RecordEvent(event):
                 return f"{self._event(event)} = record"
             case st.Wait(event):
                 return f"wait {self._event(event)}"
             case _:
                 return self._computed(stmt)
 
-    def _is_ranged(self, loop: st.For) -> bool:
+    def _is_ranged(self, loop: st.ForLoop) -> bool:
         return loop.step != 1 or self.names.scalar(loop.start) != "0"
 
     def _on_stream(self, stmt: st.GetStream | st.SetStream | st.Synchronize) -> str:
@@ -110,13 +110,13 @@ class Printer:
                 return f"launch {function_name(function)}({given})"
             case st.Set(source):
                 return f"set({self.tensor(source)})"
-            case st.Unary(name, source):
+            case st.UnaryOp(name, source):
                 return f"{name}({self.tensor(source)})"
-            case st.Binary(name, lhs, rhs):
+            case st.BinaryOp(name, lhs, rhs):
                 return f"{name}({self.operand(lhs)}, {self.operand(rhs)})"
-            case st.Reduce(name, source, axes):
+            case st.ReductionOp(name, source, axes):
                 return f"{name}({self.tensor(source)}, axes={axes})"
-            case st.Matmul(lhs, rhs):
+            case st.MatmulOp(lhs, rhs):
                 return f"matmul({self.tensor(lhs)}, {self.tensor(rhs)})"
             case st.Communicate():
                 return self._exchange(stmt)
@@ -137,21 +137,21 @@ class Printer:
     def _view(self, stmt: st.View) -> str:
         source = self.tensor(stmt.source)
         match stmt:
-            case st.Select(_, axis, index) | st.AliasSelect(_, axis, index):
+            case st.SelectOp(_, axis, index) | st.AliasSelect(_, axis, index):
                 verb = "alias_select" if isinstance(stmt, st.AliasSelect) else "select"
                 return (
                     f"{verb}({source}, axis={axis}, index={self.names.scalar(index)})"
                 )
-            case st.Slice(_, starts, stops, steps):
+            case st.SliceOp(_, starts, stops, steps):
                 scalar = self.names.scalar
                 spans = (
                     f"{scalar(a)}:{scalar(b)}" + (f":{c}" if c != 1 else "")
                     for a, b, c in zip(starts, stops, steps, strict=True)
                 )
                 return f"slice({source}[{', '.join(spans)}])"
-            case st.Permute(_, order):
+            case st.PermuteOp(_, order):
                 return f"permute({source}, {order})"
-            case st.Reshape():
+            case st.ReshapeOp():
                 return f"reshape({source})" + (" in place" if stmt.shares else "")
             case _:
                 assert_never(stmt)
@@ -164,7 +164,7 @@ class Printer:
             return repr(x)
         return self.names.scalar(x)
 
-    def _stream(self, stream: Stream) -> str:
+    def _stream(self, stream: HostStream) -> str:
         if stream.index is not None:
             return f"stream[{self.names.scalar(stream.index)}]"
         return self._streams.setdefault(stream, f"stream{len(self._streams)}")

@@ -10,7 +10,7 @@ import nfuser.host.ir.statements as st
 from nfuser.errors import NfuserError, VerifyError
 from nfuser.host.ir.forms import forms_of
 from nfuser.host.ir.host_ir import owners
-from nfuser.host.ir.text import Printer
+from nfuser.host.ir.text import HostPrinter
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Knob, LoopIndex
 from nfuser.ir.tensor import TensorView
@@ -54,7 +54,7 @@ class _Verifier:
         for stmt in body:
             problem = self._problem(stmt)
             if problem:
-                text = Printer(self.program.inputs).statement(stmt)
+                text = HostPrinter(self.program.inputs).statement(stmt)
                 message = f"{problem}\n  {text}{st.line_of(stmt)}"
                 raise VerifyError(message)
             self._define(stmt)
@@ -64,7 +64,7 @@ class _Verifier:
     def _inside(self, stmt: Statement, block: Sequence[Statement]) -> None:
         """Check a block, whose definitions end with it."""
         known, symbols, freed = set(self.known), set(self.symbols), set(self.freed)
-        if isinstance(stmt, st.For):
+        if isinstance(stmt, st.ForLoop):
             self.symbols.add(stmt.index)
         self._block(block)
         gone = [t for t in self.freed - freed if t in known]
@@ -76,11 +76,12 @@ class _Verifier:
     def _define(self, stmt: Statement) -> None:
         if isinstance(stmt, st.Free):
             self.freed.add(self._owner(stmt.source))
-        elif isinstance(stmt, st.GetStream | st.Record):
+        elif isinstance(stmt, st.GetStream | st.RecordEvent):
             self.known.add(stmt.result)
         for tensor in st.writes(stmt):
             is_view = isinstance(
-                stmt, st.Select | st.AliasSelect | st.Slice | st.Permute | st.Reshape
+                stmt,
+                st.SelectOp | st.AliasSelect | st.SliceOp | st.PermuteOp | st.ReshapeOp,
             )
             if is_view and tensor not in self.known:
                 self.shares[tensor] = self._owner(st.reads(stmt)[0])
@@ -129,19 +130,19 @@ class _Verifier:
             case st.Free(source):
                 given = self._owner(source) in self.inputs
                 return "it frees what the caller owns" if given else ""
-            case st.For(index, start, stop, step):
+            case st.ForLoop(index, start, stop, step):
                 if not isinstance(index, LoopIndex) or not step:
                     return "a loop needs an index, and a step that is not 0"
                 return self._unbound([start, stop])
-            case st.If(condition):
+            case st.IfThenElse(condition):
                 return self._unbound([condition])
-            case st.Select() | st.AliasSelect():
+            case st.SelectOp() | st.AliasSelect():
                 return self._unbound([stmt.index])
-            case st.Slice(_, starts, stops):
+            case st.SliceOp(_, starts, stops):
                 return self._unbound([*starts, *stops])
             case st.Launch(_, operands):
                 return self._unbound(st.scalars(operands))
-            case st.Binary(_, lhs, rhs):
+            case st.BinaryOp(_, lhs, rhs):
                 return self._unbound(st.scalars((lhs, rhs)))
             case _:
                 return self._stream_problem(stmt)
@@ -173,13 +174,13 @@ class _Verifier:
 
 _WRITERS = (
     st.Set,
-    st.Unary,
-    st.Binary,
-    st.Reduce,
-    st.Matmul,
+    st.UnaryOp,
+    st.BinaryOp,
+    st.ReductionOp,
+    st.MatmulOp,
     st.Launch,
-    st.Select,
-    st.Slice,
-    st.Permute,
-    st.Reshape,
+    st.SelectOp,
+    st.SliceOp,
+    st.PermuteOp,
+    st.ReshapeOp,
 )  # may update an input in place, where the program says so

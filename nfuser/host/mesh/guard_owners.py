@@ -38,9 +38,13 @@ def guard_owners(
         for one in guard:
             condition = condition * one
         inside: tuple[Statement, ...] = (stmt,)
-        if done and isinstance(last := done[-1], st.If) and last.condition is condition:
+        if (
+            done
+            and isinstance(last := done[-1], st.IfThenElse)
+            and last.condition is condition
+        ):
             inside = (*last.body, stmt)
             done.pop()
         done.append(st.Allocate(results[0], stmt.line))
-        done.append(st.If(condition, inside, (), stmt.line))
+        done.append(st.IfThenElse(condition, inside, (), stmt.line))
     return tuple(done)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.segment import Segment, Segmented
     from nfuser.segment.sharding import Layout
-    from nfuser.segment.sharding_propagation import Spread
+    from nfuser.segment.sharding_propagation import PropagatedShardings
 
 
 def lower_segments(segmented: Segmented) -> HostProgram:
@@ -46,7 +46,7 @@ def lower_segments(segmented: Segmented) -> HostProgram:
     return lower_shardings(program.done(), shardings, mesh, plans)
 
 
-def _plans(segment: Segment, spread: Spread) -> list[LaunchPlan]:
+def _plans(segment: Segment, spread: PropagatedShardings) -> list[LaunchPlan]:
     reads = spread.read_by(segment.fusion.exprs) or {}
     arrays = [a.result for a in segment.fusion.arguments if not a.by_value]
     gives = [spread.gives[t] for t in segment.fusion.outputs]
@@ -74,7 +74,7 @@ class _Program:
         name, body = self.fusion.name, tuple(self.body)
         return HostProgram(name, tuple(self.inputs), outputs, body, {})
 
-    def add(self, segment: Segment, spread: Spread) -> TensorView:
+    def add(self, segment: Segment, spread: PropagatedShardings) -> TensorView:
         """Launch a piece; return its first result."""
         piece = _Piece(segment.fusion, spread)
         operands: list[Operand] = []
@@ -130,7 +130,7 @@ class _Piece:
     after the arrays: ``numbers``.
     """
 
-    def __init__(self, old: Fusion, spread: Spread) -> None:
+    def __init__(self, old: Fusion, spread: PropagatedShardings) -> None:
         self.mesh = spread.shardings.mesh
         reads = spread.read_by(old.exprs) or {}
         self.layouts = {**spread.gives, **reads}

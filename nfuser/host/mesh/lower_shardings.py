@@ -237,18 +237,18 @@ class _Lowering:
             return x if isinstance(x, int | float | complex) else self._scalar(x)
 
         match stmt:
-            case st.Binary():
+            case st.BinaryOp():
                 lhs = operand(stmt.lhs)
                 return replace(stmt, lhs=lhs, rhs=operand(stmt.rhs), result=made)
-            case st.Matmul():
+            case st.MatmulOp():
                 return replace(stmt, lhs=new[0], rhs=new[1], result=made)
             case st.Launch():
                 operands = tuple(operand(x) for x in stmt.operands)
                 return replace(stmt, operands=operands, results=tuple(results))
-            case st.Select():
+            case st.SelectOp():
                 index = self._scalar(stmt.index)
                 return replace(stmt, source=new[0], index=index, result=made)
-            case st.Slice():
+            case st.SliceOp():
                 starts = tuple(self._scalar(x) for x in stmt.starts)
                 pairs = zip(stmt.stops, stmt.source.shape, new[0].shape, strict=True)
                 stops = tuple(
@@ -303,19 +303,19 @@ class _Lowering:
         left = source.shape[axis] - length * (self.ranks - 1)
         stops[axis] = starts[axis] + left
         steps = (1,) * source.ndim
-        return st.Slice(source, tuple(starts), tuple(stops), steps, made, line)
+        return st.SliceOp(source, tuple(starts), tuple(stops), steps, made, line)
 
 
 _KINDS = (
     st.Launch,
     st.Set,
-    st.Unary,
-    st.Binary,
-    st.Reduce,
-    st.Matmul,
-    st.Select,
-    st.Slice,
-    st.Permute,
-    st.Reshape,
+    st.UnaryOp,
+    st.BinaryOp,
+    st.ReductionOp,
+    st.MatmulOp,
+    st.SelectOp,
+    st.SliceOp,
+    st.PermuteOp,
+    st.ReshapeOp,
     st.Communicate,
 )

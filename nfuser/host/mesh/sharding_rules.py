@@ -29,7 +29,7 @@ _LINEAR = ("negative", "positive")
 
 
 @value
-class Plan:
+class ShardingPlan:
     """What an operation needs of the tensors that it reads, and then gives."""
 
     sources: tuple[Sharding, ...]
@@ -41,7 +41,7 @@ def plan(
     given: Sequence[Sharding],
     wanted: Sharding | None,
     ranks: int,
-) -> Plan:
+) -> ShardingPlan:
     """Return how ``stmt`` runs where what it reads lies as ``given``.
 
     A replicated operand can be had in any other way without an exchange. ``wanted`` is
@@ -61,44 +61,50 @@ def _spread(
     given: Sequence[Sharding],
     wanted: Sharding | None,
     ranks: int,
-) -> Plan:
+) -> ShardingPlan:
     match stmt:
-        case st.Set() | st.Unary() | st.Binary():
+        case st.Set() | st.UnaryOp() | st.BinaryOp():
             return _pointwise(stmt, given, wanted)
         case st.Launch():
             return _launch(stmt, given, wanted, ranks)
-        case st.Reduce(name, source, axes):
+        case st.ReductionOp(name, source, axes):
             return _reduce(name, source, axes, given[0])
-        case st.Matmul():
+        case st.MatmulOp():
             return _matmul(stmt, given, wanted, ranks)
         case st.Communicate():
             return _exchanged(stmt, given[0])
-        case st.Permute() | st.Reshape() | st.Select() | st.Slice():
+        case st.PermuteOp() | st.ReshapeOp() | st.SelectOp() | st.SliceOp():
             if given[0].axis is None:
-                return Plan((given[0],), given[0])
+                return ShardingPlan((given[0],), given[0])
             kept = _moved(stmt, given[0].axis)
-            return _gathered() if kept is None else Plan((given[0],), Sharding(kept))
+            return (
+                _gathered()
+                if kept is None
+                else ShardingPlan((given[0],), Sharding(kept))
+            )
         case _:
-            return Plan((REPLICATED,) * len(given), REPLICATED)
+            return ShardingPlan((REPLICATED,) * len(given), REPLICATED)
 
 
 def _moved(
-    stmt: st.Permute | st.Reshape | st.Select | st.Slice, axis: int
+    stmt: st.PermuteOp | st.ReshapeOp | st.SelectOp | st.SliceOp, axis: int
 ) -> int | None:
     """Return which axis of the result is the ``axis`` of the source, if any is."""
     match stmt:
-        case st.Permute(_, order):
+        case st.PermuteOp(_, order):
             return order.index(axis)
-        case st.Reshape(source, result):
+        case st.ReshapeOp(source, result):
             return reshaped_axis(source.shape, result.shape, axis)
-        case st.Select(_, gone):
+        case st.SelectOp(_, gone):
             return None if axis == gone else axis - (gone < axis)
-        case st.Slice(source, starts, stops, steps):
+        case st.SliceOp(source, starts, stops, steps):
             span = starts[axis], stops[axis], steps[axis]
             return axis if span == (as_scalar(0), source.shape[axis], 1) else None
 
 
-def _by_owners(given: Sequence[Sharding], wanted: Sharding | None) -> Plan | None:
+def _by_owners(
+    given: Sequence[Sharding], wanted: Sharding | None
+) -> ShardingPlan | None:
     """Let one rank do what reads tensors that single ranks own, or all have.
 
     That one to which the fewest have to be sent; among equals the one where the result
@@ -117,14 +123,14 @@ def _by_owners(given: Sequence[Sharding], wanted: Sharding | None) -> Plan | Non
         return sent + (wanted not in (None, Sharding(owner=owner)))
 
     best = Sharding(owner=min(owners, key=cost))
-    return Plan((best,) * len(given), best)
+    return ShardingPlan((best,) * len(given), best)
 
 
 def _pointwise(
-    stmt: st.Set | st.Unary | st.Binary,
+    stmt: st.Set | st.UnaryOp | st.BinaryOp,
     given: Sequence[Sharding],
     wanted: Sharding | None,
-) -> Plan:
+) -> ShardingPlan:
     """Keep a sum that is complete on no rank as long as the operation is linear."""
     tensors, result = st.reads(stmt), st.writes(stmt)[0]
     if wanted is None or wanted.partial:
@@ -136,7 +142,7 @@ def _pointwise(
             if s.axis is not None
         ]
         wanted = Sharding(result.ndim - backs[0]) if backs else REPLICATED
-    return Plan(tuple(_met(t, result, wanted) for t in tensors), wanted)
+    return ShardingPlan(tuple(_met(t, result, wanted) for t in tensors), wanted)
 
 
 def _launch(
@@ -144,9 +150,9 @@ def _launch(
     given: Sequence[Sharding],
     wanted: Sharding | None,
     ranks: int,
-) -> Plan:
+) -> ShardingPlan:
     """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
-    ways = [Plan((REPLICATED,) * len(given), REPLICATED)]
+    ways = [ShardingPlan((REPLICATED,) * len(given), REPLICATED)]
     fusion = fusion_of(stmt.function)
     if fusion is None:
         return ways[0]
@@ -169,10 +175,10 @@ def _launch(
             if isinstance(x, TensorView)
         )
         if _have_parts(st.reads(stmt), needs, ranks):
-            ways.append(Plan(needs, end))
+            ways.append(ShardingPlan(needs, end))
     has_parts = any(s.axis is not None for s in given)
 
-    def cost(way: Plan) -> tuple[int, bool, bool]:
+    def cost(way: ShardingPlan) -> tuple[int, bool, bool]:
         pairs = zip(given, way.sources, strict=True)
         before = sum(lies not in (need, REPLICATED) for lies, need in pairs)
         after = way.result not in (wanted, REPLICATED)
@@ -211,21 +217,21 @@ def _met(tensor: TensorView, result: TensorView, wanted: Sharding) -> Sharding:
     return _part(tensor, axis if axis >= 0 else None)
 
 
-def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> Plan | None:
+def _partial(stmt: st.Statement, given: Sequence[Sharding]) -> ShardingPlan | None:
     sums = [s for s in given if s.partial == "sum"]
     any_partial = [s for s in given if s.partial]
     match stmt:
         case st.Set() if any_partial:
-            return Plan(tuple(given), given[0])
-        case st.Unary(name) if name in _LINEAR and sums:
-            return Plan(tuple(given), given[0])
-        case st.Binary("add" | "subtract") if len(sums) == 2:
-            return Plan(tuple(given), given[0])
-        case st.Binary("multiply" | "divide" | "true_divide", lhs, rhs) if sums:
+            return ShardingPlan(tuple(given), given[0])
+        case st.UnaryOp(name) if name in _LINEAR and sums:
+            return ShardingPlan(tuple(given), given[0])
+        case st.BinaryOp("add" | "subtract") if len(sums) == 2:
+            return ShardingPlan(tuple(given), given[0])
+        case st.BinaryOp("multiply" | "divide" | "true_divide", lhs, rhs) if sums:
             number = rhs if isinstance(lhs, TensorView) else lhs
             swapped = number is lhs and stmt.name != "multiply"
             scaled = not swapped and _is_scale(number)
-            return Plan(tuple(given), sums[0]) if scaled else None
+            return ShardingPlan(tuple(given), sums[0]) if scaled else None
         case _:
             return None
 
@@ -244,28 +250,28 @@ def _is_scale(x: Operand) -> bool:
 
 def _reduce(
     name: str, source: TensorView, axes: Sequence[int], given: Sharding
-) -> Plan:
+) -> ShardingPlan:
     if given.partial and given.partial != name:
         given = REPLICATED
     if given.axis is None:
-        return Plan((given,), given)
+        return ShardingPlan((given,), given)
     if given.axis in axes:
         whole = name in FOLDS
-        return Plan((given,), Sharding(partial=name)) if whole else _gathered()
+        return ShardingPlan((given,), Sharding(partial=name)) if whole else _gathered()
     kept = [k for k in range(source.ndim) if k not in axes]
-    return Plan((given,), Sharding(kept.index(given.axis)))
+    return ShardingPlan((given,), Sharding(kept.index(given.axis)))
 
 
-def _gathered() -> Plan:
-    return Plan((REPLICATED,), REPLICATED)
+def _gathered() -> ShardingPlan:
+    return ShardingPlan((REPLICATED,), REPLICATED)
 
 
 def _matmul(
-    stmt: st.Matmul,
+    stmt: st.MatmulOp,
     given: Sequence[Sharding],
     wanted: Sharding | None,
     ranks: int,
-) -> Plan:
+) -> ShardingPlan:
     lhs, rhs, result = stmt.lhs, stmt.rhs, stmt.result
     left, right = given
     inner = Sharding(lhs.ndim - 1), Sharding(max(rhs.ndim - 2, 0))
@@ -297,7 +303,7 @@ def _matmul(
     needs, gives = min(ways, key=cost)
     if left == right == REPLICATED and wanted is None:
         needs, gives = ways[-1]
-    return Plan(needs, gives)
+    return ShardingPlan(needs, gives)
 
 
 def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
@@ -305,14 +311,18 @@ def _batch(tensor: TensorView, result: TensorView, axis: int) -> Sharding:
     return _part(tensor, place if place >= 0 else None)
 
 
-def _exchanged(stmt: st.Communicate, given: Sharding) -> Plan:
+def _exchanged(stmt: st.Communicate, given: Sharding) -> ShardingPlan:
     """Exchange parts along another dimension of the mesh, of which this knows nothing.
 
     Parts of parts lie together only if the inner ones are gathered first.
     """
     fold = fold_of(stmt.kind)
     is_apart = given.partial and fold and fold != given.partial
-    return _gathered() if is_apart or given.axis in stmt.axes else Plan((given,), given)
+    return (
+        _gathered()
+        if is_apart or given.axis in stmt.axes
+        else ShardingPlan((given,), given)
+    )
 
 
 def _is_one(x: Scalar) -> bool:

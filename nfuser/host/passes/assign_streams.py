@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.host.ir.statements as st
-from nfuser.host.ir.memory import Memory
+from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.ir.rules import STREAMS
 from nfuser.host.ir.verify import verify
 from nfuser.ir import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.host.ir.statements import Event, Statement, Stream
+    from nfuser.host.ir.statements import Event, HostStream, Statement
     from nfuser.ir.tensor import TensorView
 
 
@@ -26,8 +26,8 @@ def assign_streams(program: HostProgram, streams: int = 4) -> HostProgram:
     with something that it depends on and has not waited for. A program that names
     streams already, or has loops, stays as it is.
     """
-    fixed = st.GetStream | st.SetStream | st.Synchronize | st.Record | st.Wait
-    found = any(isinstance(s, fixed | st.For | st.If) for s in program.body)
+    fixed = st.GetStream | st.SetStream | st.Synchronize | st.RecordEvent | st.Wait
+    found = any(isinstance(s, fixed | st.ForLoop | st.IfThenElse) for s in program.body)
     if found or streams < 2:
         return program
     body = _Assignment(program, streams).run()
@@ -43,9 +43,9 @@ class _Assignment:
 
     def __init__(self, program: HostProgram, streams: int) -> None:
         self.program = program
-        self.memory = Memory(program)
+        self.memory = MemoryOwners(program)
         self.streams = streams
-        self.caller = st.Stream()
+        self.caller = st.HostStream()
         self.placed: list[int] = []  # the stream of each statement
         self.last: dict[int, int] = {}  # the last statement on each stream
         self.needs: list[set[int]] = []  # the statements that each one waits for
@@ -91,7 +91,7 @@ class _Assignment:
 
     def _issues(self, stmt: Statement) -> bool:
         """Tell whether ``stmt`` gives a stream something to do."""
-        if isinstance(stmt, st.Reshape):
+        if isinstance(stmt, st.ReshapeOp):
             return True  # it may be a copy
         return not (
             isinstance(stmt, st.Allocate | st.Free) or self.memory.is_view(stmt)
@@ -138,10 +138,10 @@ class _Assignment:
 class _Writer:
     """Adds statements, each on its stream."""
 
-    def __init__(self, caller: Stream) -> None:
+    def __init__(self, caller: HostStream) -> None:
         self.caller = caller
         self.begin = st.Event()
-        self.made: list[Statement] = [st.GetStream(caller), st.Record(self.begin)]
+        self.made: list[Statement] = [st.GetStream(caller), st.RecordEvent(self.begin)]
         self._now = 0
         self._begun = {0}
         self._events: dict[int, Event] = {}
@@ -159,7 +159,7 @@ class _Writer:
     def record(self, number: int, stmt: Statement) -> None:
         """Mark the end of statement ``number``."""
         self._events[number] = st.Event()
-        self.made.append(st.Record(self._events[number], stmt.line))
+        self.made.append(st.RecordEvent(self._events[number], stmt.line))
 
     def wait(self, here: int, there: int, number: int, stmt: Statement) -> None:
         """Wait for statement ``number`` of another stream, unless a later one was."""
@@ -174,7 +174,7 @@ class _Writer:
         used = sorted(self._begun - {0})
         return self.made + [st.Synchronize(self._stream(s)) for s in used]
 
-    def _stream(self, number: int) -> Stream:
+    def _stream(self, number: int) -> HostStream:
         if number == 0:
             return self.caller
-        return st.Stream(sc.const(number - 1) % STREAMS)
+        return st.HostStream(sc.const(number - 1) % STREAMS)

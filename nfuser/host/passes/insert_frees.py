@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.host.ir.statements as st
-from nfuser.host.ir.memory import Memory
+from nfuser.host.ir.memory import MemoryOwners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +24,14 @@ def insert_frees(program: HostProgram) -> HostProgram:
     What a block defines is freed in that block; inputs and outputs are left alone, and
     so is what has a Free already.
     """
-    memory = Memory(program)
+    memory = MemoryOwners(program)
     kept = {x.value for x in program.inputs} | {memory.root(t) for t in program.outputs}
     body = _freed(program.body, memory, kept)
     return program if body == program.body else replace(program, body=body)
 
 
 def _freed(
-    body: tuple[Statement, ...], memory: Memory, kept: AbstractSet[object]
+    body: tuple[Statement, ...], memory: MemoryOwners, kept: AbstractSet[object]
 ) -> tuple[Statement, ...]:
     defined = set(_roots(body, memory))
     # Outside of a loop everything else lives on: the next iteration may read it.
@@ -50,12 +50,14 @@ def _freed(
     return tuple(result)
 
 
-def _inside(stmt: Statement, memory: Memory, kept: AbstractSet[object]) -> Statement:
+def _inside(
+    stmt: Statement, memory: MemoryOwners, kept: AbstractSet[object]
+) -> Statement:
     match stmt:
-        case st.For(body=body):
+        case st.ForLoop(body=body):
             new = _freed(body, memory, kept)
             return stmt if new == body else replace(stmt, body=new)
-        case st.If(body=body, orelse=orelse):
+        case st.IfThenElse(body=body, orelse=orelse):
             parts = _freed(body, memory, kept), _freed(orelse, memory, kept)
             if parts == (body, orelse):
                 return stmt
@@ -64,7 +66,7 @@ def _inside(stmt: Statement, memory: Memory, kept: AbstractSet[object]) -> State
             return stmt
 
 
-def _roots(body: Sequence[Statement], memory: Memory) -> list[TensorView]:
+def _roots(body: Sequence[Statement], memory: MemoryOwners) -> list[TensorView]:
     """Return whose memory ``body`` itself names, each once."""
     named = (t for s in body for t in (*st.writes(s), *st.reads(s)))
     return list(dict.fromkeys(memory.root(t) for t in named))

@@ -11,10 +11,10 @@ import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
-from nfuser.host.ir.memory import Memory
+from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.ir.rules import STREAMS
 from nfuser.host.ir.verify import verify
-from nfuser.host.passes.stream_axes import Cut, source_cuts
+from nfuser.host.passes.stream_axes import StreamedAxis, source_cuts
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.scalar_functions import minimum
@@ -62,8 +62,8 @@ def _with_copies(
     """
     body: list[Statement] = []
     for stmt in program.body:
-        axis = bindings.get(stmt.result) if isinstance(stmt, st.Reshape) else None
-        if not isinstance(stmt, st.Reshape) or axis is None or not _keeps(stmt, axis):
+        axis = bindings.get(stmt.result) if isinstance(stmt, st.ReshapeOp) else None
+        if not isinstance(stmt, st.ReshapeOp) or axis is None or not _keeps(stmt, axis):
             body.append(stmt)
             continue
         view = tensor(stmt.result.shape, stmt.result.dtype, stmt.line)
@@ -71,7 +71,7 @@ def _with_copies(
     return replace(program, body=tuple(body))
 
 
-def _keeps(stmt: st.Reshape, axis: int) -> bool:
+def _keeps(stmt: st.ReshapeOp, axis: int) -> bool:
     """Tell whether a slice along ``axis`` of the result is one of the source."""
     place = axis % max(stmt.result.ndim, 1)
     found = reshaped_axis(stmt.result.shape, stmt.source.shape, place)
@@ -88,14 +88,14 @@ class _Sliced:
     stmt: st.Compute | st.Launch
     axes: Mapping[TensorView, int]  # of the results
     extent: Scalar
-    cuts: tuple[Cut, ...]  # of the tensors that the statement reads
+    cuts: tuple[StreamedAxis, ...]  # of the tensors that the statement reads
     keeps: bool
 
 
 class _Group:
     """Statements that share a loop: what they give and read, and whose memory."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryOwners) -> None:
         self.sliced: list[_Sliced] = []
         self.axes: dict[TensorView, int] = {}
         self.written: set[TensorView] = set()
@@ -127,9 +127,9 @@ class _Lowering:
         self, program: HostProgram, bindings: Mapping[TensorView, int]
     ) -> None:
         self.program = program
-        self.memory = Memory(program)
+        self.memory = MemoryOwners(program)
         self.owner = self.memory.owner
-        self.loops = sum(isinstance(s, st.For) for s in st.walk(program.body))
+        self.loops = sum(isinstance(s, st.ForLoop) for s in st.walk(program.body))
         self.given = {
             x.value for x in program.inputs if isinstance(x.value, TensorView)
         }
@@ -185,7 +185,7 @@ class _Lowering:
         if not isinstance(stmt, _SLICED):
             how = (
                 "a split or merge of a stream axis has no slices"
-                if isinstance(stmt, st.Reshape)
+                if isinstance(stmt, st.ReshapeOp)
                 else "its result has no axis that could be bound to streams"
             )
             raise _refusal(stmt, how)
@@ -201,11 +201,11 @@ class _Lowering:
                 how = "a slice over streams may not write what other slices read"
                 raise _refusal(stmt, how)
         keeps = isinstance(stmt, st.Launch)
-        keeps |= isinstance(stmt, st.Matmul) and bound[0].ndim > 1
+        keeps |= isinstance(stmt, st.MatmulOp) and bound[0].ndim > 1
         return _Sliced(stmt, axes, extent, cuts, keeps)
 
     def _clash(
-        self, source: TensorView, cut: Cut, result: TensorView, axis: int
+        self, source: TensorView, cut: StreamedAxis, result: TensorView, axis: int
     ) -> bool:
         """Tell whether a slice of ``result`` lies where another of ``source`` is."""
         if self.memory.root(source) is not self.memory.root(result):
@@ -237,7 +237,7 @@ class _Lowering:
             prologue.append(st.Allocate(stored, sliced.stmt.line))
         for sliced in group:
             body += self._slice(sliced, index, whole, slices, inner)
-        caller, side = st.Stream(), st.Stream(index % STREAMS)
+        caller, side = st.HostStream(), st.HostStream(index % STREAMS)
         framed: list[Statement] = [
             st.GetStream(caller, line),
             st.SetStream(side, line),
@@ -247,7 +247,7 @@ class _Lowering:
             st.Synchronize(side, line),
         ]
         first, last = sc.const(0), group[0].extent
-        loop = st.For(index, first, last, 1, tuple(framed), line, parallel=True)
+        loop = st.ForLoop(index, first, last, 1, tuple(framed), line, parallel=True)
         return [*prologue, loop]
 
     def _inner(self, group: Sequence[_Sliced]) -> set[TensorView]:
@@ -296,7 +296,7 @@ class _Lowering:
         return [*made, _on_slices(sliced, new, targets)]
 
 
-_SLICED = st.Set | st.Unary | st.Binary | st.Reduce | st.Matmul | st.Launch
+_SLICED = st.Set | st.UnaryOp | st.BinaryOp | st.ReductionOp | st.MatmulOp | st.Launch
 
 
 def _refusal(stmt: Statement, how: str) -> UnsupportedError:
@@ -312,7 +312,7 @@ def _few(result: TensorView, axis: int) -> TensorView:
 
 def _cut(
     source: TensorView, axis: int, at: Scalar, keeps: bool, stmt: Statement
-) -> st.AliasSelect | st.Slice:
+) -> st.AliasSelect | st.SliceOp:
     if not keeps:
         shape = [x for k, x in enumerate(source.shape) if k != axis]
         result = tensor(shape, source.dtype, stmt.line)
@@ -322,7 +322,7 @@ def _cut(
     stops = tuple(at + 1 if k == axis else x for k, x in enumerate(source.shape))
     extents = [sc.const(1) if k == axis else x for k, x in enumerate(source.shape)]
     result = tensor(extents, source.dtype, stmt.line)
-    return st.Slice(source, starts, stops, (1,) * source.ndim, result, stmt.line)
+    return st.SliceOp(source, starts, stops, (1,) * source.ndim, result, stmt.line)
 
 
 def _on_slices(
@@ -335,14 +335,14 @@ def _on_slices(
             rest = iter(new)
             own = (next(rest) if isinstance(x, TensorView) else x for x in operands)
             return replace(stmt, operands=tuple(own), results=tuple(targets))
-        case st.Binary(_, lhs, rhs):
+        case st.BinaryOp(_, lhs, rhs):
             rest = iter(new)
             left = next(rest) if isinstance(lhs, TensorView) else lhs
             right = next(rest) if isinstance(rhs, TensorView) else rhs
             return replace(stmt, lhs=left, rhs=right, result=target)
-        case st.Matmul():
+        case st.MatmulOp():
             return replace(stmt, lhs=new[0], rhs=new[1], result=target)
-        case st.Reduce(_, _, axes):
+        case st.ReductionOp(_, _, axes):
             gone = sliced.cuts[0].axis
             assert gone is not None
             kept = tuple(a - (a > gone) for a in axes)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Cut:
+class StreamedAxis:
     """The axis of an operand to take a slice along, if any.
 
     A broadcast one has extent 1: each slice of the result reads its only element.
@@ -31,26 +31,26 @@ class Cut:
 
 def source_cuts(
     stmt: st.Compute | st.Launch, axes: Mapping[TensorView, int]
-) -> list[Cut]:
+) -> list[StreamedAxis]:
     """Return the cut of each tensor read, for slices along ``axes`` of the results."""
     if isinstance(stmt, st.Launch):
         return _launch(stmt, axes)
     axis = axes[stmt.result]
     match stmt:
-        case st.Binary():
+        case st.BinaryOp():
             back = stmt.result.ndim - axis  # from the end, where the operands meet
             return [_cut(x, x.ndim - back) for x in st.reads(stmt)]
-        case st.Reduce(_, source, gone):
+        case st.ReductionOp(_, source, gone):
             kept = [k for k in range(source.ndim) if k not in gone]
-            return [Cut(kept[axis])]
-        case st.Matmul(lhs, rhs, result):
+            return [StreamedAxis(kept[axis])]
+        case st.MatmulOp(lhs, rhs, result):
             found = matmul_axes(lhs, rhs, axis, result.ndim)
             return [_cut(x, k) for x, k in zip((lhs, rhs), found, strict=True)]
         case _:
-            return [Cut(axis)]
+            return [StreamedAxis(axis)]
 
 
-def _launch(stmt: st.Launch, axes: Mapping[TensorView, int]) -> list[Cut]:
+def _launch(stmt: st.Launch, axes: Mapping[TensorView, int]) -> list[StreamedAxis]:
     fusion = fusion_of(stmt.function)
     if fusion is None:
         message = (
@@ -65,8 +65,8 @@ def _launch(stmt: st.Launch, axes: Mapping[TensorView, int]) -> list[Cut]:
     ]
 
 
-def _cut(x: TensorView, axis: int | None) -> Cut:
+def _cut(x: TensorView, axis: int | None) -> StreamedAxis:
     if axis is None or axis < 0:
-        return Cut(None)
+        return StreamedAxis(None)
     extent = x.shape[axis]
-    return Cut(axis, isinstance(extent, Const) and extent.value == 1)
+    return StreamedAxis(axis, isinstance(extent, Const) and extent.value == 1)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.device.describe.descriptor import Descriptor, Device
     from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.host.run.frame import Frame
+    from nfuser.host.run.frame import RunFrame
 
 
 def common_home(program: HostProgram, inputs: Sequence[Any]) -> tuple[Library, Device]:
@@ -51,7 +51,7 @@ def common_home(program: HostProgram, inputs: Sequence[Any]) -> tuple[Library, D
 
 
 def bind_inputs(
-    frame: Frame, program: HostProgram, inputs: Sequence[Any], streams: int
+    frame: RunFrame, program: HostProgram, inputs: Sequence[Any], streams: int
 ) -> None:
     """Give arrays and integers to ``frame``; refuse those of another form."""
     frame.values[STREAMS] = streams
@@ -83,7 +83,7 @@ def bind_inputs(
 
 
 def bind_outputs(
-    frame: Frame,
+    frame: RunFrame,
     program: HostProgram,
     keys: Sequence[TensorView],
     outputs: Sequence[Any],
@@ -119,7 +119,7 @@ def bind_outputs(
 
 
 def _check_output(
-    frame: Frame, what: str, tensor: TensorView, given: Any, d: Descriptor
+    frame: RunFrame, what: str, tensor: TensorView, given: Any, d: Descriptor
 ) -> None:
     home = frame.library.library, frame.library.device
     if (d.library, d.device) != home:
@@ -133,7 +133,7 @@ def _check_output(
 
 
 def check_updated(
-    frame: Frame, program: HostProgram, updated: AbstractSet[TensorView]
+    frame: RunFrame, program: HostProgram, updated: AbstractSet[TensorView]
 ) -> None:
     """Refuse inputs that the program writes, and cannot."""
     for given in program.inputs:

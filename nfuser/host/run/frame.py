@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from nfuser.host.mesh.communicator import Communicator
     from nfuser.host.run.arrays import Arrays
-    from nfuser.host.run.timeline import Tracer
+    from nfuser.host.run.timeline import TimelineNotes
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
-    Read = Callable[["Frame"], int]
+    Read = Callable[["RunFrame"], int]
 
 
-class Frame:
+class RunFrame:
     """The state of one run.
 
     On a device each array belongs to the stream on which it was made. Before its memory
@@ -64,7 +64,7 @@ class Frame:
         self.size = self.peak = 0
         self.inputs_meet: bool | None = None  # whether two overlap, once asked
         self.is_serial = False  # whether all is done on the caller's stream
-        self.tracer: Tracer | None = None
+        self.tracer: TimelineNotes | None = None
 
     # -- memory --------------------------------------------------------------
 
@@ -161,7 +161,7 @@ def reader(x: Scalar) -> Read:
     return lambda frame: scalar_walk.evaluate(x, frame.values)
 
 
-def shape_reader(shape: Sequence[Scalar]) -> Callable[[Frame], tuple[int, ...]]:
+def shape_reader(shape: Sequence[Scalar]) -> Callable[[RunFrame], tuple[int, ...]]:
     """Return a function that evaluates ``shape`` in a frame."""
     if all(isinstance(x, Const) for x in shape):
         known = tuple(x.value for x in shape if isinstance(x, Const))

@@ -18,15 +18,15 @@ from nfuser.device.allocate import empty
 from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.libraries import c_strides
 from nfuser.errors import ArgumentError, HostError, NfuserError, host_error
-from nfuser.host.ir.memory import Memory
+from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.ir.overlap import Overlap
 from nfuser.host.ir.statements import line_of
 from nfuser.host.ir.verify import verify
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.bind import bind_inputs, bind_outputs, check_updated, common_home
-from nfuser.host.run.frame import Frame
+from nfuser.host.run.frame import RunFrame
 from nfuser.host.run.steps import Steps
-from nfuser.host.run.timeline import Tracer
+from nfuser.host.run.timeline import TimelineNotes
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Interpreter:
         verify(program)
         self.program = program
         self.streams = streams
-        self._memory = memory = Memory(program)
+        self._memory = memory = MemoryOwners(program)
         self._overlap = Overlap(program, memory)
         made = Steps(self._overlap, memory, call, self._run, _allocate)
         self._steps = made.block(program.body)
@@ -71,14 +71,16 @@ class Interpreter:
         """Run; return the outputs, which are those given where some are."""
         listed = self._listed(inputs)
         home = common_home(self.program, listed)
-        frame = Frame(arrays_of(*home), communicator)
+        frame = RunFrame(arrays_of(*home), communicator)
         bind_inputs(frame, self.program, listed, self.streams)
         check_updated(frame, self.program, self._overlap.updated)
         frame.is_serial = self._overlap.among_inputs(frame)
         staged = bind_outputs(frame, self.program, self._outputs, outputs)
         try:
             if timeline is not None:
-                frame.tracer = Tracer(timeline, self.program.lines(), frame.library)
+                frame.tracer = TimelineNotes(
+                    timeline, self.program.lines(), frame.library
+                )
             self._run(self._steps, frame)
             frame.leave()
             if frame.tracer is not None:
@@ -91,7 +93,7 @@ class Interpreter:
             frame.clear()
 
     def _write(
-        self, frame: Frame, results: list[Any], staged: Mapping[int, Any]
+        self, frame: RunFrame, results: list[Any], staged: Mapping[int, Any]
     ) -> None:
         """Copy results into arrays that had to wait; read none that one has changed."""
         changed: list[Descriptor] = []
@@ -105,7 +107,7 @@ class Interpreter:
         for number, given in staged.items():
             results[number] = frame.library.copy(results[number], given)
 
-    def _result(self, frame: Frame, key: TensorView) -> Any:
+    def _result(self, frame: RunFrame, key: TensorView) -> Any:
         """Return an output, which the caller uses and lets go on its own stream."""
         array, root = frame.arrays[key], self._memory.root(key)
         home = frame.home.get(root, frame.origin)
@@ -136,7 +138,7 @@ class Interpreter:
 
     # -- running -------------------------------------------------------------
 
-    def _run(self, steps: Sequence[tuple[Statement, Step]], frame: Frame) -> None:
+    def _run(self, steps: Sequence[tuple[Statement, Step]], frame: RunFrame) -> None:
         tracer = frame.tracer
         for stmt, step in steps:
             try:
@@ -159,6 +161,6 @@ class Interpreter:
         return host_error(message, error)
 
 
-def _allocate(frame: Frame, shape: tuple[int, ...], tensor: TensorView) -> Any:
+def _allocate(frame: RunFrame, shape: tuple[int, ...], tensor: TensorView) -> Any:
     home = frame.library
     return empty(home.library, home.device, shape, c_strides(shape), tensor.dtype)

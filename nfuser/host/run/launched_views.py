@@ -76,14 +76,14 @@ def _statement(
 ) -> Statement:
     match expr:
         case ex.Permute(order=order):
-            return st.Permute(source, order, made, launch.line)
+            return st.PermuteOp(source, order, made, launch.line)
         case ex.Slice(starts=starts, steps=steps):
             first = tuple(scalar_walk.substitute(starts, known))
             spans = zip(first, steps, made.shape, strict=True)
             last = tuple(at + step * n for at, step, n in spans)
-            return st.Slice(source, first, last, steps, made, launch.line)
+            return st.SliceOp(source, first, last, steps, made, launch.line)
         case _:
-            return st.Reshape(source, made, launch.line, shares=True)
+            return st.ReshapeOp(source, made, launch.line, shares=True)
 
 
 def _rest(launch: Launch, fusion: Fusion, gone: TensorView) -> list[Statement]:

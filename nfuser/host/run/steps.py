@@ -26,14 +26,14 @@ from nfuser.ir.tensor import TensorView
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.host.ir.memory import Memory
+    from nfuser.host.ir.memory import MemoryOwners
     from nfuser.host.ir.overlap import Overlap
-    from nfuser.host.ir.statements import Operand, Statement, Stream
-    from nfuser.host.run.frame import Frame
+    from nfuser.host.ir.statements import HostStream, Operand, Statement
+    from nfuser.host.run.frame import RunFrame
 
-Step: TypeAlias = "Callable[[Frame], None]"
+Step: TypeAlias = "Callable[[RunFrame], None]"
 Call: TypeAlias = "Callable[[object, list[Any], list[Any]], list[Any]]"
-Run: TypeAlias = "Callable[[Sequence[tuple[Statement, Step]], Frame], None]"
+Run: TypeAlias = "Callable[[Sequence[tuple[Statement, Step]], RunFrame], None]"
 
 
 class Steps:
@@ -46,10 +46,10 @@ class Steps:
     def __init__(
         self,
         overlap: Overlap,
-        memory: Memory,
+        memory: MemoryOwners,
         call: Call,
         run: Run,
-        allocate: Callable[[Frame, tuple[int, ...], TensorView], Any],
+        allocate: Callable[[RunFrame, tuple[int, ...], TensorView], Any],
     ) -> None:
         self._overlap = overlap
         self._owner = memory.owner
@@ -70,7 +70,7 @@ class Steps:
             return step
         tensors = [self._key(t) for t in listed]
 
-        def noted(frame: Frame) -> None:
+        def noted(frame: RunFrame) -> None:
             step(frame)
             if frame.library.device.is_cuda:
                 frame.note(tensors)
@@ -88,24 +88,24 @@ class Steps:
                 return partial(self._free, self._key(source))
             case st.Launch():
                 return self._launch(stmt)
-            case st.For():
+            case st.ForLoop():
                 return self._loop(stmt)
-            case st.If(condition):
+            case st.IfThenElse(condition):
                 ask = reader(condition)
                 body, orelse = self.block(stmt.body), self.block(stmt.orelse)
                 return lambda f: self._run(body if ask(f) else orelse, f)
             case st.GetStream() | st.SetStream() | st.Synchronize():
                 return _on_stream(stmt)
-            case st.Record(event):
+            case st.RecordEvent(event):
                 return lambda f: f.streams.__setitem__(event, f.library.record())
             case st.Wait(event):
                 return lambda f: f.library.wait(f.streams[event])
             case (
-                st.Select()
+                st.SelectOp()
                 | st.AliasSelect()
-                | st.Slice()
-                | st.Permute()
-                | st.Reshape()
+                | st.SliceOp()
+                | st.PermuteOp()
+                | st.ReshapeOp()
             ):
                 return self._view(stmt)
             case _:
@@ -116,13 +116,13 @@ class Steps:
     def _allocation(self, tensor: TensorView) -> Step:
         key, shape = self._key(tensor), shape_reader(tensor.shape)
 
-        def step(frame: Frame) -> None:
+        def step(frame: RunFrame) -> None:
             if key not in frame.arrays:
                 frame.hold(key, self._allocate(frame, shape(frame), tensor))
 
         return step
 
-    def _free(self, key: TensorView, frame: Frame) -> None:
+    def _free(self, key: TensorView, frame: RunFrame) -> None:
         for view in self._views.get(key, ()):
             frame.drop(view)
         frame.drop(key)
@@ -135,7 +135,7 @@ class Steps:
         ((form, _),) = forms_of(stmt)
         given, reads_late = shape_reader(form), self._overlap.reads_late(stmt)
 
-        def step(frame: Frame) -> None:
+        def step(frame: RunFrame) -> None:
             out = frame.arrays.get(key)
             if out is not None:  # libraries would stretch the result, or the buffer
                 _check_shape(out, given(frame))
@@ -150,16 +150,16 @@ class Steps:
 
         return step
 
-    def _compute(self, stmt: st.Compute) -> Callable[[Frame, Any], Any]:
+    def _compute(self, stmt: st.Compute) -> Callable[[RunFrame, Any], Any]:
         result = stmt.result
-        if isinstance(stmt, st.Binary):
+        if isinstance(stmt, st.BinaryOp):
             operands = [self._operand(x) for x in (stmt.lhs, stmt.rhs)]
             types = rules.loop_types(stmt.name, (stmt.lhs, stmt.rhs))
             name = stmt.name
             return lambda f, out: f.library.compute(
                 name, [x(f) for x in operands], types, out
             )
-        if isinstance(stmt, st.Matmul):
+        if isinstance(stmt, st.MatmulOp):
             lhs, rhs = self._key(stmt.lhs), self._key(stmt.rhs)
             return lambda f, out: f.library.matmul(
                 f.arrays[lhs], f.arrays[rhs], result.dtype, out
@@ -168,19 +168,19 @@ class Steps:
         match stmt:
             case st.Set():
                 return lambda f, out: f.library.copy(f.arrays[source], out)
-            case st.Unary(name):
+            case st.UnaryOp(name):
                 types = rules.loop_types(name, (stmt.source,))
                 return lambda f, out: f.library.compute(
                     name, [f.arrays[source]], types, out
                 )
-            case st.Reduce(name, _, axes):
+            case st.ReductionOp(name, _, axes):
                 return lambda f, out: f.library.reduce(
                     name, f.arrays[source], axes, result.dtype, out
                 )
             case st.Communicate():
                 return lambda f, out: _exchange(f, stmt, f.arrays[source], out)
 
-    def _operand(self, x: Operand) -> Callable[[Frame], Any]:
+    def _operand(self, x: Operand) -> Callable[[RunFrame], Any]:
         if isinstance(x, TensorView):
             key = self._key(x)
             return lambda frame: frame.arrays[key]
@@ -192,7 +192,7 @@ class Steps:
         operands = [self._operand(x) for x in stmt.operands]
         results = [(self._key(t), shape_reader(t.shape), t) for t in stmt.results]
 
-        def step(frame: Frame) -> None:
+        def step(frame: RunFrame) -> None:
             wanted = [shape(frame) for _, shape, _ in results]
             outs = [frame.arrays.get(key) for key, _, _ in results]
             for out, shape in zip(outs, wanted, strict=True):
@@ -224,7 +224,7 @@ class Steps:
         shape = shape_reader(stmt.result.shape)
         reads_late = self._overlap.reads_late(stmt)
 
-        def step(frame: Frame) -> None:
+        def step(frame: RunFrame) -> None:
             made = view(frame, frame.arrays[source])
             _check_shape(made, shape(frame))
             out = frame.arrays.get(key)
@@ -239,13 +239,13 @@ class Steps:
 
     # -- control -------------------------------------------------------------
 
-    def _loop(self, loop: st.For) -> Step:
+    def _loop(self, loop: st.ForLoop) -> Step:
         start, stop = reader(loop.start), reader(loop.stop)
         body = self.block(loop.body)
         inner = [self._key(t) for s in st.walk(loop.body) for t in st.writes(s)]
         own = list(dict.fromkeys(inner))
 
-        def step(frame: Frame) -> None:
+        def step(frame: RunFrame) -> None:
             fresh = [t for t in own if t not in frame.arrays]
             if loop.parallel:
                 frame.enter()
@@ -260,29 +260,29 @@ class Steps:
         return step
 
 
-def _viewer(stmt: st.View) -> Callable[[Frame, Any], Any]:
+def _viewer(stmt: st.View) -> Callable[[RunFrame, Any], Any]:
     match stmt:
-        case st.Select(_, axis, index) | st.AliasSelect(_, axis, index):
+        case st.SelectOp(_, axis, index) | st.AliasSelect(_, axis, index):
             lead, at = (slice(None),) * axis, reader(index)
             return lambda f, x: f.library.index(x, (*lead, at(f)))
-        case st.Slice(_, starts, stops, steps):
+        case st.SliceOp(_, starts, stops, steps):
             first, last = shape_reader(starts), shape_reader(stops)
             return lambda f, x: f.library.index(
                 x, tuple(map(slice, first(f), last(f), steps))
             )
-        case st.Permute(_, order):
+        case st.PermuteOp(_, order):
             return lambda f, x: f.library.permute(x, order)
-        case st.Reshape(_, result, _, shares):
+        case st.ReshapeOp(_, result, _, shares):
             shape = shape_reader(result.shape)
             give = _reshaped_in_place if shares else _reshaped
             return lambda f, x: give(f, x, shape(f))
 
 
-def _reshaped(frame: Frame, source: Any, shape: tuple[int, ...]) -> Any:
+def _reshaped(frame: RunFrame, source: Any, shape: tuple[int, ...]) -> Any:
     return frame.library.reshape(source, shape)
 
 
-def _reshaped_in_place(frame: Frame, source: Any, shape: tuple[int, ...]) -> Any:
+def _reshaped_in_place(frame: RunFrame, source: Any, shape: tuple[int, ...]) -> Any:
     made = _reshaped(frame, source, shape)
     if prod(shape) and not share_memory(frame.library.library, made, source):
         message = (
@@ -303,14 +303,14 @@ def _on_stream(stmt: st.GetStream | st.SetStream | st.Synchronize) -> Step:
     return lambda f: f.join(find(f))
 
 
-def _stream_finder(stream: Stream) -> Callable[[Frame], Any]:
+def _stream_finder(stream: HostStream) -> Callable[[RunFrame], Any]:
     if stream.index is None:
         return lambda frame: frame.streams[stream]
     index = reader(stream.index)
     return lambda frame: frame.library.side(index(frame))
 
 
-def _exchange(frame: Frame, stmt: st.Communicate, array: Any, out: Any) -> Any:
+def _exchange(frame: RunFrame, stmt: st.Communicate, array: Any, out: Any) -> Any:
     ours = frame.communicator
     if ours is None:
         message = f"{stmt.kind}: the program exchanges data, and was run without ranks"

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _ON_DEVICE = (
     st.Launch,
     st.Set,
-    st.Unary,
-    st.Binary,
-    st.Reduce,
-    st.Matmul,
+    st.UnaryOp,
+    st.BinaryOp,
+    st.ReductionOp,
+    st.MatmulOp,
     st.Communicate,
 )
 
 
-class Tracer:
+class TimelineNotes:
     """Notes in a timeline what one run does."""
 
     def __init__(

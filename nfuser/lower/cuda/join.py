@@ -14,7 +14,7 @@ from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     Buffer,
     Kernel,
-    Launch,
+    LaunchShape,
     LoopCounter,
     Stmt,
     Var,
@@ -155,7 +155,7 @@ def joined(
         common.bound,
         tuple(body),
         (),
-        Launch(
+        LaunchShape(
             (grid.block.extent, grid.row.extent if grid.row else sc.const(1)),
             launch.block,
             launch.threads,

@@ -362,7 +362,7 @@ BOUND_NAMES = {
 
 
 @node
-class Launch:
+class LaunchShape:
     """How many blocks and threads run a kernel, or how long the caller's range is.
 
     A block never has more than ``threads`` threads. At least ``blocks`` blocks fit a
@@ -393,7 +393,7 @@ class Kernel:
     bound: tuple[tuple[LoopIndex, str], ...]  # indices that the hardware gives
     body: tuple[Stmt, ...]
     scratch: tuple[Scratch, ...]
-    launch: Launch
+    launch: LaunchShape
     wide_index: bool
     loops: int  # the number of the next loop that is made
 

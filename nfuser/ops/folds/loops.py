@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import Home
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.ops.builder import Builder, Place
+    from nfuser.ops.builder import Builder, TurnIndex
     from nfuser.ops.folds.counts import Counted
 
 
@@ -58,7 +58,7 @@ class Body:
         self.homes = homes
         self.turn = turn
         self.exprs: list[Expr] = []
-        self.places: list[Place] | None = None
+        self.places: list[TurnIndex] | None = None
 
     def tensors(self) -> list[TensorView]:
         """Return what is not to be read outside of the body."""
@@ -121,7 +121,7 @@ class Closed:
 
     fusion: Fusion
     reads: tuple[TensorView, ...]
-    places: tuple[tuple[Place, Counted | None], ...] = ()
+    places: tuple[tuple[TurnIndex, Counted | None], ...] = ()
 
 
 class _Closing:
@@ -155,11 +155,11 @@ class _Closing:
 
     def _places(
         self, definition: dict[TensorView, Expr]
-    ) -> tuple[tuple[Place, Counted | None], ...]:
+    ) -> tuple[tuple[TurnIndex, Counted | None], ...]:
         """Return the places that are read, and what the turns of this loop count."""
         body = self._body
         own = {t: e for e in body.exprs for t in results(e)}
-        found: list[tuple[Place, Counted | None]] = []
+        found: list[tuple[TurnIndex, Counted | None]] = []
         for place in body.places or ():
             known = ChainMap(definition, *place.within)
             counts = Counts(body.turn, known)

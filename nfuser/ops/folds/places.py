@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.ops.builder import Builder, Place
+    from nfuser.ops.builder import Builder, TurnIndex
     from nfuser.ops.folds.counts import Counted
 
 
 def require_places(
-    b: Builder, places: Iterable[tuple[Place, Counted | None]], trips: Scalar
+    b: Builder, places: Iterable[tuple[TurnIndex, Counted | None]], trips: Scalar
 ) -> None:
     """Refuse numbers of a loop of ``trips`` turns that name elements beyond an axis.
 
@@ -34,7 +34,7 @@ def require_places(
             b.places.append(place)
 
 
-def _require(b: Builder, place: Place, low: Scalar, high: Scalar) -> None:
+def _require(b: Builder, place: TurnIndex, low: Scalar, high: Scalar) -> None:
     """Refuse numbers from ``low`` to ``high`` of which one names no element."""
     extent = place.extent
     wrong = (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @node
-class Part:
+class RowPart:
     """A part of an array in which rows lie: a slice, of which axes are ``dropped``."""
 
     starts: tuple[Scalar, ...]
@@ -43,10 +43,10 @@ class Part:
         """The extents of its axes."""
         return tuple(axis.extent for axis in self.axes)
 
-    def is_as(self, other: Part, along: int) -> bool:
+    def is_as(self, other: RowPart, along: int) -> bool:
         """Tell whether rows along axis ``along`` are the same elements of others."""
 
-        def rest(part: Part) -> tuple[object, ...]:
+        def rest(part: RowPart) -> tuple[object, ...]:
             spelled = zip(part.starts, part.steps, part.axes, strict=True)
             kept = [
                 (start, step, own.extent)
@@ -59,11 +59,11 @@ class Part:
 
 
 @node
-class Access:
+class RowAccess:
     """A row of a version of the array, read or written by ``exprs``."""
 
     version: TensorView
-    part: Part
+    part: RowPart
     axis: int
     index: TensorView
     row: TensorView
@@ -78,7 +78,7 @@ class History:
     seen; ``exprs`` make these.
     """
 
-    writes: tuple[Access, ...]
+    writes: tuple[RowAccess, ...]
     versions: dict[TensorView, int]
     exprs: frozenset[Expr]
 
@@ -98,7 +98,7 @@ class _Looking:
 
     def history(self, output: TensorView) -> History | None:
         """Return the writes that make ``output`` of the array; None if others do."""
-        writes: list[Access] = []
+        writes: list[RowAccess] = []
         tensor = self._copied(output, 0)
         while tensor is not self._array:
             write = self._write(tensor)
@@ -123,7 +123,7 @@ class _Looking:
             self._versions[tensor] = number
         return tensor
 
-    def _write(self, tensor: TensorView) -> Access | None:
+    def _write(self, tensor: TensorView) -> RowAccess | None:
         """Return how ``tensor`` is another one with one of its rows written."""
         definition = self._body.definition
         expr = definition[tensor]
@@ -147,7 +147,7 @@ class _Looking:
 
     def _scattered(
         self, scatter: Scatter, assign: Assign | None, exprs: tuple[Expr, ...]
-    ) -> Access | None:
+    ) -> RowAccess | None:
         viewed = _view(self._body, scatter.source)
         version = viewed.whole
         if assign is not None:
@@ -166,7 +166,7 @@ class _Looking:
             return None
         row, along = scatter.value, viewed.axis(0)
         every = (*viewed.exprs, *exprs)
-        return Access(version, viewed.part, along, scatter.index, row, every)
+        return RowAccess(version, viewed.part, along, scatter.index, row, every)
 
 
 @node
@@ -174,7 +174,7 @@ class _View:
     """A part of ``whole``; axis k of the view is the ``order[k]``-th that is kept."""
 
     whole: TensorView
-    part: Part
+    part: RowPart
     order: tuple[int, ...]
     exprs: tuple[Expr, ...]
 
@@ -211,7 +211,7 @@ def _view(body: Fusion, tensor: TensorView) -> _View:
         exprs.append(expr)
         expr = body.definition[tensor]
     if isinstance(expr, Slice):
-        part = Part(expr.starts, expr.steps, expr.result.axes, dropped)
+        part = RowPart(expr.starts, expr.steps, expr.result.axes, dropped)
         return _View(expr.source, part, order, (*exprs, expr))
     part = replace(_whole(tensor).part, dropped=dropped)
     return _View(tensor, part, order, tuple(exprs))
@@ -219,18 +219,18 @@ def _view(body: Fusion, tensor: TensorView) -> _View:
 
 def _whole(tensor: TensorView) -> _View:
     zeros = (sc.const(0),) * tensor.ndim
-    part = Part(zeros, (1,) * tensor.ndim, tensor.axes, ())
+    part = RowPart(zeros, (1,) * tensor.ndim, tensor.axes, ())
     return _View(tensor, part, tuple(range(tensor.ndim)), ())
 
 
-def reads_of(body: Fusion, history: History, number: int) -> list[Access] | None:
+def reads_of(body: Fusion, history: History, number: int) -> list[RowAccess] | None:
     """Return the rows that are read of all versions; None if more than rows are."""
     versions = history.versions
     others = (t for k, t in enumerate(body.outputs) if k != number)
     if any(t in versions for t in others):
         return None
     own = {t for e in history.exprs for t in results(e)}
-    found: list[Access] = []
+    found: list[RowAccess] = []
     for tensor in {**versions, **dict.fromkeys(_in_order(body, own))}:
         for expr in body.users[tensor]:
             if expr in history.exprs:
@@ -246,14 +246,14 @@ def _in_order(body: Fusion, tensors: set[TensorView]) -> list[TensorView]:
     return [t for e in body.exprs for t in results(e) if t in tensors]
 
 
-def _rows_read(body: Fusion, history: History, expr: Expr) -> list[Access] | None:
+def _rows_read(body: Fusion, history: History, expr: Expr) -> list[RowAccess] | None:
     """Return the rows that are read through ``expr``: a view of a version, or a row."""
     if isinstance(expr, Take):
         read = _taken(body, history, expr)
         return None if read is None else [read]
     if not isinstance(expr, (Slice, Squeeze)) or expr.result in body.outputs:
         return None
-    found: list[Access] = []
+    found: list[RowAccess] = []
     for user in body.users[expr.result]:
         if user in history.exprs:
             continue
@@ -264,7 +264,7 @@ def _rows_read(body: Fusion, history: History, expr: Expr) -> list[Access] | Non
     return found
 
 
-def _taken(body: Fusion, history: History, take: Take) -> Access | None:
+def _taken(body: Fusion, history: History, take: Take) -> RowAccess | None:
     source, versions = take.source, history.versions
     viewed = _whole(source) if source in versions else _view(body, source)
     if take.along or take.index.ndim or viewed.whole not in versions:
@@ -274,4 +274,4 @@ def _taken(body: Fusion, history: History, take: Take) -> Access | None:
     if not viewed.is_whole_along(take.axis):
         return None
     along, exprs = viewed.axis(take.axis), (*viewed.exprs, take)
-    return Access(viewed.whole, viewed.part, along, take.index, take.result, exprs)
+    return RowAccess(viewed.whole, viewed.part, along, take.index, take.result, exprs)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
     from nfuser.ops.folds.counts import Counted
-    from nfuser.ops.folds.row_access import Access, History, Part
+    from nfuser.ops.folds.row_access import History, RowAccess, RowPart
 
 MOST_LAGS = 4  # rows that are carried
 
@@ -39,7 +39,7 @@ class Rows:
 
     array: TensorView
     axis: int
-    part: Part
+    part: RowPart
     first: Scalar
     step: int
     value: TensorView
@@ -94,7 +94,7 @@ class _Finding:
         loop: Loop,
         array: TensorView,
         history: History,
-        reads: list[Access],
+        reads: list[RowAccess],
     ) -> None:
         self._b, self._loop, self._array = b, loop, array
         self._history, self._reads = history, reads
@@ -158,7 +158,7 @@ class _Finding:
             return False
         return bool(self._b.ask(condition, usual=1))
 
-    def _classified(self, read: Access, place: Counted) -> TensorView | int | None:
+    def _classified(self, read: RowAccess, place: Counted) -> TensorView | int | None:
         """Return the row that was written, how many turns ago, 0 if it never was.
 
         None where that cannot be said.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nfuser.ops.builder import Builder
 
 
-class Target:
+class AssignedPart:
     """A part of an array that was found by views, one after another.
 
     ``shape`` and ``dtype`` are those of the part. Views of stretched axes have no

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.device.native as native
 from nfuser.errors import NfuserError
 from nfuser.runtime.disk.cache import current_store
-from nfuser.runtime.disk.entry import Entry
+from nfuser.runtime.disk.entry import DiskEntry
 from nfuser.runtime.disk.key import environment, is_current
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ def kept(
             store.remove(key, str(error))
     machine = make()
     if is_current("cpu") and native.SOURCES.are_as_imported():
-        store.put(key, Entry(machine, name, "cpu", "this processor"))
+        store.put(key, DiskEntry(machine, name, "cpu", "this processor"))
     return load(machine)

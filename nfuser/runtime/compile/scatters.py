@@ -11,7 +11,7 @@ from nfuser.codegen.printers.source import KernelForm, PlainSource
 from nfuser.host.call.program import ScatterKernels
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
-from nfuser.lower.kernel.kernel_ir import Launch
+from nfuser.lower.kernel.kernel_ir import LaunchShape
 from nfuser.runtime.compile.executable import KERNELS
 from nfuser.schedule.facts.target import CPU
 
@@ -142,7 +142,7 @@ def _compiled(
     digest = hashlib.sha256(repr((text, signature)).encode()).hexdigest()
     kinds = (*("pointer",) * len(pointers), *("i64",) * numbers)
     one = sc.const(1)
-    launch = Launch((one, one), (one, one), 1)
+    launch = LaunchShape((one, one), (one, one), 1)
     form = KernelForm(digest, signature, kinds, CPU, (), (), (), launch, 0)
     made, _ = KERNELS.get(PlainSource(form, entry, text), "cpu", 0)
     return made

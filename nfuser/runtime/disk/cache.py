@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.config as config
 from nfuser.codegen.objects.load_object import is_portable
-from nfuser.runtime.disk.entry import Entry
+from nfuser.runtime.disk.entry import DiskEntry
 from nfuser.runtime.disk.key import environment, is_current, key_of
 from nfuser.runtime.disk.store import DiskStore
 
@@ -73,7 +73,7 @@ def keep_machine_code(source: Source, backend: str, machine: MachineCode) -> Non
         return
     target = source.form.target
     words = "sm_{}{}".format(*target.compute_capability) if backend == "cuda" else ""
-    entry = Entry(machine, source.entry, backend, words or "this processor")
+    entry = DiskEntry(machine, source.entry, backend, words or "this processor")
     store.put(key_of(source, backend), entry)
 
 

@@ -23,7 +23,7 @@ class DamagedEntryError(NfuserError):
 
 
 @value
-class Entry:
+class DiskEntry:
     """A compiled kernel with what ``python -m nfuser cache ls`` shows of it."""
 
     machine: MachineCode
@@ -32,7 +32,7 @@ class Entry:
     target: str
 
 
-def pack(key: str, entry: Entry) -> bytes:
+def pack(key: str, entry: DiskEntry) -> bytes:
     """Return the contents of the file of ``entry``."""
     code = entry.machine.code
     words = (entry.machine.entry, entry.kernel, entry.backend, entry.target)
@@ -41,7 +41,7 @@ def pack(key: str, entry: Entry) -> bytes:
     return _FRAME.pack(_MAGIC, len(header), len(code), checksum) + header + code
 
 
-def unpack(key: str, data: bytes) -> Entry:
+def unpack(key: str, data: bytes) -> DiskEntry:
     """Return the entry, or raise ``DamagedEntryError``.
 
     >>> made = Entry(MachineCode(b"code", "f"), "f", "cpu", "here")
@@ -68,7 +68,7 @@ def unpack(key: str, data: bytes) -> Entry:
     if len(words) != 4:
         raise DamagedEntryError(f"its header has {len(words)} words, not 4")
     function, kernel, backend, target = words
-    return Entry(MachineCode(code, function), kernel, backend, target)
+    return DiskEntry(MachineCode(code, function), kernel, backend, target)
 
 
 def _checksum(key: str, header: bytes, code: bytes) -> bytes:

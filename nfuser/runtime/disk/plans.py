@@ -22,7 +22,7 @@ from nfuser.config import VERSION
 from nfuser.debug import timing
 from nfuser.ir.identity import spelled
 from nfuser.runtime.disk.cache import current_store
-from nfuser.runtime.disk.entry import Entry
+from nfuser.runtime.disk.entry import DiskEntry
 from nfuser.runtime.disk.store import DiskStore
 from nfuser.sources import PLANNING
 
@@ -108,4 +108,4 @@ def keep_plan(depends: tuple[str, ...], name: str, plan: object) -> None:
     if store is None or not (_code().is_sound and PLANNING.are_as_imported()):
         return
     data = MachineCode(pickle.dumps(plan, pickle.HIGHEST_PROTOCOL), "pickle")
-    store.put(_key(depends), Entry(data, name, "plan", "every processor"))
+    store.put(_key(depends), DiskEntry(data, name, "plan", "every processor"))

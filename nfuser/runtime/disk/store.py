@@ -21,7 +21,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING
 
-from nfuser.runtime.disk.entry import DamagedEntryError, Entry, pack, unpack
+from nfuser.runtime.disk.entry import DamagedEntryError, DiskEntry, pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ class DiskStore:
 
     # -- entries -------------------------------------------------------------
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> DiskEntry | None:
         """Return the entry of ``key`` if there is one that is whole and trusted."""
         if not self._reads:
             return None
@@ -82,11 +82,11 @@ class DiskStore:
             os.utime(self._path(key))
         return entry
 
-    def read(self, key: str) -> Entry:
+    def read(self, key: str) -> DiskEntry:
         """Return the entry of ``key``, or raise what is wrong with it."""
         return unpack(key, _read(self._path(key)))
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: DiskEntry) -> None:
         """Keep ``entry``; where that fails, go without."""
         if not self._writes:
             return

@@ -113,11 +113,11 @@ class _Linker:
                 pass  # memory is held as long as it is used, and no longer
             case st.Launch():
                 self._launch(number, stmt)
-            case st.Matmul():
+            case st.MatmulOp():
                 self._multiply(number, stmt)
-            case st.Select() | st.AliasSelect() | st.Slice() | st.Permute():
+            case st.SelectOp() | st.AliasSelect() | st.SliceOp() | st.PermuteOp():
                 self._name(stmt.result, self._view(stmt))
-            case st.Reshape(source, result):
+            case st.ReshapeOp(source, result):
                 self._name(result, self._reshaped(source, result))
             case _:
                 raise NotLinkedError
@@ -138,7 +138,7 @@ class _Linker:
     def _made(self, tensor: TensorView, name: str) -> Location:
         shape = self._shape(tensor)
         slot = flat.Slot(name, shape, c_strides(shape), tensor.dtype)
-        self.body.append(flat.Allocate(slot))
+        self.body.append(flat.AllocateSlot(slot))
         self._name(tensor, Location(slot, shape, slot.strides))
         return self.locations[tensor]
 
@@ -164,16 +164,16 @@ class _Linker:
     # -- views ---------------------------------------------------------------
 
     def _view(
-        self, stmt: st.Select | st.AliasSelect | st.Slice | st.Permute
+        self, stmt: st.SelectOp | st.AliasSelect | st.SliceOp | st.PermuteOp
     ) -> Location:
         source = self._found(stmt.source)
         shape, strides = list(source.shape), list(source.strides)
         skipped = 0
         match stmt:
-            case st.Permute(_, order):
+            case st.PermuteOp(_, order):
                 shape = [shape[k] for k in order]
                 strides = [strides[k] for k in order]
-            case st.Slice(_, starts, stops, steps):
+            case st.SliceOp(_, starts, stops, steps):
                 first, last = self._numbers(starts), self._numbers(stops)
                 bounds = zip(first, last, shape, steps, strict=True)
                 if not all(0 <= a <= b <= n and c > 0 for a, b, n, c in bounds):
@@ -239,14 +239,14 @@ class _Linker:
             return x
         return self._numbers([x])[0]
 
-    def _multiply(self, number: int, stmt: st.Matmul) -> None:
+    def _multiply(self, number: int, stmt: st.MatmulOp) -> None:
         read = [self._found(t) for t in (stmt.lhs, stmt.rhs)]
         if stmt.result in self.locations or not all(x.is_whole for x in read):
             raise NotLinkedError
         made = self._made(stmt.result, f"t{number}").slot
-        operands = tuple(flat.Operand(flat.Part(x.slot)) for x in read)
+        operands = tuple(flat.Operand(flat.SlotPart(x.slot)) for x in read)
         if 0 not in made.shape:
-            self.body.append(flat.Call("matmul", operands, made, stmt.line))
+            self.body.append(flat.CallLibrary("matmul", operands, made, stmt.line))
 
 
 class _Inserted:
@@ -274,12 +274,12 @@ class _Inserted:
         found: list[flat.HostStmt] = []
         for stmt in self.plan.program.body:
             match stmt:
-                case flat.Free():
+                case flat.FreeSlot():
                     pass
-                case flat.Launch(arguments=arguments):
+                case flat.LaunchKernel(arguments=arguments):
                     own = tuple(self._argument(a) for a in arguments)
                     found.append(replace(stmt, arguments=own))
-                case flat.Call(_, operands, result):
+                case flat.CallLibrary(_, operands, result):
                     target = self.location(result)
                     if not target.is_whole:
                         raise NotLinkedError
@@ -299,19 +299,19 @@ class _Inserted:
         return self.places[slot]
 
     def _operand(self, operand: flat.Operand) -> flat.Operand:
-        if isinstance(operand.part, flat.Number):
+        if isinstance(operand.part, flat.ProgramNumber):
             return operand
         if not self.location(operand.part.slot).is_whole:
             raise NotLinkedError
         return replace(operand, part=self._part(operand.part))
 
-    def _part(self, part: flat.Part) -> flat.Part:
+    def _part(self, part: flat.SlotPart) -> flat.SlotPart:
         location = self.location(part.slot)
-        return flat.Part(location.slot, location.offset + part.offset)
+        return flat.SlotPart(location.slot, location.offset + part.offset)
 
     def _argument(self, argument: flat.Argument) -> flat.Argument:
         match argument:
-            case flat.Part():
+            case flat.SlotPart():
                 return self._part(argument)
             case flat.ByValue(slot, dtype, part):
                 number = self.numbers[slot]

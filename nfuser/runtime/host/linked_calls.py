@@ -14,7 +14,7 @@ from nfuser.errors import NfuserError
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.bind import bind_inputs, common_home
-from nfuser.host.run.frame import Frame
+from nfuser.host.run.frame import RunFrame
 from nfuser.ir.tensor import TensorView
 from nfuser.runtime.host.link import NotLinkedError, link
 from nfuser.runtime.host.native_form import MISSED, NativeForm, form_of, native_form
@@ -84,7 +84,7 @@ class LinkedCalls:
         program = self._program
         try:
             library, device = common_home(program, inputs)
-            frame = Frame(arrays_of(library, device), None)
+            frame = RunFrame(arrays_of(library, device), None)
             bind_inputs(frame, program, inputs, 1)
             place = find_place(library, device, self._backend, has_arrays=True)
             described = {t: describe(a, "an input") for t, a in frame.arrays.items()}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Layout:
+class TensorLayout:
     """How a tensor lies in memory: strides in elements, alignment in bytes."""
 
     strides: tuple[int, ...]
@@ -91,7 +91,7 @@ class Facts:
     """
 
     sizes: Mapping[Scalar, int]
-    layouts: Mapping[TensorView, Layout]
+    layouts: Mapping[TensorView, TensorLayout]
     target: Target
     between: Mapping[TensorView, TensorView] = field(
         default_factory=dict["TensorView", "TensorView"]

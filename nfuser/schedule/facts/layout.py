@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from nfuser.schedule.facts.facts import Access, Facts, Linear
 
 Groups: TypeAlias = "tuple[tuple[int, ...], ...]"  # loop numbers, outermost first
-Patterns: TypeAlias = "tuple[tuple[Step, ...], ...]"  # one a tensor
+Patterns: TypeAlias = "tuple[tuple[StrideStep, ...], ...]"  # one a tensor
 Packed: TypeAlias = "frozenset[tuple[int, Point]]"  # (number of tensor, where)
 
 
 @value
-class Step:
+class StrideStep:
     """The stride of one axis as a pattern.
 
     ``kind`` is zero, unit, two, free (a kernel parameter) or chain: the extent of axis
@@ -45,7 +45,7 @@ class Step:
 
 def pattern(
     tensor: TensorView, facts: Facts, after: int | None = None
-) -> tuple[Step, ...]:
+) -> tuple[StrideStep, ...]:
     """Return how the strides of ``tensor`` relate to its extents.
 
     ``after`` is the number of what lies between its elements, if they come second; None
@@ -53,7 +53,7 @@ def pattern(
     """
     strides = facts.layouts[tensor].strides
     sizes = [facts.size(x) for x in tensor.shape]
-    steps: list[Step] = []
+    steps: list[StrideStep] = []
     for k, stride in enumerate(strides):
         # The axis to the right comes first: it is the likely partner where sizes agree.
         others = [*range(k + 1, len(strides)), *range(k - 1, -1, -1)]
@@ -61,20 +61,20 @@ def pattern(
             (j for j in others if sizes[j] > 1 and strides[j] * sizes[j] == stride), -1
         )
         if tensor.axes[k].is_broadcast or stride == 0:
-            steps.append(Step("zero"))
+            steps.append(StrideStep("zero"))
         elif stride == 1:
-            steps.append(Step("unit"))
+            steps.append(StrideStep("unit"))
         elif inner >= 0 and stride > 0 and not tensor.axes[inner].is_broadcast:
-            steps.append(Step("chain", inner))
+            steps.append(StrideStep("chain", inner))
         elif stride == 2 and after is not None:
-            steps.append(Step("two", after=after))
+            steps.append(StrideStep("two", after=after))
         else:
-            steps.append(Step("free"))
+            steps.append(StrideStep("free"))
     return tuple(steps)
 
 
 def strides_of(
-    tensor: TensorView, number: int, steps: Sequence[Step]
+    tensor: TensorView, number: int, steps: Sequence[StrideStep]
 ) -> tuple[Scalar, ...]:
     """Return the strides of tensor ``number`` that ``steps`` describe, as scalars."""
     found: dict[int, Scalar] = {}

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from nfuser.ir.fusion import remembered
-from nfuser.schedule.facts.layout import Step, pattern, strides_of
+from nfuser.schedule.facts.layout import StrideStep, pattern, strides_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def memory_numbers(fusion: Fusion) -> Mapping[TensorView, int]:
     return {tensor: number for number, tensor in numbered}
 
 
-def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:
+def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[StrideStep, ...], ...]:
     """Return the stride pattern of every memory tensor."""
     tensors = memory_tensors(fusion)
     if not facts.target.has_vectors:
@@ -43,7 +43,7 @@ def patterns(fusion: Fusion, facts: Facts) -> tuple[tuple[Step, ...], ...]:
     number = {t: k for k, t in enumerate(tensors)}
     firsts = {facts.between[t] for t in tensors if t in facts.between}
     outputs = set(fusion.outputs)
-    found: list[tuple[Step, ...]] = []
+    found: list[tuple[StrideStep, ...]] = []
     for tensor in tensors:
         after = number.get(facts.between.get(tensor, tensor), -1)
         # A vector that is stored with gaps is stored element by element, and slowly.
@@ -66,7 +66,7 @@ def interleaved(fusion: Fusion, found: Patterns) -> dict[TensorView, TensorView]
 
 
 def strides(
-    fusion: Fusion, found: tuple[tuple[Step, ...], ...]
+    fusion: Fusion, found: tuple[tuple[StrideStep, ...], ...]
 ) -> dict[TensorView, tuple[Scalar, ...]]:
     """Return the strides of every memory tensor as scalars."""
     pairs = zip(memory_tensors(fusion), found, strict=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.schedule.facts.layout import is_unit
 from nfuser.schedule.heuristics.cpu import CpuPointwise
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.schedule.pointwise.interleave import PIECE, WRITING, bypasses, streams
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def cpu_nest(loops: tuple[LoopIndex, ...], heuristic: CpuPointwise) -> Nest:
         lane = axes.pop()
     else:
         width = TILE[1] if is_tiled else CHUNK
-        axes[-1], lane = builder.split(axes[-1], width, Tail.SHRINK)
+        axes[-1], lane = builder.split(axes[-1], width, LastTile.SHRINK)
     if is_tiled:
         k = heuristic.across
-        axes[k], row = builder.split(axes[k], TILE[0], Tail.SHRINK)
+        axes[k], row = builder.split(axes[k], TILE[0], LastTile.SHRINK)
     builder.bind(builder.merge(axes), Binding.PARALLEL)
     if row is not None:
         builder.bind(row, Binding.SERIAL)

@@ -10,7 +10,7 @@ from nfuser.schedule.facts.layout import packed, packet_width
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
 from nfuser.schedule.facts.weight import PACKET_LIMIT, limited, weight
 from nfuser.schedule.heuristics.cuda import CudaPointwise
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.schedule.pointwise.sharing import sharing
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def cuda_nest(loops: tuple[LoopIndex, ...], heuristic: CudaPointwise) -> Nest:
     axes = builder.merged(heuristic.groups) or [builder.one()]
     packet = None
     if heuristic.width > 1:
-        axes[-1], packet = builder.split(axes[-1], heuristic.width, Tail.EXACT)
+        axes[-1], packet = builder.split(axes[-1], heuristic.width, LastTile.EXACT)
     if heuristic.shared >= 0:
         thread = _bind_shared(builder, axes, heuristic)
     elif heuristic.items > 1:
@@ -106,12 +106,12 @@ def _bind_shared(
 ) -> LoopAxis:
     """Let the items of a thread lie along the shared group; return the threads."""
     group = heuristic.shared
-    axes[group], item = builder.split(axes[group], heuristic.items, Tail.EXACT)
+    axes[group], item = builder.split(axes[group], heuristic.items, LastTile.EXACT)
     if heuristic.in_turn:
         inside = builder.merge(axes[group + 1 :])
         share = heuristic.near_knob * heuristic.threads
-        piece, part = builder.split(inside, share, Tail.GUARD)
-        near, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+        piece, part = builder.split(inside, share, LastTile.GUARD)
+        near, thread = builder.split(part, heuristic.threads, LastTile.EXACT)
         block = builder.merge([axes[group], near])
         builder.bind(builder.merge([*axes[:group], piece]), Binding.BLOCK_Y)
         builder.bind(block, Binding.BLOCK_X)
@@ -130,8 +130,8 @@ def _bind_neighbours(
     several packets from being under way at once.
     """
     share = heuristic.items * heuristic.threads
-    block, part = builder.split(builder.merge(axes), share, Tail.CLAMP)
-    item, thread = builder.split(part, heuristic.threads, Tail.EXACT)
+    block, part = builder.split(builder.merge(axes), share, LastTile.CLAMP)
+    item, thread = builder.split(part, heuristic.threads, LastTile.EXACT)
     builder.bind(block, Binding.BLOCK_X)
     builder.bind(item, Binding.UNROLLED)
     return thread
@@ -141,7 +141,7 @@ def _bind_blocks(
     builder: NestBuilder, axes: list[LoopAxis], heuristic: CudaPointwise
 ) -> LoopAxis:
     flat = builder.merge(axes)
-    block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
+    block, thread = builder.split(flat, heuristic.threads, LastTile.GUARD)
     builder.bind(block, Binding.BLOCK_X)
     return thread
 

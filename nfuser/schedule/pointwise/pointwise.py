@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nfuser.schedule.pointwise.flat_shape import FlatShape
 
 
-class Pointwise:
+class PointwiseScheduler:
     """One flat loop over packets, or tiles where memory runs two ways."""
 
     name = "pointwise"

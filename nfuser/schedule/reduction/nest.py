@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
-from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, LoopAxis, Nest, NestBuilder
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
@@ -28,7 +28,7 @@ def cuda_nest(space: Space, heuristic: CudaReduction, share: Scalar | None) -> N
     lanes = reduced if heuristic.inner else kept
     packet = None
     if heuristic.width > 1:
-        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, Tail.EXACT)
+        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)
     fold, keep = Binding.THREAD_X, Binding.THREAD_Y
     if not heuristic.inner:
         fold, keep = keep, fold
@@ -50,11 +50,11 @@ def _bind_rows(
     block = builder.merge(kept) if kept else builder.one()
     thread = turn = None
     if share is not None:
-        block, turn = builder.split(block, share, Tail.SHRINK)
+        block, turn = builder.split(block, share, LastTile.SHRINK)
     if heuristic.keep is not sc.const(1):
-        block, thread = builder.split(block, heuristic.keep, Tail.CLAMP)
+        block, thread = builder.split(block, heuristic.keep, LastTile.CLAMP)
     if share is None and heuristic.rounds is not sc.const(1):
-        block, turn = builder.split(block, heuristic.rounds, Tail.SHRINK)
+        block, turn = builder.split(block, heuristic.rounds, LastTile.SHRINK)
     builder.bind(block, Binding.BLOCK_X)
     if turn is not None:
         builder.bind(turn, Binding.SERIAL)
@@ -76,9 +76,9 @@ def _bind_fold(
     )
     together = None
     if flight > 1:
-        together, place = builder.split(place, share, Tail.EXACT)
+        together, place = builder.split(place, share, LastTile.EXACT)
     if heuristic.is_split:
-        block, place = builder.split(place, heuristic.fold, Tail.EXACT)
+        block, place = builder.split(place, heuristic.fold, LastTile.EXACT)
         builder.bind(block, Binding.BLOCK_Y)
     if heuristic.is_persistent:
         builder.bind(step, Binding.UNROLLED, heuristic.steps)
@@ -89,7 +89,7 @@ def _bind_fold(
     builder.bind(place, threads)
 
 
-def _row_end(heuristic: CudaReduction, length: Scalar) -> Tail:
+def _row_end(heuristic: CudaReduction, length: Scalar) -> LastTile:
     """Return what becomes of steps beyond the end of a row.
 
     Where packets are kept in registers, all are loaded: those beyond repeat the last.
@@ -101,7 +101,7 @@ def _row_end(heuristic: CudaReduction, length: Scalar) -> Tail:
     keeps_packets = heuristic.is_persistent and bool(heuristic.packed or is_single)
     is_alone = not (heuristic.is_split or heuristic.as_stored)
     has_last = keeps_packets and is_alone and length is not sc.const(0)
-    return Tail.CLAMP if has_last else Tail.GUARD
+    return LastTile.CLAMP if has_last else LastTile.GUARD
 
 
 def cpu_nest(space: Space, heuristic: CpuReduction, share: Scalar | None) -> Nest:
@@ -119,25 +119,25 @@ def cpu_nest(space: Space, heuristic: CpuReduction, share: Scalar | None) -> Nes
     if heuristic.inner:
         lane = reduced.pop() if reduced else None
     else:
-        kept[-1], lane = builder.split(kept[-1], heuristic.columns, Tail.SHRINK)
+        kept[-1], lane = builder.split(kept[-1], heuristic.columns, LastTile.SHRINK)
     if staged := heuristic.staged:
         k = staged.across
-        kept[k], turn = builder.split(kept[k], staged.rounds_knob, Tail.SHRINK)
+        kept[k], turn = builder.split(kept[k], staged.rounds_knob, LastTile.SHRINK)
     rows = builder.merge(kept) if kept else builder.one()
     if share is not None:
-        rows, turn = builder.split(rows, share, Tail.SHRINK)
+        rows, turn = builder.split(rows, share, LastTile.SHRINK)
     builder.bind(rows, Binding.PARALLEL)
     if turn is not None:
         builder.bind(turn, Binding.SERIAL)
     if lane is not None and heuristic.inner and heuristic.chunk:
-        chunk, lane = builder.split(lane, heuristic.chunk, Tail.SHRINK)
+        chunk, lane = builder.split(lane, heuristic.chunk, LastTile.SHRINK)
         if heuristic.is_split:
             chunk = _share_out(builder, chunk, heuristic.parts)
         reduced.append(chunk)
     if heuristic.is_split and not heuristic.inner:
         reduced[0] = _share_out(builder, reduced[0], heuristic.parts)
     if reduced and not heuristic.inner and heuristic.chunk:
-        reduced[-1:] = builder.split(reduced[-1], heuristic.chunk, Tail.SHRINK)
+        reduced[-1:] = builder.split(reduced[-1], heuristic.chunk, LastTile.SHRINK)
     for axis in reduced:
         builder.bind(axis, Binding.SERIAL)
     if lane is not None:
@@ -148,6 +148,6 @@ def cpu_nest(space: Space, heuristic: CpuReduction, share: Scalar | None) -> Nes
 def _share_out(builder: NestBuilder, axis: LoopAxis, parts: int) -> LoopAxis:
     """Deal ``axis`` out to ``parts`` of a row; return what is left of it for one."""
     share = (axis.extent + (parts - 1)) // parts
-    part, rest = builder.split(axis, share, Tail.SHRINK)
+    part, rest = builder.split(axis, share, LastTile.SHRINK)
     builder.bind(part, Binding.BLOCK_Y)
     return rest

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.facts.target import WARP
-from nfuser.schedule.nest import Binding, LoopAxis, Nest, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, LoopAxis, Nest, NestBuilder
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
@@ -32,7 +32,7 @@ def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
     packet = None
     if heuristic.width > 1:
         lanes = along if heuristic.inner else kept
-        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, Tail.EXACT)
+        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)
     _bind_rows(builder, kept, heuristic)
     bind_steps = _bind_row if heuristic.inner else _bind_column
     bind_steps(builder, builder.merge(along), heuristic)
@@ -48,7 +48,7 @@ def _bind_rows(
     if heuristic.keep == 1:
         builder.bind(rows, Binding.BLOCK_X)
         return
-    block, thread = builder.split(rows, heuristic.keep, Tail.CLAMP)
+    block, thread = builder.split(rows, heuristic.keep, LastTile.CLAMP)
     builder.bind(block, Binding.BLOCK_X)
     across = Binding.THREAD_Y if heuristic.inner else Binding.THREAD_X
     builder.bind(thread, across)
@@ -59,9 +59,9 @@ def _bind_row(builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic) -
     # What lies beyond the end is read again and counts for nothing: no branch keeps
     # the loads of several packets from being under way at once.
     share = heuristic.fold * heuristic.items
-    step, part = builder.split(along, share, Tail.CLAMP)
-    warp, part = builder.split(part, lanes * heuristic.items, Tail.EXACT)
-    item, lane = builder.split(part, lanes, Tail.EXACT)
+    step, part = builder.split(along, share, LastTile.CLAMP)
+    warp, part = builder.split(part, lanes * heuristic.items, LastTile.EXACT)
+    item, lane = builder.split(part, lanes, LastTile.EXACT)
     builder.bind(step, Binding.SERIAL)
     builder.bind(item, Binding.UNROLLED)
     builder.bind(builder.merge([warp, lane]), Binding.THREAD_X)
@@ -70,8 +70,8 @@ def _bind_row(builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic) -
 def _bind_column(
     builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic
 ) -> None:
-    step, part = builder.split(along, heuristic.fold * heuristic.items, Tail.CLAMP)
-    thread, item = builder.split(part, heuristic.items, Tail.EXACT)
+    step, part = builder.split(along, heuristic.fold * heuristic.items, LastTile.CLAMP)
+    thread, item = builder.split(part, heuristic.items, LastTile.EXACT)
     builder.bind(step, Binding.SERIAL)
     builder.bind(item, Binding.UNROLLED)
     builder.bind(thread, Binding.THREAD_Y)
@@ -85,7 +85,7 @@ def cpu_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
     if heuristic.inner:
         lane = along.pop()
     else:
-        kept[-1], lane = builder.split(kept[-1], CPU_TILE, Tail.SHRINK)
+        kept[-1], lane = builder.split(kept[-1], CPU_TILE, LastTile.SHRINK)
     builder.bind(builder.merge(kept) if kept else builder.one(), Binding.PARALLEL)
     for axis in along:
         builder.bind(axis, Binding.SERIAL)

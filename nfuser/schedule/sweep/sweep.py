@@ -12,7 +12,7 @@ from nfuser.domains.at_rest import changes
 from nfuser.domains.first_turn import first_turn, turn_of
 from nfuser.domains.space import Mismatch
 from nfuser.ir import scalar as sc
-from nfuser.schedule.facts.facts import Layout, accesses
+from nfuser.schedule.facts.facts import TensorLayout, accesses
 from nfuser.schedule.facts.layout import grouped, is_unit, ordered
 from nfuser.schedule.facts.memory import (
     memory_tensors,
@@ -21,7 +21,7 @@ from nfuser.schedule.facts.memory import (
     strides,
 )
 from nfuser.schedule.heuristics.heuristics import SweepHeuristic
-from nfuser.schedule.nest import Binding, NestBuilder, Tail
+from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.schedule.pointwise.interleave import MOST_PLACES
 from nfuser.schedule.scheduled import Scheduled, Turns
 from nfuser.segment import Rejection
@@ -134,7 +134,7 @@ def _with_rows(fusion: Fusion, turn: FirstTurn, facts: Facts) -> Facts:
     for row, place in turn.rows.items():
         whole = layouts[place.whole]
         rest = whole.strides[: place.axis] + whole.strides[place.axis + 1 :]
-        layouts[row] = Layout(rest, whole.alignment)
+        layouts[row] = TensorLayout(rest, whole.alignment)
     return replace(facts, sizes=sizes, layouts=layouts)
 
 
@@ -172,12 +172,12 @@ def _nest(
     axes = builder.merged(heuristic.groups) or [builder.one()]
     if target.has_blocks:
         flat = builder.merge(axes)
-        block, thread = builder.split(flat, heuristic.threads, Tail.GUARD)
+        block, thread = builder.split(flat, heuristic.threads, LastTile.GUARD)
         builder.bind(block, Binding.BLOCK_X)
         builder.bind(thread, Binding.THREAD_X)
         return builder.freeze()
     if loops and heuristic.lanes > 1:
-        tail = Tail.EXACT if heuristic.even else Tail.SHRINK
+        tail = LastTile.EXACT if heuristic.even else LastTile.SHRINK
         axes[-1], lane = builder.split(axes[-1], heuristic.lanes, tail)
         builder.bind(builder.merge(axes), Binding.PARALLEL)
         builder.bind(lane, Binding.VECTOR)

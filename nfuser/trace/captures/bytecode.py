@@ -41,7 +41,7 @@ def _referent(whole: Any) -> Any:
 
 
 @value
-class Step:
+class PathStep:
     """One step from a value to a part of it: an attribute, or an item."""
 
     key: Any
@@ -67,7 +67,7 @@ class NamedPath:
 
     kind: Kind
     name: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PathStep, ...] = ()
     asker: str = ""  # getattr or hasattr, given the name of the last step
 
 
@@ -138,19 +138,19 @@ def _paths(code: CodeType) -> Iterator[NamedPath]:
         if name in _SILENT:
             continue
         if held is not None and name in ("LOAD_ATTR", "LOAD_METHOD") and not constant:
-            held = _longer(held, Step(instruction.argval, True))
+            held = _longer(held, PathStep(instruction.argval, True))
             continue
         if held is not None and name in _CONSTANTS and not constant:
             constant = [instruction.argval]
             continue
         if held is not None and constant and _is_subscript(instruction):
-            held, constant = _longer(held, Step(constant[0], False)), []
+            held, constant = _longer(held, PathStep(constant[0], False)), []
             continue
         before = ""
         if held is not None:
             yield held
             if asker and constant and isinstance(constant[0], str):
-                step = Step(constant[0], True)
+                step = PathStep(constant[0], True)
                 yield replace(_longer(held, step), asker=asker)
             before = "" if held.steps or constant else held.name
         held, constant, asker = None, [], ""
@@ -182,7 +182,7 @@ def _imports(code: CodeType) -> dict[str, NamedPath]:
             bound = NamedPath("import", module if members else module.split(".")[0])
         elif name == "IMPORT_FROM" and bound is not None:
             taken = bound if bound.steps == () else NamedPath("import", module)
-            bound = _longer(taken, Step(instruction.argval, True))
+            bound = _longer(taken, PathStep(instruction.argval, True))
         elif name in ("STORE_FAST", "STORE_DEREF") and bound is not None:
             found[instruction.argval] = bound
             is_member = bool(bound.steps)
@@ -192,7 +192,7 @@ def _imports(code: CodeType) -> dict[str, NamedPath]:
     return found
 
 
-def _longer(path: NamedPath, step: Step) -> NamedPath:
+def _longer(path: NamedPath, step: PathStep) -> NamedPath:
     return NamedPath(path.kind, path.name, (*path.steps, step))
 
 

@@ -23,7 +23,7 @@ import nfuser.trace.captures.clocks as clocks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node
-from nfuser.trace.captures.bytecode import Step
+from nfuser.trace.captures.bytecode import PathStep
 from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.finder import Finder
@@ -72,7 +72,7 @@ class Captured:
     """What a trace took from outside; ``read`` tells whether it is still so."""
 
     arrays: tuple[CapturedArray, ...] = ()
-    constants: tuple[Constant, ...] = ()
+    constants: tuple[CapturedConstant, ...] = ()
     aliases: tuple[tuple[Origin, Origin], ...] = ()
     streams: Streams = Streams()
 
@@ -133,7 +133,7 @@ class Captured:
 
 
 @node
-class Constant:
+class CapturedConstant:
     """A value that the trace depends on, and the test that it is unchanged."""
 
     origin: Origin
@@ -199,7 +199,7 @@ class Snapshot:
                 self._finder.add(origin, item)
             return
         for key, part in parts:
-            self._add_held(origin.then(Step(key, False)), part, named)
+            self._add_held(origin.then(PathStep(key, False)), part, named)
 
     def observe(
         self,
@@ -330,7 +330,7 @@ class Snapshot:
             )
         return self._slots[origin]
 
-    def _whole_of(self, item: Any) -> tuple[Origin | None, Step | None]:
+    def _whole_of(self, item: Any) -> tuple[Origin | None, PathStep | None]:
         """Return the one array that ``item`` can be a part of, and the step to it."""
         values = self._finder.values
         firsts = [origins[0] for origins in self._origins.values()]
@@ -339,19 +339,19 @@ class Snapshot:
         if window is None:
             return None, None
         whole = next(origin for origin in firsts if values[origin] is found[0])
-        return whole, Step(window, False)
+        return whole, PathStep(window, False)
 
     def freeze(self) -> Captured:
         """Return what the trace depends on."""
         self._draws.check()
         self._versions.check()
         constants = [
-            Constant(origin, test(), origin.reader())
+            CapturedConstant(origin, test(), origin.reader())
             for origin, test in self._finder.containers.items()
         ]
         constants += self._defaults
         constants += [
-            Constant(origin, _is_true, origin.is_absent)
+            CapturedConstant(origin, _is_true, origin.is_absent)
             for origin in self._finder.absences
         ]
         inputs, aliases = self._inputs()
@@ -361,7 +361,7 @@ class Snapshot:
             if is_drawn_from(found):
                 continue
             if not is_input and not clocks.is_generator(found):
-                constants.append(Constant(origin, same(found), origin.reader()))
+                constants.append(CapturedConstant(origin, same(found), origin.reader()))
         streams = self._streams.freeze(self._finder.values)
         arrays = tuple(self._slots.values())
         return Captured(arrays, tuple(constants), aliases, streams)
@@ -415,16 +415,18 @@ def _name_of(key: int | str) -> str:
     return key if isinstance(key, str) else f"args[{key}]"
 
 
-def _default_objects(function: Any) -> list[Constant]:
+def _default_objects(function: Any) -> list[CapturedConstant]:
     """Return the test that the defaults of ``function`` were not bound anew."""
-    found: list[Constant] = []
+    found: list[CapturedConstant] = []
     function = getattr(function, "__nfuser_wrapped__", function)
     function = getattr(function, "__func__", function)
     root = Root({"function": function}, "function")
     for name in ("__defaults__", "__kwdefaults__"):
         if values := getattr(function, name, None):
-            origin = Origin(root, "function", (Step(name, True),))
-            found.append(Constant(origin, same_defaults(values), origin.reader()))
+            origin = Origin(root, "function", (PathStep(name, True),))
+            found.append(
+                CapturedConstant(origin, same_defaults(values), origin.reader())
+            )
     return found
 
 

@@ -25,7 +25,7 @@ import nfuser.trace.captures.bytecode as bytecode
 import nfuser.trace.captures.clocks as clocks
 from nfuser.errors import TraceError
 from nfuser.trace.captures.bound_names import AbsentError, begin
-from nfuser.trace.captures.bytecode import NamedPath, Step
+from nfuser.trace.captures.bytecode import NamedPath, PathStep
 from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import (
     PLAIN,
@@ -148,12 +148,12 @@ class Finder:
 
     def _add_names(self, origin: Origin, found: ModuleType | FunctionType) -> None:
         """Add what a module or a function holds: it may be read by any name."""
-        names = origin.then(Step("__dict__", True))
+        names = origin.then(PathStep("__dict__", True))
         if names not in self.containers:
             self.containers[names] = same_names(vars(found))
             for name, item in vars(found).items():
                 if not name.startswith("__"):
-                    self._add_named(origin.then(Step(name, True)), item)
+                    self._add_named(origin.then(PathStep(name, True)), item)
 
     def _add_named(self, origin: Origin, item: Any) -> None:
         """Add what may be read; what cannot be followed may never be read, either."""
@@ -227,7 +227,7 @@ class Finder:
             name = next(iter(method.__code__.co_varnames))
             self.containers[origin] = same_names(found)
             self.visit(method, {name: (origin, found)})
-            self._add_defaults(origin.then(Step(method.__name__, True)), method)
+            self._add_defaults(origin.then(PathStep(method.__name__, True)), method)
         else:
             return False
         return True
@@ -249,17 +249,17 @@ class Finder:
                 self._add_bound(origin, found, owner)
             return
         if is_fused:
-            origin = origin.then(Step("__nfuser_wrapped__", True))
+            origin = origin.then(PathStep("__nfuser_wrapped__", True))
         known: dict[str, tuple[Origin, Any]] = {}
         its_function = origin
         if isinstance(function, MethodType):
             # A method is made anew at each read, and so may its function be.
-            its_function = origin.then(Step("__func__", True))
+            its_function = origin.then(PathStep("__func__", True))
         if isinstance(found, MethodType) and code.co_argcount:
             bound = _bound_to(origin, found, owner)
             known[code.co_varnames[0]] = (bound, found.__self__)
         # Whoever loads a module anew may keep its functions, and change these.
-        self.values[its_function.then(Step("__code__", True))] = code
+        self.values[its_function.then(PathStep("__code__", True))] = code
         self.visit(plain, known)
         self._add_defaults(origin, plain)
 
@@ -282,13 +282,13 @@ class Finder:
         if isinstance(bound, type) or method.__name__ in _WRITES:
             return
         if owner is None or bound is not owner[1]:
-            owner = origin.then(Step("__self__", True)), bound
+            owner = origin.then(PathStep("__self__", True)), bound
         self._expand(*owner, ())
 
     def _add_defaults(self, origin: Origin, function: Any) -> None:
         for name in ("__defaults__", "__kwdefaults__"):
             if values := getattr(function, name, None):
-                self._expand(origin.then(Step(name, True)), values, ())
+                self._expand(origin.then(PathStep(name, True)), values, ())
 
     def _expand(self, origin: Origin, found: Any, above: tuple[Any, ...]) -> None:
         """Add the parts of a container or of an object; ``above`` are what holds it."""
@@ -359,8 +359,8 @@ def _bound_to(
     if owner is not None and method.__self__ is owner[1]:
         return owner[0]
     if owner is not None and method.__self__ is type(owner[1]):
-        return owner[0].then(Step("__class__", True))
-    return origin.then(Step("__self__", True))
+        return owner[0].then(PathStep("__class__", True))
+    return origin.then(PathStep("__self__", True))
 
 
 def _holds(function: Any, cells: Mapping[str, Any]) -> bool:

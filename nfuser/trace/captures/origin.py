@@ -14,7 +14,7 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.trace.captures.bytecode import Step
+    from nfuser.trace.captures.bytecode import PathStep
 
 
 @value
@@ -50,7 +50,7 @@ class Origin:
 
     root: Root
     name: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PathStep, ...] = ()
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the value now."""
@@ -90,7 +90,7 @@ class Origin:
         steps = self.steps[: len(whole.steps)]
         return self.root == whole.root and steps == whole.steps
 
-    def then(self, step: Step) -> Origin:
+    def then(self, step: PathStep) -> Origin:
         """Return the origin of a part."""
         return Origin(self.root, self.name, (*self.steps, step))
 

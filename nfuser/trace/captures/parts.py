@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.captures.bytecode import REFERENT, Step
+from nfuser.trace.captures.bytecode import REFERENT, PathStep
 from nfuser.trace.source_line import is_users
 from nfuser.trace.standins.standin import Standin, is_ndarray
 
@@ -47,7 +47,7 @@ _INERT = frozenset(
 """Libraries whose objects hold no values, or hold much of a process."""
 
 
-def parts_of(found: Any) -> list[tuple[Step, Any]] | None:
+def parts_of(found: Any) -> list[tuple[PathStep, Any]] | None:
     """Return the parts of ``found``; None when it is taken as a whole.
 
     Anything with items has them as parts, whatever its class: views and wrappers too.
@@ -58,23 +58,23 @@ def parts_of(found: Any) -> list[tuple[Step, Any]] | None:
     names = _attributes(found, items is not None)
     if items is None and not names and not _may_gain_names(found):
         return None
-    return [*(items or ()), *((Step(k, True), v) for k, v in names.items())]
+    return [*(items or ()), *((PathStep(k, True), v) for k, v in names.items())]
 
 
-def _items(found: Any) -> list[tuple[Step, Any]] | None:
+def _items(found: Any) -> list[tuple[PathStep, Any]] | None:
     if isinstance(found, Mapping):
         # A thread may add to it meanwhile.
-        return [(Step(k, False), v) for k, v in list(found.items())]
+        return [(PathStep(k, False), v) for k, v in list(found.items())]
     if isinstance(found, (Sequence, deque)):
-        return [(Step(k, False), v) for k, v in enumerate(found)]
+        return [(PathStep(k, False), v) for k, v in enumerate(found)]
     if isinstance(found, partial):
         names = ("func", "args", "keywords")
-        return [(Step(k, True), getattr(found, k)) for k in names]
+        return [(PathStep(k, True), getattr(found, k)) for k in names]
     if isinstance(found, MappingView):
         mapping = getattr(found, "mapping", None)
-        return None if mapping is None else [(Step("mapping", True), mapping)]
+        return None if mapping is None else [(PathStep("mapping", True), mapping)]
     if isinstance(found, (weakref.ref, ContextVar)):
-        step = Step(REFERENT, False)
+        step = PathStep(REFERENT, False)
         return [(step, step.apply(found))]
     return None
 

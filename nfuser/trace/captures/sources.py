@@ -44,7 +44,7 @@ _OUTSIDE = frozenset(
 _NAMES = frozenset({"fromfile"})
 
 
-class Sources:
+class UnwatchedSources:
     """Notes the ``first`` thing called that may give what nothing watches."""
 
     def __init__(self) -> None:

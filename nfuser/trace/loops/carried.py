@@ -43,14 +43,14 @@ class Form:
 
 
 @node
-class Leaf:
+class CarriedLeaf:
     """A value that is carried, and its form."""
 
     held: TensorView
     form: Form
 
 
-def leaf(t: Tracer, item: Any, name: str) -> Leaf:
+def leaf(t: Tracer, item: Any, name: str) -> CarriedLeaf:
     """Return ``item`` as a value that a loop can carry; ``name`` is what it is."""
     try:
         operand = t.operand(item)
@@ -66,15 +66,17 @@ def leaf(t: Tracer, item: Any, name: str) -> Leaf:
         raise
     is_array = bool(getattr(item, "_is_array", True)) and not isinstance(weak, type)
     kind = weak if isinstance(weak, type) else None
-    return Leaf(held, Form(held.dtype, kind, held.ndim, bool(held.ndim or is_array)))
+    return CarriedLeaf(
+        held, Form(held.dtype, kind, held.ndim, bool(held.ndim or is_array))
+    )
 
 
-def leaves(t: Tracer, items: Sequence[Any], names: Sequence[str]) -> list[Leaf]:
+def leaves(t: Tracer, items: Sequence[Any], names: Sequence[str]) -> list[CarriedLeaf]:
     """Return all ``items`` as values that a loop can carry."""
     return [leaf(t, item, name) for item, name in zip(items, names, strict=True)]
 
 
-def real_parts(t: Tracer, found: Sequence[Leaf]) -> list[TensorView]:
+def real_parts(t: Tracer, found: Sequence[CarriedLeaf]) -> list[TensorView]:
     """Return the tensors of ``found``; of a complex one its two parts.
 
     Kernels have real numbers only, and so has what lies between them.
@@ -107,7 +109,7 @@ def _standin(t: Tracer, form: Form, rest: Iterator[TensorView]) -> Any:
     return found
 
 
-def settled(before: Form, after: Leaf, name: str) -> Form:
+def settled(before: Form, after: CarriedLeaf, name: str) -> Form:
     """Return the form that a value has before and after an iteration.
 
     A number of Python's becomes what the body makes of it; all else keeps its form.

@@ -18,14 +18,14 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.ir.scalar_functions import equal, maximum
 from nfuser.trace.loops.carried import (
+    CarriedLeaf,
     Form,
-    Leaf,
     leaf,
     leaves,
     names_of,
     require_structure,
 )
-from nfuser.trace.loops.record import Effects, Step, run_loop
+from nfuser.trace.loops.record import Effects, IterationStep, run_loop
 from nfuser.trace.standins.sizes import passed_integer, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
@@ -46,9 +46,11 @@ def fori_loop(t: Tracer, lower: Any, upper: Any, body: Any, init: Any) -> Any:
     first, last = (sc.as_scalar(x) for x in bounds if x is not None)
     trips = maximum(last - first, 0)
 
-    def step(values: list[Any], turn: Any) -> Step:
+    def step(values: list[Any], turn: Any) -> IterationStep:
         at = turn if first is sc.const(0) else turn + integer(t, first)
-        return Step(_same(shape, body(at, tree.unflatten(shape, values)), "the body"))
+        return IterationStep(
+            _same(shape, body(at, tree.unflatten(shape, values)), "the body")
+        )
 
     found, _ = run_loop(t, items, names_of(shape, "init"), step, trips)
     return tree.unflatten(shape, found)
@@ -95,11 +97,11 @@ def while_loop(t: Tracer, cond: Any, body: Any, init: Any) -> Any:
     def goes_on(values: list[Any]) -> Any:
         return _truth(t, cond(tree.unflatten(shape, values)))
 
-    def step(values: list[Any], _: Any) -> Step:
+    def step(values: list[Any], _: Any) -> IterationStep:
         after = body(tree.unflatten(shape, values[:-1]))
         carried = _same(shape, after, "the body")
         forms = [leaf(t, x, "a value") for x in carried]
-        return Step([*carried, goes_on(standins_of(t, forms))])
+        return IterationStep([*carried, goes_on(standins_of(t, forms))])
 
     begun = standins_of(t, leaves(t, items, names))
     all_names = [*names, "the condition"]
@@ -108,7 +110,7 @@ def while_loop(t: Tracer, cond: Any, body: Any, init: Any) -> Any:
     return tree.unflatten(shape, found[:-1])
 
 
-def standins_of(t: Tracer, found: list[Leaf]) -> list[Any]:
+def standins_of(t: Tracer, found: list[CarriedLeaf]) -> list[Any]:
     """Return stand-ins of values, which may be numbers of Python's."""
     made: list[Any] = []
     for one in found:
@@ -142,7 +144,7 @@ def scan(
     trips = _length(t, arrays, names_of(form, "xs"), length)
     parts: list[tree.Tree] = []
 
-    def step(values: list[Any], turn: Any) -> Step:
+    def step(values: list[Any], turn: Any) -> IterationStep:
         at = integer(t, trips - 1) - turn if reverse else turn
         rows = [_row(t, x, at) for x in arrays]
         returned = f(tree.unflatten(shape, values), tree.unflatten(form, rows))
@@ -154,7 +156,7 @@ def scan(
             raise ArgumentError(message)
         added, part = tree.flatten(returned[1])
         parts.append(part)
-        return Step(_same(shape, returned[0], "the scanned function"), added)
+        return IterationStep(_same(shape, returned[0], "the scanned function"), added)
 
     names = names_of(shape, "init")
     found, rows = run_loop(t, items, names, step, trips, backwards=reverse)
@@ -269,9 +271,9 @@ def _run_one(t: Tracer, pred: Any, sides: list[_Side]) -> Any:
     never = t.wrap(ops.logical_not(b, t.tensor(pred)))
     for wanted, side in ((pred, first), (never, second)):
 
-        def step(_: list[Any], __: Any, side: _Side = side) -> Step:
+        def step(_: list[Any], __: Any, side: _Side = side) -> IterationStep:
             stop = t.wrap(b.constant(False, DType.BOOL))
-            return Step([*side.inline(), stop])
+            return IterationStep([*side.inline(), stop])
 
         all_names = [*names, "the condition"]
         found, _ = run_loop(t, [*begun, wanted], all_names, step, None, flag=len(begun))

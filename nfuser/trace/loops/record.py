@@ -18,8 +18,8 @@ from nfuser.errors import TraceError
 from nfuser.ir.base import node
 from nfuser.ir.expr import Constant, Home, Part
 from nfuser.trace.loops.carried import (
+    CarriedLeaf,
     Form,
-    Leaf,
     leaves,
     real_parts,
     settled,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @node
-class Step:
+class IterationStep:
     """What one iteration gives: the carried values to come, and what it adds."""
 
     carried: Sequence[Any]
@@ -54,7 +54,7 @@ def run_loop(
     t: Tracer,
     inits: Sequence[Any],
     names: Sequence[str],
-    body: Callable[[list[Any], Any], Step],
+    body: Callable[[list[Any], Any], IterationStep],
     trips: Scalar | None,
     *,
     flag: int | None = None,
@@ -100,11 +100,11 @@ def run_loop(
 
 
 def _with_nothing(
-    body: Callable[[list[Any], Any], Step], given: list[Any], turn: Any
-) -> Step:
+    body: Callable[[list[Any], Any], IterationStep], given: list[Any], turn: Any
+) -> IterationStep:
     """Run a body that gives nothing, and give what was there before."""
     body([], turn)
-    return Step(given)
+    return IterationStep(given)
 
 
 def real_parts_before(forms: Sequence[Form], number: int) -> list[int]:
@@ -124,12 +124,12 @@ def _row(form: Form) -> Form:
     return Form(form.dtype, None, form.ndim + 1, is_array=True)
 
 
-def _in_form(t: Tracer, one: Leaf, form: Form) -> Leaf:
+def _in_form(t: Tracer, one: CarriedLeaf, form: Form) -> CarriedLeaf:
     held = one.held
     if held.dtype is not form.dtype:
         _check_number(t, held, form.dtype)
         held = t.builder.cast(held, form.dtype)
-    return Leaf(held, form)
+    return CarriedLeaf(held, form)
 
 
 def _check_number(t: Tracer, held: TensorView, dtype: DType) -> None:
@@ -145,8 +145,8 @@ def _check_number(t: Tracer, held: TensorView, dtype: DType) -> None:
 class _Recording:
     body: verb.Body
     outputs: Sequence[Any]
-    carried: Sequence[Leaf]
-    added: Sequence[Leaf]
+    carried: Sequence[CarriedLeaf]
+    added: Sequence[CarriedLeaf]
 
 
 def _traced(
@@ -154,7 +154,7 @@ def _traced(
     begun: Sequence[Any],
     homes: Sequence[Home | None],
     forms: Sequence[Form],
-    body: Callable[[list[Any], Any], Step],
+    body: Callable[[list[Any], Any], IterationStep],
     *,
     always: bool,
 ) -> _Recording:
@@ -174,7 +174,7 @@ def _traced(
     return _Recording(recorded, outputs, carried, added)
 
 
-def _as_carried(t: Tracer, one: Leaf, form: Form) -> Leaf:
+def _as_carried(t: Tracer, one: CarriedLeaf, form: Form) -> CarriedLeaf:
     """Return a number of Python's in the dtype of the value that it replaces."""
     is_number = one.form.weak is not None and form.weak is None
     return _in_form(t, one, form) if is_number and not form.dtype.is_bool else one

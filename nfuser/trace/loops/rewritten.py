@@ -30,7 +30,7 @@ from nfuser.trace.watch.unwatched import unseen
 
 if TYPE_CHECKING:
     from nfuser.trace.loops.live import Names
-    from nfuser.trace.loops.sources import Source
+    from nfuser.trace.loops.sources import FunctionSource
 
 _READS_FRAMES = {"locals", "vars", "dir", "eval", "exec", "globals"}
 _UNKNOWN = (
@@ -65,7 +65,7 @@ def _note(found: CodeType, original: CodeType | None) -> None:
             _note(inner, None)
 
 
-def _is_unknown(source: Source) -> bool:
+def _is_unknown(source: FunctionSource) -> bool:
     for found in ast.walk(source.function):
         if isinstance(found, _UNKNOWN):
             return True
@@ -75,7 +75,7 @@ def _is_unknown(source: Source) -> bool:
     return False
 
 
-def _factory(source: Source, code: CodeType) -> ast.Module:
+def _factory(source: FunctionSource, code: CodeType) -> ast.Module:
     function = copy.deepcopy(source.function)
     if source.owner:
         _Mangled(source.owner).visit(function)

@@ -23,14 +23,14 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @node
-class Source:
+class FunctionSource:
     """A function as it is written, and the class around it, for its private names."""
 
     function: FunctionNode
     owner: str
 
 
-def source_of(code: CodeType) -> Source | None:
+def source_of(code: CodeType) -> FunctionSource | None:
     """Return the source of ``code``; None where it is unknown, or is another one.
 
     An edited file compiles to something else than what runs, and is not believed.
@@ -46,7 +46,9 @@ def source_of(code: CodeType) -> Source | None:
 
 
 @lru_cache(64)
-def _functions(text: str, file: str, flags: int) -> tuple[tuple[CodeType, Source], ...]:
+def _functions(
+    text: str, file: str, flags: int
+) -> tuple[tuple[CodeType, FunctionSource], ...]:
     """Return every function of a file: compiled, and as it is written."""
     try:
         tree = ast.parse(text, file)
@@ -58,14 +60,14 @@ def _functions(text: str, file: str, flags: int) -> tuple[tuple[CodeType, Source
 
 def _pairs(
     tree: ast.AST, whole: CodeType, owner: str = ""
-) -> Iterator[tuple[CodeType, Source]]:
+) -> Iterator[tuple[CodeType, FunctionSource]]:
     """Pair functions and their code by what is at one place of the file."""
-    sources: dict[tuple[int, str], list[Source]] = {}
+    sources: dict[tuple[int, str], list[FunctionSource]] = {}
     for found, name, within in _written(tree, owner):
         first = found.lineno
         if isinstance(found, ast.FunctionDef) and found.decorator_list:
             first = min(d.lineno for d in found.decorator_list)
-        sources.setdefault((first, name), []).append(Source(found, within))
+        sources.setdefault((first, name), []).append(FunctionSource(found, within))
     for code in _codes(whole):
         listed = sources.get((code.co_firstlineno, code.co_name), [])
         # Of several lambdas in a line, the columns tell.
@@ -73,7 +75,7 @@ def _pairs(
             yield code, source
 
 
-def _at_place(code: CodeType, listed: list[Source]) -> list[Source]:
+def _at_place(code: CodeType, listed: list[FunctionSource]) -> list[FunctionSource]:
     places = [p for p in code.co_positions() if p[0] and p[2] is not None]
     starts = {(p[0], p[2]) for p in places if p[2]}
     return [s for s in listed if _start(s.function) in starts][:1]

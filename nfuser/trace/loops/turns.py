@@ -14,7 +14,7 @@ import nfuser.trace.tree as tree
 from nfuser.errors import ShapeError, TraceError
 from nfuser.ir.scalar_functions import equal
 from nfuser.trace.loops.carried import leaf
-from nfuser.trace.loops.record import Step, run_loop
+from nfuser.trace.loops.record import IterationStep, run_loop
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
 from nfuser.trace.standins.standin import Standin
 
@@ -104,7 +104,7 @@ class Turning:
         }
         labels = [self._carried[0] if self._carried else "a value"] * len(items)
 
-        def step(given: list[Any], turn: Any) -> Step:
+        def step(given: list[Any], turn: Any) -> IterationStep:
             try:
                 return self._step(
                     given, turn, shape, len(flat), before, body, goes_on, flag
@@ -148,7 +148,7 @@ class Turning:
         body: Callable[[Any], Any],
         goes_on: Callable[[], Any],
         flag: Any,
-    ) -> Step:
+    ) -> IterationStep:
         variables = self._variables
         values = tree.unflatten(shape, given[:count])
         for name, value in zip(self._carried, values, strict=False):
@@ -170,7 +170,9 @@ class Turning:
         self._require_sizes(given[:count], after)
         self._find_shared(before, given)
         carried = [*after, *(self._t.wrap(r._operand()) for r in self._roots)]
-        return Step([*carried, *([] if flag is None else [self._plain.truth(more)])])
+        return IterationStep(
+            [*carried, *([] if flag is None else [self._plain.truth(more)])]
+        )
 
     def _look(self, before: State, heads: list[tuple[Any, Any]]) -> None:
         """Carry on what turned out to change; run the body again then."""

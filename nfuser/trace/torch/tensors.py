@@ -23,7 +23,7 @@ from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.state import check_autocast, default_float
 from nfuser.trace.torch.words.kinds import ATTRIBUTES
-from nfuser.trace.torch.words.table import Methods
+from nfuser.trace.torch.words.table import TensorMethods
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -44,7 +44,7 @@ _OF_NUMBERS = frozenset((ops.floor_divide, ops.remainder, ops.power))
 class Torch(Dialect):
     """That of torch; what of its words has no fused form is refused by name."""
 
-    methods = Methods()
+    methods = TensorMethods()
     attributes = ATTRIBUTES
     has_words = True
 

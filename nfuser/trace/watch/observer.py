@@ -27,10 +27,10 @@ import nfuser.trace.watch.interruptions as interruptions
 import nfuser.trace.watch.standstill as standstill
 from nfuser.errors import NfuserError, TraceError
 from nfuser.trace.captures.bound_names import imported
-from nfuser.trace.captures.bytecode import Step
+from nfuser.trace.captures.bytecode import PathStep
 from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import is_users_file, is_users_name
-from nfuser.trace.captures.sources import Sources
+from nfuser.trace.captures.sources import UnwatchedSources
 from nfuser.trace.loops.originals import originals
 from nfuser.trace.standins.asked import AnewError
 from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
@@ -63,7 +63,7 @@ _IMPORT = importlib.import_module.__code__
 _SHOWN = shown_class.__code__
 
 
-class Variables(dict[Any, Any]):
+class ReadableVariables(dict[Any, Any]):
     """The environment as a place to read from: a missing name is None."""
 
     def __getitem__(self, name: str) -> str | None:
@@ -79,7 +79,7 @@ class Listing(dict[Any, Any]):
         return repr(sorted(os.environ.items()))
 
 
-_VARIABLES, _LISTING = Variables(), Listing()
+_VARIABLES, _LISTING = ReadableVariables(), Listing()
 
 
 class Observer:
@@ -88,7 +88,7 @@ class Observer:
     def __init__(self, finder: Finder, elements: Elements, draws: Draws) -> None:
         self._finder = finder
         self._elements = elements
-        self.sources = Sources()
+        self.sources = UnwatchedSources()
         self._draws = draws
         self._settled: set[Any] = set()
         self._is_once: Callable[[], bool] = lambda: False
@@ -255,14 +255,14 @@ class Observer:
             return
         root = Root({kind.__name__: kind}, kind.__name__)
         for name in _names_of(kind, code):
-            found, steps = getattr(kind, name), (Step(name, True),)
+            found, steps = getattr(kind, name), (PathStep(name, True),)
             if isinstance(found, MethodType):
-                found, steps = found.__func__, (*steps, Step("__func__", True))
+                found, steps = found.__func__, (*steps, PathStep("__func__", True))
             origin = Origin(root, root.key, steps)
             self._finder.values.setdefault(origin, found)
             if isinstance(found, FunctionType):
                 # Whoever loads a module anew may keep its functions, and change these.
-                origin = origin.then(Step("__code__", True))
+                origin = origin.then(PathStep("__code__", True))
                 self._finder.values.setdefault(origin, found.__code__)
 
 

@@ -26,7 +26,7 @@ _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.Gener
 _warned: set[SourceLine] = set()
 
 
-class Turns:
+class TurnCounts:
     """Counts how often a trace came to each of the user's instructions."""
 
     def __init__(self, name: str) -> None:

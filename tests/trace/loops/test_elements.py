@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.host.call.program import Part
+from nfuser.host.call.program import SlotPart
 from tests.fuzz import element_programs
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def test_an_array_of_its_own_is_changed_where_it_was_made() -> None:
     np.testing.assert_array_equal(fused(a, 9, 80), table(a, 9, 80))
     plan = fused._plan_of((a, 9, 80), {})  # pyright: ignore[reportPrivateUsage]
     launch = next(x for x in plan.program.launches if "serial" in x.source.text)
-    arrays = [x for x in launch.arguments if isinstance(x, Part)]
+    arrays = [x for x in launch.arguments if isinstance(x, SlotPart)]
     assert arrays[0].slot is arrays[-1].slot
 
 

@@ -19,7 +19,7 @@ from nfuser.frontend.check import compare, to_numpy
 from nfuser.frontend.definition.execution.inspect import ExecutorView
 from nfuser.frontend.definition.execution.profile import profiled
 from nfuser.frontend.definition.execution.repro import is_fault, note_fault, script_for
-from nfuser.frontend.definition.execution.run import Counts, Runner
+from nfuser.frontend.definition.execution.run import DefinitionCounts, Runner
 from nfuser.frontend.definition.execution.trie import Trie
 from nfuser.frontend.definition.operations.stored import bytes_of, floats_of, format_of
 from nfuser.frontend.definition.options import check_device, check_options
@@ -179,7 +179,7 @@ class Calls:
         with self._at_own_lines(inputs):
             runner = self._own_runner()
             seen = runner.look(inputs, self._counters)
-            return report_of(None, Counts(runner, self._counters), seen)
+            return report_of(None, DefinitionCounts(runner, self._counters), seen)
 
     def _own_runner(self) -> Runner:
         """Return what has the lines of this definition, not those of an equal one."""

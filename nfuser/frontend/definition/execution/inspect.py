@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.plan import Plan
 
 
-class Calls(Protocol):
+class InspectedCalls(Protocol):
     """A definition, as far as it is asked here."""
 
     @property
@@ -44,7 +44,7 @@ class Calls(Protocol):
 class ExecutorView:
     """The executor cache of a definition, to be asked about calls."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: InspectedCalls) -> None:
         self._calls = calls
 
     def is_compiled(self, inputs: Sequence[Any] = (), device: Any = None) -> bool:

@@ -25,7 +25,7 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.fusion import Fusion
 from nfuser.runtime.call import (
-    Call,
+    DescribedCall,
     as_array,
     as_read,
     call_symbols,
@@ -59,7 +59,7 @@ _NOTHING: Mapping[int, Float8] = MappingProxyType({})
 
 
 @value
-class Counts:
+class DefinitionCounts:
     """What calls of a definition found, and what was built for them."""
 
     runner: Runner
@@ -184,7 +184,9 @@ class Runner:
 
     # -- one call ------------------------------------------------------------
 
-    def _call(self, inputs: Sequence[Any], counters: Counters | None = None) -> Call:
+    def _call(
+        self, inputs: Sequence[Any], counters: Counters | None = None
+    ) -> DescribedCall:
         if not isinstance(inputs, list | tuple):
             message = f"execute: expected a list of inputs, found {_type(inputs)}"
             raise ArgumentError(message)
@@ -222,7 +224,9 @@ class Runner:
     def _name(self, slot: int) -> str:
         return f"input {self._positions[slot]} ({self._inputs[slot].name})"
 
-    def _asked(self, call: Call) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
+    def _asked(
+        self, call: DescribedCall
+    ) -> tuple[Place, dict[int, Descriptor], dict[int, int]]:
         """Return where a call runs, and what its arrays and its integers are."""
         described = describe_call(call, self._name)
         for slot, d in described.items():
@@ -235,7 +239,7 @@ class Runner:
         integers = {s: n for s, n in call.numbers.items() if type(n) is int}
         return place, described, integers
 
-    def _made(self, call: Call, counters: Counters) -> Plan:
+    def _made(self, call: DescribedCall, counters: Counters) -> Plan:
         asked = self._asked(call)
         if counters.meet(self):
             counters.reason = "the definition was called for the first time"
@@ -248,7 +252,7 @@ class Runner:
         check_aliases(self._aliases, plan, asked[1], self._name)
         if counters.counts["concretizations"] > known:
             look = partial(self._seen, asked, counters)
-            dump_call(self.fusion.name, None, Counts(self, counters), look)
+            dump_call(self.fusion.name, None, DefinitionCounts(self, counters), look)
         return plan
 
     def _check(self, values: Mapping[sc.Scalar, int]) -> None:

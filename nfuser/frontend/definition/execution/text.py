@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.concretize import ResizePolicy
-    from nfuser.frontend.definition.types import Record
+    from nfuser.frontend.definition.types import CallRecord
 
 HEADER = "def nfuser_fusion(fd: FusionDefinition) -> None:"
 FOOTER = "with FusionDefinition({}) as fd:\n    nfuser_fusion(fd)\n"
 
 
 def definition_text(
-    records: Sequence[Record], backend: str | None, resize: ResizePolicy
+    records: Sequence[CallRecord], backend: str | None, resize: ResizePolicy
 ) -> str:
     """Return a program after which ``fd`` is a definition like this one."""
     lines = [f"    {_line(record)}" for record in records] or ["    pass"]
@@ -44,7 +44,7 @@ def definition_text(
     return "\n\n\n".join(parts)
 
 
-def _line(record: Record) -> str:
+def _line(record: CallRecord) -> str:
     passed = [literal(x) for x in record.args]
     passed += [f"{name}={literal(x)}" for name, x in record.options.items()]
     call = f"fd.{record.name}({', '.join(passed)})"

@@ -25,23 +25,25 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from nfuser.frontend.definition.operators import Owner
-    from nfuser.frontend.definition.types import Record
+    from nfuser.frontend.definition.types import CallRecord
 
 L = TypeVar("L")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _TYPES: tuple[type, ...] = (type, np.dtype, Enum)
 
 
-class Node(Generic[L]):
+class TrieNode(Generic[L]):
     """One call after those above it; ``result`` is what it gave, owned by nobody."""
 
     __slots__ = ("children", "key", "leaf", "parent", "result")
 
-    def __init__(self, parent: Node[L] | None, key: Hashable, result: object) -> None:
+    def __init__(
+        self, parent: TrieNode[L] | None, key: Hashable, result: object
+    ) -> None:
         self.parent = parent
         self.key = key
         self.result = result
-        self.children: dict[Hashable, Node[L]] = {}
+        self.children: dict[Hashable, TrieNode[L]] = {}
         self.leaf: L | None = None
 
 
@@ -50,21 +52,21 @@ class Trie(Generic[L]):
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self._root: Node[L] = Node(None, None, None)
-        self._leaves: OrderedDict[Node[L], None] = OrderedDict()
+        self._root: TrieNode[L] = TrieNode(None, None, None)
+        self._leaves: OrderedDict[TrieNode[L], None] = OrderedDict()
 
-    def root(self, kind: Hashable) -> Node[L] | None:
+    def root(self, kind: Hashable) -> TrieNode[L] | None:
         """Return where definitions of a kind begin; None before the first."""
         return self._root.children.get(kind)
 
-    def leaf(self, node: Node[L]) -> L | None:
+    def leaf(self, node: TrieNode[L]) -> L | None:
         """Return what runs the definition that ends at ``node``, if one ended there."""
         with self._lock:
             if node in self._leaves:
                 self._leaves.move_to_end(node)
             return node.leaf
 
-    def add(self, kind: Hashable, records: Sequence[Record], made: L) -> L:
+    def add(self, kind: Hashable, records: Sequence[CallRecord], made: L) -> L:
         """Keep ``made`` for definitions with equal records; return the first such."""
         keys = [record_key(record) for record in records]
         if None in keys:
@@ -88,17 +90,17 @@ class Trie(Generic[L]):
     def __len__(self) -> int:
         return len(self._leaves)
 
-    def _child(self, node: Node[L], key: Hashable, result: object) -> Node[L]:
-        return node.children.setdefault(key, Node(node, key, result))
+    def _child(self, node: TrieNode[L], key: Hashable, result: object) -> TrieNode[L]:
+        return node.children.setdefault(key, TrieNode(node, key, result))
 
-    def _prune(self, node: Node[L]) -> None:
+    def _prune(self, node: TrieNode[L]) -> None:
         node.leaf = None
         while node.parent is not None and not node.children and node.leaf is None:
             node.parent.children.pop(node.key, None)
             node = node.parent
 
 
-def record_key(record: Record) -> Hashable | None:
+def record_key(record: CallRecord) -> Hashable | None:
     """Return a key that equal calls have; None where an argument has no equal."""
     args = tuple([_key(x) for x in record.args])
     named = tuple([(name, _key(x)) for name, x in sorted(record.options.items())])

@@ -19,7 +19,7 @@ import nfuser.trace.numpy.movement.scatters as scatters
 import nfuser.trace.numpy.movement.writes as writes
 from nfuser.errors import MutationError
 from nfuser.ir.expr import ScatterOp
-from nfuser.ops.shapes.assign import Target
+from nfuser.ops.shapes.assign import AssignedPart
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer
@@ -57,5 +57,5 @@ def _is_itself(t: Tracer, part: Any, value: Any) -> bool:
     if root is not other or value._is_number:
         return False
     held = root._operand()
-    one, two = (Target(t.builder, held, v) for v in (views, others))
+    one, two = (AssignedPart(t.builder, held, v) for v in (views, others))
     return one.spelling == two.spelling

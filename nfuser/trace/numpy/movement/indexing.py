@@ -17,7 +17,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
 from nfuser.ir.scalar_functions import product
-from nfuser.ops.builder import Place
+from nfuser.ops.builder import TurnIndex
 from nfuser.trace.numpy.movement.gathers import check_range, index_tensor, passed_number
 from nfuser.trace.standins.sizes import is_sequence, size
 from nfuser.trace.standins.standin import Standin
@@ -64,7 +64,7 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
         extent = tracer.tensor(x).shape[place]
         check_range(tracer, array.given, extent, array.axis, "indexing")
         if not array.tensor.ndim and tracer.builder.places is not None:
-            read = Place(array.tensor, extent, array.axis)
+            read = TurnIndex(array.tensor, extent, array.axis)
             tracer.builder.places.append(read)
         if wide or not tracer.is_looping:
             x = tracer.call_on_tensor(ops.index_by, x, array.tensor, place)

@@ -16,7 +16,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, UnsupportedError
 from nfuser.ir.scalar_functions import equal
-from nfuser.ops.shapes.assign import Target
+from nfuser.ops.shapes.assign import AssignedPart
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
 from nfuser.trace.standins.standin import Standin
@@ -53,7 +53,7 @@ def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
         )
         raise MutationError(message)
     held = root._operand()
-    target = Target(b, held, views)
+    target = AssignedPart(b, held, views)
     new = fitted(t, value, target.shape, target.dtype, casting)
     if not target.steps and root._slot is None:
         root._is_own = False

@@ -111,7 +111,7 @@ def _writing(name: str) -> Word:
     return written
 
 
-class Methods(Mapping[str, Any]):
+class TensorMethods(Mapping[str, Any]):
     """The words that are methods of tensors."""
 
     def __getitem__(self, name: str) -> Word:
