@@ -124,15 +124,12 @@ LARGEST_ERRORS: dict[str, tuple[float, float]] = {
 
 _ANGLES = ((-1, 1), (-10, 10), (-1e5, 1e5), QUARTERS)
 _NARROW = ((-1, 1), (-10, 10), (-8192, 8192), NARROW_QUARTERS)
-_UNIT = ((-1, 1), (-0.1, 0.1))
 BOUNDED: dict[str, tuple[Range | str, ...]] = {
     "sin_bounded": _ANGLES,
     "cos_bounded": _ANGLES,
     "tan_bounded": _ANGLES,
     "sin_narrow": _NARROW,
     "cos_narrow": _NARROW,
-    "sin_unit": _UNIT,
-    "cos_unit": _UNIT,
 }
 """What loops call whose angles are within the bound of their type."""
 
@@ -151,8 +148,6 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "tan_bounded": np.tan,
     "sin_narrow": np.sin,
     "cos_narrow": np.cos,
-    "sin_unit": np.sin,
-    "cos_unit": np.cos,
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,

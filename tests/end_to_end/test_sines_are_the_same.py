@@ -50,3 +50,20 @@ def test_the_least_of_sines_is_found_among_them(
         slope = 1 / (x + 2)
         slope = slope * (np.cos(np.log(x + 2)) if pick is np.min else 1)
         np.testing.assert_allclose(gradient(x), slope, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("function", [np.sin, np.cos])
+def test_so_is_that_of_angles_known_to_be_small(
+    function: Callable[..., Any], dtype: str
+) -> None:
+    def loss(x: Any) -> Any:
+        angle = np.tanh(x)
+        return np.stack([angle * 3 + 2, function(angle)], axis=1).min(axis=1).sum()
+
+    gradient = nfuser.grad(loss)
+    for _ in range(60):
+        x = RNG.uniform(0.1, 1.5, (1, 1)).astype(dtype)
+        angle = np.tanh(x.astype("f8"))
+        slope = np.cos(angle) if function is np.sin else -np.sin(angle)
+        np.testing.assert_allclose(gradient(x), slope * (1 - angle * angle), 1e-4)

@@ -9,12 +9,11 @@ computed to look at: `sizes.py` says what follows of those that are known to be 
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.lanes import ANGULAR, of_any_reach
+from nfuser.lower.cpu.lanes import ANGULAR
 from nfuser.lower.cpu.sizes import Sizes
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
@@ -46,8 +45,6 @@ BOUNDS = {DType.F32: 2.0**24, DType.F64: 2.0**24}
 NARROW = BOUNDS | {DType.F32: 2.0**13}
 """The same of ``sin_narrow`` and ``cos_narrow``, which need no float64."""
 
-_ANY = dict.fromkeys(BOUNDS, math.inf)
-
 FEW = 4
 """Narrow sines of a loop that has a version for those between the bounds besides."""
 
@@ -66,11 +63,6 @@ def bound_angles(kernel: Kernel) -> Kernel:
 
 def bounded(loop: For) -> tuple[Stmt, ...]:
     """Return ``loop`` in two versions, and what chooses, if it has sines."""
-    unit = Sizes(loop.body, _is_angular, _ANY).unit
-    return _with_unit(_in_versions(loop), unit)
-
-
-def _in_versions(loop: For) -> tuple[Stmt, ...]:
     if gathers(loop.body):
         return (loop,)
     if not any(map(_is_narrow, every(loop.body))):
@@ -163,17 +155,6 @@ def _with_bounded(item: T, near: AbstractSet[Value], *, is_narrow: bool) -> T:
         return f"{call.op}_{reach}"
 
     return _renamed(item, found)
-
-
-def _with_unit(item: T, unit: AbstractSet[Value]) -> T:
-    """Let sines and cosines of angles within 1 of zero bring none nearer to it."""
-
-    def found(call: Call) -> str:
-        name = of_any_reach(call.op)
-        is_one = name in ("sin", "cos") and call.dtype in BOUNDS
-        return f"{name}_unit" if is_one and call.operands[0] in unit else call.op
-
-    return _renamed(item, found) if unit else item
 
 
 def _renamed(item: T, name: Callable[[Call], str]) -> T:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
 
 ANGULAR = ("sin", "cos", "tan")
-REACHES = ("_bounded", "_narrow", "_unit")  # of angles that are known to be small
+REACHES = ("_bounded", "_narrow")  # of angles that are known to be small
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
 _WIDE_INSIDE = {"power", "hypot", *ANGULAR, *(f"{name}_bounded" for name in ANGULAR)}
 _DISTANCES = (sc.Size, sc.Stride)

@@ -42,7 +42,6 @@ _LARGEST = ("maximum", "minimum", "fmax", "fmin")
 _ROUNDING = 1 + 2.0**-20  # of sums and products, in f32
 _SMALL = 0.5  # of a limit, for what is tested: as much again may be added to it
 _PART = 2.0**-9  # of what is small, for what an angle is only made of
-_UNIT = 1 + 2.0**-16  # what sines of angles "within 1 of zero" are right to
 _MOST = 64  # values that one angle is followed back through
 
 
@@ -56,7 +55,6 @@ class Sizes:
         limits: Mapping[DType, float],
     ) -> None:
         self.near: set[Value] = set()
-        self.unit: set[Value] = set()  # within 1 of zero, whatever is tested
         self.tested: dict[Value, float] = {}  # and how large they may be
         self._limits = limits
         self._is_angular = is_angular
@@ -110,7 +108,6 @@ class Sizes:
     def _consider(self, angle: Value) -> None:
         """Let ``angle`` be near if what is tested already, or little more, says so."""
         limit = self._limits[angle.dtype]
-        (self.unit.add if self.size(angle) <= _UNIT else self.unit.discard)(angle)
         if self.size(angle) > limit:
             found = self._roots(angle)
             if found is None:

@@ -91,8 +91,6 @@ sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bound
 cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))
 sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
 cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
-sin_unit = _float_unary("sin_unit", trigonometry.sin_unit)
-cos_unit = _float_unary("cos_unit", trigonometry.cos_unit)
 tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
 power = define("power", 2, NUMBER, powers.power)
 ldexp = _float_binary("ldexp", exponential.scale)

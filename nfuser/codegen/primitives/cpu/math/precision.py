@@ -35,8 +35,6 @@ class Fits:
     log: Coefficients  # in z = s^2: (log((1+s)/(1-s)) - 2s) / (s z), |s| <= 0.1716
     sin: Coefficients  # in z = r^2: (sin(r) - r) / r^3, |r| <= pi / 4
     cos: Coefficients  # in z = r^2: (cos(r) - 1 + z/2) / z^2, |r| <= pi / 4
-    sin_unit: Coefficients  # as sin, |r| <= 1 + 2^-16
-    cos_unit: Coefficients  # as cos, |r| <= 1 + 2^-16
     sinh: Coefficients  # in z = x^2: (sinh(x) - x) / x^3, |x| <= 1
     tanh: Coefficients  # in z = x^2: (tanh(x) - x) / x^3, |x| <= 0.6
     asin: Coefficients  # in z = x^2: (asin(x) - x) / x^3, |x| <= 1/2

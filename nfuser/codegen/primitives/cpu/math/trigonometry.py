@@ -266,22 +266,6 @@ def _wide_sides(angle: _Angle) -> _Sides:
     return _Sides(fma(z * r, polynomial(z, fits.sin), r), cosine)
 
 
-def sin_unit(x: Value) -> Value:
-    """Return the sine of an angle within 1 of zero."""
-    z = x * x
-    return fma(z * x, polynomial(z, precision_of(x).fits.sin_unit), x)
-
-
-def cos_unit(x: Value) -> Value:
-    """Return the cosine of an angle within 1 of zero."""
-    z = x * x
-    half = z * 0.5
-    near_one = 1.0 - half
-    lost = (1.0 - near_one) - half
-    fit = precision_of(x).fits.cos_unit
-    return near_one + fma(z * z, polynomial(z, fit), lost)
-
-
 def tan(x: Value, reach: Reach = "any") -> Value:
     """Return the tangent; `reach` says of what angles."""
     angle = _reduce(x, reach, in_place=False)
