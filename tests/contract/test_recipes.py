@@ -82,7 +82,7 @@ def test_the_scheduler_of_the_recipe_takes_its_segments(tmp_path: Path) -> None:
         "schedule/registry.py: from nfuser.segment.both_ways": (
             "from nfuser.schedule.untiled import Untiled\n"
         ),
-        "schedule/registry.py: PointwiseScheduler(), ": "Untiled(), ",
+        "schedule/registry.py: PointwiseScheduler(),": "Untiled(), ",
     }
     folder = _copy_with(tmp_path, "schedule/untiled.py", text, edits)
     assert "untiled" in _printed(folder, "segments")
