@@ -46,7 +46,7 @@ from nfuser.trace.loops.lasting import Lasting
 from nfuser.trace.loops.originals import originals
 from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
 from nfuser.trace.loops.rewritten import RUNTIME, rewritten
-from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
+from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
 from nfuser.trace.loops.turns import Turning, run_one
 from nfuser.trace.numpy.generators import method_of
 from nfuser.trace.standins.asked import AnewError
@@ -252,25 +252,37 @@ class Plain(Lasting):
         if any(self._is_dear(side, before) for side in sides):
             return run_one(self, variables, names, pred, sides)
         ends: list[tuple[Any, dict[str, Any], dict[int, tuple[Any, Any]]]] = []
+        chosen: dict[int, tuple[Any, Any]] = {}  # as each side leaves them
         for side in sides:
             try:
                 with self.perhaps():
                     value = side()
                 held = {id(x): (x, x._held) for x in before.written()}
-                ends.append((value, {n: variables[n] for n in names}, held))
+                left = {n: variables[n] for n in names}
+                ends.append((value, left, held))
+                for x in filter(is_array, tree.flatten((value, left))[0]):
+                    x._operand()  # which is read here, if it may be read at all
+                    chosen.setdefault(id(x), (x, x._chosen_of))
             finally:
                 before.restore()
         (one, ours, mine), (two, theirs, others) = ends
+        for x, _ in chosen.values():
+            x._chosen_of = ()
         # First, as a name may hold such an array on one side, and another on the other.
         for key, (x, _) in (mine | others).items():
             held = [side.get(key, (x, x._held))[1] for side in (mine, others)]
             found = ops.where(t.builder, t.tensor(pred), *held)
             self.assign(x, t.wrap(found))
-        for name in names:
-            found = self._merged(pred, ours[name], theirs[name], name)
-            variables[name] = _shared(found, before, ours[name], theirs[name])
+        merged = {n: self._merged(pred, ours[n], theirs[n], n) for n in names}
         found = self._merged(pred, one, two, "what is returned")
-        return _shared(found, before, one, two)
+        others = {key: [a for a, _ in arrays] for key, (_, arrays) in chosen.items()}
+        for name, given in merged.items():
+            sides = ours[name], theirs[name]
+            variables[name] = _shared(given, before, sides, others)
+        found = _shared(found, before, (one, two), others)
+        for x, arrays in chosen.values():
+            x._chosen_of = arrays
+        return found
 
     def assign(self, x: Any, found: Any) -> None:
         """Let an array that was there have other elements."""
@@ -408,18 +420,21 @@ class Plain(Lasting):
             before.restore()
 
 
-def _shared(found: Any, before: State, *sides: Any) -> Any:
-    """Mark what was chosen, if one side is an array that another name may have."""
+def _shared(
+    found: Any, before: State, sides: tuple[Any, Any], others: dict[int, list[Any]]
+) -> Any:
+    """Mark what was chosen, if one side is an array that another name may have.
+
+    A side that was itself chosen may be one of ``others``.
+    """
     if found is sides[0]:
         return found
-    is_shared = any(
-        isinstance(x, Standin) and not before.is_own(x)
-        for side in sides
-        for x in tree.flatten(side)[0]
-    )
-    for x in tree.flatten(found)[0]:
-        if is_shared and hasattr(type(x), "_remake") and not x._is_number:
-            x._is_shared = True
+    ends = [x for x in tree.flatten(sides)[0] if isinstance(x, Standin)]
+    arrays = [x for x in ends if not before.is_own(x)]
+    arrays += [a for x in ends for a in others.get(id(x), ())]
+    for x in filter(is_array, tree.flatten(found)[0]):
+        if arrays:
+            x._choose(filter(is_array, arrays))
     return found
 
 

@@ -108,3 +108,8 @@ def is_same(one: Any, other: Any) -> bool:
     plain = (bool, int, float, complex, str, type(None))
     is_plain = type(one) in plain and type(one) is type(other)
     return one is other or (is_plain and repr(one) == repr(other))
+
+
+def is_array(x: Any) -> bool:
+    """Tell whether ``x`` stands for an array that may be written, not for a number."""
+    return hasattr(type(x), "_remake") and not x._is_number

@@ -15,7 +15,7 @@ from nfuser.errors import ShapeError, TraceError
 from nfuser.ir.scalar_functions import equal
 from nfuser.trace.loops.carried import leaf
 from nfuser.trace.loops.record import IterationStep, run_loop
-from nfuser.trace.loops.state import UNBOUND, State, Variables, is_same
+from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
@@ -127,16 +127,12 @@ class Turning:
             before.restore()
         values = tree.unflatten(shape, found[: len(flat)])
         for name, value in zip(self._carried, values, strict=False):
-            self._mark(name, value, may_be_none=trips is None)
             variables[name] = value
         for root, value in zip(self._roots, found[len(flat) :], strict=False):
             self._plain.assign(root, value)
-
-    def _mark(self, name: str, value: Any, *, may_be_none: bool) -> None:
-        """Mark arrays that may be other names' arrays, too."""
-        for one in tree.flatten(value)[0]:
-            if hasattr(type(one), "_remake") and not one._is_number:
-                one._is_shared = may_be_none or name in self._shared
+        for name, value in zip(self._carried, values, strict=False):
+            if trips is None or name in self._shared:
+                _mark(value, before.names.get(name))
 
     def _step(
         self,
@@ -310,3 +306,9 @@ def _can_begin(value: Any) -> bool:
         if not isinstance(x, (Standin, bool, int, float, complex)):
             return False
     return True
+
+
+def _mark(value: Any, before: Any) -> None:
+    """Mark arrays that may be other names' arrays, too, as that of before the loop."""
+    for one in filter(is_array, tree.flatten(value)[0]):
+        one._choose(filter(is_array, tree.flatten(before)[0]))

@@ -14,7 +14,7 @@ import nfuser.trace.numpy.movement.assignment as assignment
 import nfuser.trace.numpy.movement.indexing as indexing
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.errors import TraceError
+from nfuser.errors import MutationError, TraceError
 from nfuser.ir.scalar_functions import product
 from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
@@ -26,7 +26,7 @@ from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.elementwise.of_rows import BinaryVerb
@@ -44,7 +44,7 @@ class TracedArray(Methods, NumpyProtocols):
     """
 
     __slots__ = (
-        *("_base", "_held", "_is_array", "_is_own", "_is_shared"),
+        *("_base", "_chosen_of", "_held", "_is_array", "_is_own", "_is_shared"),
         *("_is_variable", "_remake", "_root", "_seen", "_slot"),
     )
 
@@ -67,6 +67,7 @@ class TracedArray(Methods, NumpyProtocols):
         self._is_array = slot is not None  # also without axes
         self._is_variable = False  # of a derivative
         self._is_shared = False  # perhaps another name's array, too
+        self._chosen_of: tuple[tuple[TracedArray, TensorView], ...] = ()  # one of these
         self._is_own = slot is not None  # whether what it holds lies in its memory
         self._base: TracedArray | None = base
         self._remake = remake
@@ -77,8 +78,21 @@ class TracedArray(Methods, NumpyProtocols):
             self._root = self._base if root is None else root
             self._seen = self._root._held
 
+    def _choose(self, arrays: Iterable[TracedArray]) -> None:
+        """Be one of ``arrays``, it is not known which, or have elements of its own."""
+        self._is_shared = True
+        self._chosen_of = tuple((x, x._operand()) for x in arrays)
+
     def _operand(self) -> TensorView:
         root = self._root
+        for array, held in (self if root is None else root)._chosen_of:
+            if array._operand() is not held:
+                message = (
+                    "read it before, or write y = y + 1 instead of y += 1: an array "
+                    "that a choice or a loop bound may be one that was updated in "
+                    "place since; which one it is, is not known while tracing"
+                )
+                raise MutationError(message)
         if root is None or self._seen is root._held:
             return self._held
         stale: list[TracedArray] = [self]

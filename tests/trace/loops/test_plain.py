@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import NfuserError
+from nfuser.errors import MutationError, NfuserError
 from tests.trace.loops import helpers
 
 if TYPE_CHECKING:
@@ -381,3 +381,65 @@ def test_source_that_changed_is_not_believed(tmp_path: Any) -> None:
     exec(compile(text, str(file), "exec"), space)  # noqa: S102
     file.write_text(text.replace("+ 1", "+ 2"))
     np.testing.assert_array_equal(nfuser.fuse(space["f"])(U, 3), U + 1 + 1 + 1)
+
+
+def written_after_a_choice(x: Any) -> Any:
+    b = x * 2
+    r = b if x[0] > 0 else b * 2
+    b[0] = 7
+    return r
+
+
+def written_after_a_branch(x: Any) -> Any:
+    b = x * 2
+    if x[0] > 0:
+        r = b[1:]
+    else:
+        r = b[1:] * 2
+    b += 1
+    return r * 2
+
+
+def written_after_a_loop(x: Any) -> Any:
+    b = x * 2
+    k = b
+    for _ in range(200):
+        if x[0] > 2:
+            b = b + x
+    k[0] = 100
+    return b
+
+
+@pytest.mark.parametrize(
+    "function", [written_after_a_choice, written_after_a_branch, written_after_a_loop]
+)
+def test_what_may_be_a_written_array_is_not_read(function: Callable[..., Any]) -> None:
+    fused = nfuser.fuse(function)
+    with pytest.raises(MutationError, match="write y = y \\+ 1 instead"):
+        fused(np.arange(4.0))
+
+
+def read_before_the_write(x: Any) -> Any:
+    y = x if x[0] > 2 else x * 2
+    z = y * 3
+    x[0] = 9
+    return z
+
+
+def written_on_the_other_side(x: Any) -> Any:
+    if x.sum() > 100:
+        y = x + 1
+        x[2] = 7
+    else:
+        y = x if x[0] > 1 else x * 2
+    return y * 2
+
+
+@pytest.mark.parametrize("function", [read_before_the_write, written_on_the_other_side])
+@pytest.mark.parametrize("scale", [1.0, -1.0, 100.0])
+def test_what_was_not_written_then_is_read(
+    function: Callable[..., Any], scale: float
+) -> None:
+    ours, theirs = (np.arange(1.0, 5.0) * scale for _ in range(2))
+    np.testing.assert_array_equal(nfuser.fuse(function)(ours), function(theirs))
+    np.testing.assert_array_equal(ours, theirs)
