@@ -45,6 +45,7 @@ class Turning:
         self._starts: dict[str, _Zeros] = {}  # of variables that are unbound before
         self._roots: list[Any] = []  # arrays that the body writes into
         self._shared: set[str] = set()
+        self._chosen: set[str] = set()  # a choice may have left what was there
 
     def run(
         self,
@@ -131,8 +132,9 @@ class Turning:
         for root, value in zip(self._roots, found[len(flat) :], strict=False):
             self._plain.assign(root, value)
         for name, value in zip(self._carried, values, strict=False):
-            if trips is None or name in self._shared:
-                _mark(value, before.names.get(name))
+            is_shared = trips is None or name in self._shared
+            if is_shared or name in self._chosen:
+                _mark(value, before.names.get(name), is_shared=is_shared)
 
     def _step(
         self,
@@ -238,6 +240,8 @@ class Turning:
                 if not hasattr(type(x), "_remake"):
                     continue
                 is_fresh = before.is_own(x) and id(x) not in own
+                if any(id(a) in own or not before.is_own(a) for a, _ in x._chosen_of):
+                    self._chosen.add(name)
                 if not is_fresh or id(x) in seen:
                     self._shared |= {name, seen.get(id(x), name)}
                 seen[id(x)] = name
@@ -308,7 +312,8 @@ def _can_begin(value: Any) -> bool:
     return True
 
 
-def _mark(value: Any, before: Any) -> None:
+def _mark(value: Any, before: Any, *, is_shared: bool) -> None:
     """Mark arrays that may be other names' arrays, too, as that of before the loop."""
     for one in filter(is_array, tree.flatten(value)[0]):
         one._choose(filter(is_array, tree.flatten(before)[0]))
+        one._is_shared = is_shared
