@@ -82,7 +82,8 @@ class Outputs:
         is_of_array = isinstance(item, np.ndarray) or getattr(item, "_is_array", False)
         leaf = OutputLeaf(len(self.tensors), python, is_of_array)
         self.tensors.append(self._own(found))
-        return self._made.setdefault(id(item), leaf)
+        self._made.setdefault(id(item), leaf)
+        return leaf
 
     def _place(self, slot: int, root: Any) -> int:
         """Return the place of an array that was assigned to."""
