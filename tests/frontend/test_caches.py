@@ -21,6 +21,7 @@ import nfuser
 import nfuser.config as config
 from nfuser.frontend.fuse import variants as limits
 from nfuser.runtime.shared_cache import forget_all
+from nfuser.system import missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -284,6 +285,9 @@ def test_the_reason_for_a_trace_is_told() -> None:
     assert "dtype of x" in fused.why()
 
 
+@pytest.mark.skipif(
+    "native_calls" in missing(), reason=missing().get("native_calls", "")
+)
 def test_the_reason_names_what_a_call_compiled_for_all_functions(
     tmp_path: Path,
 ) -> None:
