@@ -158,8 +158,9 @@ def report(facts: Findings) -> str:
 def extra(facts: Findings) -> str | None:
     """Return the extra that fits the driver, or None where no driver runs CUDA 12.
 
-    >>> extra(Facts(driver=(13, 0))), extra(Facts(driver=(12, 4))), extra(Facts())
-    ('cuda13', 'cuda12', None)
+    >>> found = Findings(driver=(13, 0)), Findings(driver=(12, 4)), Findings()
+    >>> [extra(facts) for facts in found]
+    ['cuda13', 'cuda12', None]
     """
     if facts.driver is None or facts.driver < (12, 0):
         return None
@@ -178,7 +179,7 @@ def missing(facts: Findings) -> list[str]:
 def stand_in(package: str, facts: Findings) -> str | None:
     """Return the file of a CUDA toolkit that is used in place of ``package``.
 
-    >>> facts = Facts(toolkit={"nvJitLink": "/usr/lib/libnvJitLink.so.13"})
+    >>> facts = Findings(toolkit={"nvJitLink": "/usr/lib/libnvJitLink.so.13"})
     >>> stand_in("nvidia-nvjitlink", facts)
     '/usr/lib/libnvJitLink.so.13'
     """

@@ -30,7 +30,7 @@ class BatchRows:
     >>> from nfuser.ir.text import text
     >>> b = ops.Builder()
     >>> x, y = b.argument(0, 2, DType.F64), b.argument(1, 1, DType.F64)
-    >>> rows = Rows(b, x.shape[0])
+    >>> rows = BatchRows(b, x.shape[0])
     >>> with rows.written():
     ...     total = ops.sum(b, ops.multiply(b, rows.row(x), y))
     >>> print(text(b.fusion([rows.all(total)])), end="")

@@ -353,9 +353,14 @@ def test_a_thread_has_more_loads_under_way_where_columns_go_one_by_one() -> None
     assert flights == [(4, 4), (1, 16)]
 
 
-@pytest.mark.parametrize(("columns", "beside"), [(16385, 128), (257, 32), (16384, 32)])
-def test_blocks_of_single_columns_share_few_lines(columns: int, beside: int) -> None:
-    _, heuristic = _chosen(lambda x: x.sum(axis=0), 16384, columns)
+@pytest.mark.parametrize(
+    ("rows", "columns", "beside"),
+    [(16384, 16385, 128), (262144, 257, 32), (16384, 16384, 32)],
+)
+def test_blocks_of_single_columns_share_few_lines(
+    rows: int, columns: int, beside: int
+) -> None:
+    _, heuristic = _chosen(lambda x: x.sum(axis=0), rows, columns)
     assert heuristic.geometry.keep == beside
 
 

@@ -44,7 +44,7 @@ def pack(key: str, entry: DiskEntry) -> bytes:
 def unpack(key: str, data: bytes) -> DiskEntry:
     """Return the entry, or raise ``DamagedEntryError``.
 
-    >>> made = Entry(MachineCode(b"code", "f"), "f", "cpu", "here")
+    >>> made = DiskEntry(MachineCode(b"code", "f"), "f", "cpu", "here")
     >>> unpack("key", pack("key", made)) == made
     True
     >>> unpack("key", pack("key", made)[:-1])
