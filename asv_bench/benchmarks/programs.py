@@ -31,7 +31,7 @@ class Programs:
 
             config.update("jax_enable_x64", True)
         program = PROGRAMS[NAMES.index(name)]
-        ratio = measured(program, getattr(program, size), peers, turns=3).ratio
-        if ratio is None:  # it is refused, or wrong
-            raise NotImplementedError
-        return ratio
+        row = measured(program, getattr(program, size), peers, turns=3)
+        if row.ratio is None:
+            raise AssertionError(row.notes)  # it is refused, or wrong
+        return row.ratio

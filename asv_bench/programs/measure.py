@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 OURS, PLAIN = "nfuser", "numpy"
 PEERS = tuple(RUNNERS)
+_RTOL, _ATOL = 1e-6, 1e-9
+_JUDGED = 1e-4  # where NumPy itself is further from itself, nothing is excused
 _SHORT = 0.02  # seconds; shorter calls are repeated until they take as long
 
 
@@ -49,7 +52,7 @@ def measured(
     theirs = copied(given)
     returned = listed(program.plain(*theirs))
     written = [k for k, x in enumerate(given) if not np.array_equal(x, theirs[k])]
-    wanted = [np.asarray(x) for x in (*(theirs[k] for k in written), *returned)]
+    wanted = _outcome(theirs, returned, written)
     runners = {PLAIN: Runner(program.plain)}
     for name in (OURS, *peers):
         runner = _entered(row, program, name, given, wanted, written)
@@ -85,8 +88,7 @@ def _entered(
         if name == OURS:
             row.first_call = perf_counter() - begin
         mine = runner.outcome(prepared, found, written)
-        for one, other in zip(wanted, mine, strict=True):
-            np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-9)
+        _check(program, given, wanted, mine, written)
         for _ in range(3):  # the calls after the first may take other ways
             runner.run(runner.prepared(given))
     except Exception as error:  # noqa: BLE001 (whatever stops a peer is told)
@@ -94,6 +96,50 @@ def _entered(
         row.notes[name] = f"{type(error).__name__}: {lines[0][:200]}"
         return None
     return runner
+
+
+def _outcome(arguments: Arguments, returned: Any, written: list[int]) -> list[Any]:
+    """Return what a call of NumPy has written, and what it has returned."""
+    return [np.asarray(x) for x in (*(arguments[k] for k in written), *returned)]
+
+
+def _check(
+    program: Program,
+    given: Arguments,
+    wanted: list[Any],
+    found: list[Any],
+    written: list[int],
+) -> None:
+    """Raise where a result is not that of NumPy.
+
+    The orbits of many bodies that pass near each other double an error of rounding in
+    each few steps. A result that is out of tolerance is therefore right only where
+    NumPy's own is as far away, once the last bits of the arguments are others.
+    """
+    if all(map(partial(np.allclose, rtol=_RTOL, atol=_ATOL), found, wanted)):
+        return
+    others = [_outcome(*_with_other_bits(program, given, k), written) for k in range(4)]
+    for k, (one, other) in enumerate(zip(wanted, found, strict=True)):
+        spread = max(float(np.abs(o[k] - one).max()) for o in others)
+        atol = 2 * spread if _ATOL < spread < _JUDGED else _ATOL
+        np.testing.assert_allclose(other, one, rtol=_RTOL, atol=atol)
+
+
+def _with_other_bits(
+    program: Program, given: Arguments, seed: int
+) -> tuple[Arguments, Any]:
+    """Return the arguments after a call of NumPy, and what it returns.
+
+    Before the call each element of an array is moved to a neighbour of its own.
+    """
+    rng = np.random.default_rng(seed)
+    moved = tuple(
+        np.nextafter(x, np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf))
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        else x
+        for x in copied(given)
+    )
+    return moved, listed(program.plain(*moved))
 
 
 def _seconds(runner: Runner, given: Arguments) -> float:
