@@ -94,14 +94,12 @@ def _left_by_loops(fusion: Fusion) -> list[Expr]:
     for assign in fusion.assignments if fusion.loops else ():
         chain: list[Expr] = []
         expr = fusion.definition[assign.value]
-        while isinstance(expr, VIEWS) or _is_copy(expr):
+        while isinstance(expr, VIEWS) or (
+            isinstance(expr, Pointwise) and is_copy(expr.op)
+        ):
             chain.append(expr)
             (source,) = sources(expr)
             expr = fusion.definition[source]
         if isinstance(expr, Loop):
             found += reversed(chain)
     return found
-
-
-def _is_copy(expr: Expr) -> bool:
-    return isinstance(expr, Pointwise) and is_copy(expr.op)

@@ -47,9 +47,9 @@ def _line(file: str, number: int) -> SourceLine:
     return SourceLine(file, number, linecache.getline(file, number).strip())
 
 
-def users_frame(frame: FrameType | None = None) -> FrameType | None:
-    """Return the innermost frame of the user's, from ``frame`` outwards."""
-    frame = frame or sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+def users_frame() -> FrameType | None:
+    """Return the innermost frame of the user's."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

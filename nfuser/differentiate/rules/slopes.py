@@ -70,9 +70,8 @@ def _logistic(n: Numbers, t: TensorView, x: TensorView, r: TensorView) -> Tensor
     return n.multiply(n.multiply(t, r), n.subtract(n(1.0), r))
 
 
-def _sigmoid(n: Numbers, x: TensorView, factor: float = 1.0) -> TensorView:
-    decay = n.exp(n.scaled(x, -factor) if factor != 1 else n.negative(x))
-    return n.reciprocal(n.add(decay, n(1.0)))
+def _sigmoid(n: Numbers, x: TensorView) -> TensorView:
+    return n.reciprocal(n.add(n.exp(n.negative(x)), n(1.0)))
 
 
 def _silu(n: Numbers, t: TensorView, x: TensorView, r: TensorView) -> TensorView:

@@ -16,7 +16,6 @@ from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.define import DEFINE
 from nfuser.frontend.definition.draft import Draft
 from nfuser.frontend.definition.execution.calls import DEFINITIONS, Calls
-from nfuser.frontend.definition.execution.run import check_backend
 from nfuser.frontend.definition.execution.text import definition_text
 from nfuser.frontend.definition.inputs import (
     constant_of,
@@ -35,6 +34,7 @@ from nfuser.frontend.definition.types import (
     stored_type,
 )
 from nfuser.ir.text import text
+from nfuser.runtime.place import check_backend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

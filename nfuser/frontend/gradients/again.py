@@ -7,26 +7,18 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError, MutationError
 from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.recording import unrecorded
 from nfuser.trace.captures.clocks import is_of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
 
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
-
-
-def unrecorded() -> AbstractContextManager[Any]:
-    """Return a context in which torch, if it is there, records nothing."""
-    torch: Any = sys.modules.get("torch")
-    return nullcontext() if torch is None else torch.no_grad()
 
 
 def plan_of(

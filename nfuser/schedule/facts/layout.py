@@ -258,3 +258,31 @@ def packed(
         for a in found
         if is_unit(a, group[-1]) and is_packed(a, group, width, facts)
     )
+
+
+def runs_inside(
+    kept: Sequence[LoopIndex],
+    reduced: Sequence[LoopIndex],
+    found: Sequence[Access],
+    facts: Facts,
+) -> bool:
+    """Tell whether memory runs along ``reduced`` loops rather than ``kept`` ones."""
+    if not kept or not reduced:
+        return True
+
+    def unit_bytes(lane: LoopIndex) -> int:
+        total = 0
+        for access in found:
+            if is_unit(access, lane):
+                elements = access.tensor.dtype.itemsize
+                for extent in access.tensor.shape:
+                    elements *= facts.size(extent)
+                total += elements
+        return total
+
+    return unit_bytes(reduced[-1]) >= unit_bytes(kept[-1])
+
+
+def power_of_two(n: int) -> int:
+    """Return the smallest power of two that is at least ``n``."""
+    return 1 << max(n - 1, 0).bit_length()

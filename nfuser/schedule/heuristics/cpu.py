@@ -10,6 +10,8 @@ import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nfuser.ir.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
@@ -41,11 +43,7 @@ class CpuPointwise(OnCpu):
     short: bool = False
     streams: int = 1
     bypass: bool = False
-
-    @property
-    def knobs(self) -> dict[Scalar, int]:
-        """The numbers that are given at the launch."""
-        return {}
+    knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
     def __str__(self) -> str:
         form = f"tiles, across={self.across}" if self.across >= 0 else "pieces"

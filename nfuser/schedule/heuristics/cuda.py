@@ -11,6 +11,8 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nfuser.ir.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
@@ -79,6 +81,7 @@ class TransposeHeuristic:
     packed: Packed
     staged: Packed
     blocks: int = 0  # that a multiprocessor holds at least
+    knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
     @property
     def width(self) -> int:
@@ -89,11 +92,6 @@ class TransposeHeuristic:
     def most_threads(self) -> int:
         """How many threads a block may have."""
         return self.threads
-
-    @property
-    def knobs(self) -> dict[Scalar, int]:
-        """The numbers that are given at the launch."""
-        return {}
 
     def __str__(self) -> str:
         tile, widths = ("x".join(map(str, x)) for x in (self.tile, self.widths))

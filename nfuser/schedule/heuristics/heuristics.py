@@ -18,6 +18,8 @@ from nfuser.schedule.heuristics.cuda import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nfuser.ir.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
@@ -42,16 +44,12 @@ class ScanHeuristic:
     wide_index: bool
     packed: Packed = frozenset()
     blocks: ClassVar[int] = 0
+    knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
     @property
     def most_threads(self) -> int:
         """How many threads a block may have."""
         return self.fold * self.keep
-
-    @property
-    def knobs(self) -> dict[Scalar, int]:
-        """The numbers that are given at the launch."""
-        return {}
 
     def __str__(self) -> str:
         way = "inner" if self.inner else "outer"
@@ -79,16 +77,12 @@ class SweepHeuristic:
     width: ClassVar[int] = 1
     blocks: ClassVar[int] = 0
     packed: ClassVar[Packed] = frozenset()
+    knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
     @property
     def most_threads(self) -> int:
         """How many threads a block may have."""
         return self.threads
-
-    @property
-    def knobs(self) -> dict[Scalar, int]:
-        """The numbers that are given at the launch."""
-        return {}
 
     def __str__(self) -> str:
         form = f"lanes={self.lanes}" if self.threads == 1 else f"threads={self.threads}"

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import Pointwise
+from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.memory import memory_tensors, patterns
 from nfuser.schedule.heuristics.cpu import CpuReduction, StagedColumns
 from nfuser.schedule.pointwise.interleave import bypasses, streams
 from nfuser.schedule.reduction.folding import finds_places, is_single_pass, sums_in_f64
-from nfuser.schedule.reduction.row_shape import power_of_two
 from nfuser.schedule.reduction.staged_columns import INSTEAD, staged_columns
 
 if TYPE_CHECKING:

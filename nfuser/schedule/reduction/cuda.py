@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.domains.space import reads, space_of
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Argument, Pointwise
+from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight, weight_in_rows
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
@@ -40,7 +41,6 @@ from nfuser.schedule.reduction.cuda_looped import (
 )
 from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
 from nfuser.schedule.reduction.folding import has_moments, is_single_pass
-from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.ir.expr import ReduceOp
+from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.expand import in_few_passes
 from nfuser.schedule.reduction.folding import is_single_pass, sums_in_f64
-from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.space import space_of
 from nfuser.ir.expr import ReduceOp
+from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.cuda_geometry import (
@@ -21,7 +22,6 @@ from nfuser.schedule.reduction.cuda_geometry import (
     under_way,
 )
 from nfuser.schedule.reduction.expand import in_few_passes
-from nfuser.schedule.reduction.row_shape import power_of_two
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

@@ -13,7 +13,9 @@ from nfuser.schedule.facts.layout import (
     ordered,
     packed,
     packet_width,
+    power_of_two,
     runs_along,
+    runs_inside,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class RowShape:
         self.facts, self.found, self.space, self.outputs = facts, found, space, outputs
         self.folded = folded  # what reductions are of
         self.target = facts.target
-        self.inner = _runs_inside(kept, reduced, found, facts)
+        self.inner = runs_inside(kept, reduced, found, facts)
         self.kept = grouped(kept, found, facts)
         self.reduced = grouped(reduced, found, facts)
         self.rows = self.count(space.kept)
@@ -198,31 +200,3 @@ class RowShape:
     def packed(self, width: int, tensors: Sequence[TensorView]) -> Packed:
         """Return what goes in packets of ``width``."""
         return packed(self.lane_group(), self.found, width, self.facts, tensors)
-
-
-def _runs_inside(
-    kept: list[LoopIndex],
-    reduced: list[LoopIndex],
-    found: list[Access],
-    facts: Facts,
-) -> bool:
-    """Tell whether memory runs along the reduced loops rather than the kept ones."""
-    if not kept or not reduced:
-        return True
-
-    def unit_bytes(lane: LoopIndex) -> int:
-        total = 0
-        for access in found:
-            if is_unit(access, lane):
-                elements = access.tensor.dtype.itemsize
-                for extent in access.tensor.shape:
-                    elements *= facts.size(extent)
-                total += elements
-        return total
-
-    return unit_bytes(reduced[-1]) >= unit_bytes(kept[-1])
-
-
-def power_of_two(n: int) -> int:
-    """Return the smallest power of two that is at least ``n``."""
-    return 1 << max(n - 1, 0).bit_length()

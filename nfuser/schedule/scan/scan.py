@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import loops_of
 from nfuser.domains.space import Mismatch, Space, find_space, space_of
 from nfuser.schedule.facts.facts import accesses
-from nfuser.schedule.facts.layout import grouped, is_unit, ordered, packed, packet_width
+from nfuser.schedule.facts.layout import (
+    grouped,
+    ordered,
+    packed,
+    packet_width,
+    power_of_two,
+    runs_inside,
+)
 from nfuser.schedule.facts.memory import (
     memory_tensors,
     needs_wide_index,
@@ -73,9 +80,7 @@ class Scans:
         space = space_of(fusion)
         found = accesses(fusion, facts, strides(fusion, patterns(fusion, facts)))
         kept = ordered(space.kept, found, facts)
-        inner = not kept or _unit_bytes(space.reduced[-1], found, facts) >= _unit_bytes(
-            kept[-1], found, facts
-        )
+        inner = runs_inside(kept, space.reduced, found, facts)
         lanes = grouped(space.reduced if inner else kept, found, facts)[-1]
         shape = _Shape(fusion, facts, found, space, [space.loops[k] for k in lanes])
         is_alone = not facts.target.has_blocks
@@ -146,10 +151,10 @@ class _Shape:
         # A block of so many threads leaves each half the registers.
         words = WORDS if crowded else WORDS // 2
         items = max(min(ITEMS, words // (width * self._held)), 1)
-        items = min(items, _power(-(-packets // WARP)))
-        fold = min(_power(-(-packets // items)), most)
+        items = min(items, power_of_two(-(-packets // WARP)))
+        fold = min(power_of_two(-(-packets // items)), most)
         # More than a warp for a row, and rows would share what their warps leave.
-        rows = max(_power(self._rows), WARP // fold)  # a warp is whole
+        rows = max(power_of_two(self._rows), WARP // fold)  # a warp is whole
         keep = min(128 // fold, rows) if fold <= WARP else 1
         return width, fold, keep, items
 
@@ -158,28 +163,11 @@ class _Shape:
         size = max(a.tensor.dtype.itemsize for a in self._found)
         width = min(self._width(), max(LINE // (WARP * size), 1))
         items = max(COLUMN_ITEMS // self._held, 1)
-        items = min(items, _power(self._length))
-        fold = min(_power(-(-self._length // items)), COLUMN_THREADS)
+        items = min(items, power_of_two(self._length))
+        fold = min(power_of_two(-(-self._length // items)), COLUMN_THREADS)
         return width, fold, WARP, items
 
 
 def _words(dtypes: list[DType]) -> int:
     """Return the registers that one element of each takes."""
     return sum(max(dtype.compute.itemsize, 4) // 4 for dtype in dtypes)
-
-
-def _power(n: int) -> int:
-    """Return the smallest power of two that is at least ``n``."""
-    return 1 << max(n - 1, 0).bit_length()
-
-
-def _unit_bytes(lane: LoopIndex, found: list[Access], facts: Facts) -> int:
-    """Return how many bytes are read and written along ``lane``."""
-    total = 0
-    for access in found:
-        if is_unit(access, lane):
-            elements = access.tensor.dtype.itemsize
-            for extent in access.tensor.shape:
-                elements *= facts.size(extent)
-            total += elements
-    return total

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 _NO_GRADIENTS = "loss.backward() outside, after the call, or nfuser.grad inside"
 _STAYS = "nothing: results stay where the inputs are"
-_NEW = "the new array, y = x + 1, and return it"
 _CONVERTED = "x.astype(dtype)"
 _NORM = (
     "(x - mean) / np.sqrt(variance + eps) with mean and variance over the right axes"

@@ -34,7 +34,7 @@ from nfuser.runtime.call import (
     run_call,
     symbols_of,
 )
-from nfuser.runtime.place import BACKENDS, common_place, find_place
+from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.shared_cache import shared_cache
 from nfuser.runtime.tables.memo import Memo
 
@@ -283,10 +283,3 @@ def _never(*_: object) -> bool:
 
 def _type(item: object) -> str:
     return type(item).__name__
-
-
-def check_backend(backend: str | None) -> None:
-    """Refuse a backend that there is not."""
-    if backend is not None and backend not in BACKENDS:
-        message = f"backend must be one of {BACKENDS}, not {backend!r}"
-        raise ArgumentError(message)

@@ -80,18 +80,12 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 
 def _either(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
-    def convert(*args: Any, **options: Any) -> Any:
-        tracer = current_tracer()
-        if tracer is None or not tracer.converts:
-            return plain(*args, **options)
-        if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
-            return plain(*args, **options)
+    def convert(tracer: Tracer, args: tuple[Any, ...], options: Any) -> Any:
         if not (holds_standins(args) or (tracer.makes and _is_of_floats(args))):
             return plain(*args, **options)
         return _converted(tracer, name, *args, **options)
 
-    return convert
+    return _leading("converts", plain, convert)
 
 
 def _is_of_floats(args: tuple[Any, ...]) -> bool:
@@ -104,32 +98,37 @@ def _is_of_floats(args: tuple[Any, ...]) -> bool:
 def _maker(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes an array that the function may assign to while it is traced."""
 
-    @functools.wraps(plain)
-    def make(*args: Any, **options: Any) -> Any:
-        tracer = current_tracer()
-        if tracer is None or not tracer.makes:
-            return plain(*args, **options)
-        if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
-            return plain(*args, **options)
+    def make(tracer: Tracer, args: tuple[Any, ...], options: Any) -> Any:
         return HANDLERS[name](tracer, *args, **options)
 
-    return make
+    return _leading("makes", plain, make)
 
 
 def _maker_of_torch(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes a tensor that the function may write while it is traced."""
     import nfuser.trace.torch.words.makers as makers  # noqa: PLC0415 (it imports this)
 
+    def make(tracer: Tracer, args: tuple[Any, ...], options: Any) -> Any:
+        return makers.make(tracer, name, plain, args, options)
+
+    return _leading("makes", plain, make)
+
+
+def _leading(
+    asked: str, plain: Callable[..., Any], answer: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return ``plain``, but for calls of the user's in traces that are ``asked``."""
+
     @functools.wraps(plain)
-    def make(*args: Any, **options: Any) -> Any:
+    def lead(*args: Any, **options: Any) -> Any:
         tracer = current_tracer()
-        if tracer is None or not tracer.makes:
+        if tracer is None or not getattr(tracer, asked):
             return plain(*args, **options)
         if not is_users(sys._getframe(1).f_code.co_filename):  # pyright: ignore[reportPrivateUsage]
             return plain(*args, **options)
-        return makers.make(tracer, name, plain, args, options)
+        return answer(tracer, args, options)
 
-    return make
+    return lead
 
 
 def _converted(

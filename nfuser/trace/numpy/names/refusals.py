@@ -79,7 +79,6 @@ _NUMPY_METHODS = {
     "setfield": "write where(condition, new, x)",
     "getfield": "write x.astype(dtype)",
 }
-_CHOOSE = "write where(condition, new, x)"
 _CALL_OUTSIDE = "call it outside the fused function"
 _OF_VALUES = f"{_CALL_OUTSIDE}, as it gives a shape that depends on values"
 _NUMPY_FUNCTIONS = {

@@ -16,6 +16,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.trace.derivatives import stop
 from nfuser.trace.torch.words.common import sizes_of
+from nfuser.trace.torch.words.shapes import adjoint
 
 if TYPE_CHECKING:
     from nfuser.trace.torch.words.common import Word
@@ -197,15 +198,11 @@ def _is_on(kind: str) -> Word:
     return attribute
 
 
-def _conjugate_transpose(t: Tracer, x: Any) -> Any:
-    return t.handlers["conj"](t, x.mT) if t.tensor(x).dtype.is_complex else x.mT
-
-
 ATTRIBUTES: dict[str, Word] = {
     "is_cuda": _is_on("cuda"),
     "is_cpu": _is_on("cpu"),
-    "H": _conjugate_transpose,
-    "mH": _conjugate_transpose,
+    "H": adjoint,
+    "mH": adjoint,
 }
 _DTYPES = {
     "float": DType.F32,

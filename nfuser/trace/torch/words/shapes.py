@@ -242,7 +242,8 @@ def _swap(t: Tracer, x: Any, first: Any, second: Any) -> Any:
     return t.handlers["swapaxes"](t, x, plain(first), plain(second))
 
 
-def _adjoint(t: Tracer, x: Any) -> Any:
+def adjoint(t: Tracer, x: Any) -> Any:
+    """Return the conjugate of a matrix, transposed."""
     return t.handlers["conj"](t, x.mT) if t.tensor(x).dtype.is_complex else x.mT
 
 
@@ -279,7 +280,7 @@ WORDS: dict[str, Word] = {
     "swapdims": _swap,
     "swapaxes": _swap,
     "t": _t,
-    "adjoint": _adjoint,
+    "adjoint": adjoint,
     "view": _view,
     "reshape": _view,
     "view_as": _view_as,
