@@ -15,7 +15,7 @@ from nfuser.frontend.fuse.fused import Fused
 
 if TYPE_CHECKING:
     from nfuser.debug.timeline import Timeline, timeline
-    from nfuser.frontend.call.spec import Spec
+    from nfuser.frontend.call.inputs.spec import Spec
     from nfuser.frontend.check import check
     from nfuser.frontend.definition.definition import FusionDefinition
     from nfuser.frontend.definition.execution.profile import get_fusion_profile
@@ -96,7 +96,7 @@ _ON_FIRST_USE = {
     "HostProgram": "nfuser.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
     "Report": "nfuser.frontend.report.report",
-    "Spec": "nfuser.frontend.call.spec",
+    "Spec": "nfuser.frontend.call.inputs.spec",
     "Timeline": "nfuser.debug.timeline",
     "checkpoint": "nfuser.frontend.gradients.checkpoint",
     "checkpoint_name": "nfuser.frontend.gradients.checkpoint",

@@ -22,7 +22,7 @@ import nfuser
 from nfuser.codegen.load import load_function
 from nfuser.codegen.numba import kernel_target
 from nfuser.codegen.numba.compile_cpu import compile_cpu
-from nfuser.codegen.numba.loop_lanes import close_marked_loops
+from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
 from nfuser.codegen.objects.elf import read_object
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from nfuser.codegen.numba import half_support
+from nfuser.codegen.numba.llvm import half_support
 from nfuser.codegen.objects.elf import read_object
 from nfuser.codegen.objects.load_object import is_portable, link_object, load_object
 from nfuser.codegen.objects.machine_code import MachineCode

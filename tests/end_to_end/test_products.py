@@ -16,7 +16,7 @@ import nfuser.numpy as xp
 from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
-from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.library.library_calls import library_call
 from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart
 from tests.fuzz.backends import from_torch, to_torch
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.call.small_products as small_products
+import nfuser.host.call.library.small_products as small_products
 from nfuser.dtypes import DType
+from nfuser.host.call.library.small_products import MOST_WORK, by_blas, small_product
 from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart, ViewOf
-from nfuser.host.call.small_products import MOST_WORK, by_blas, small_product
 
 if TYPE_CHECKING:
     from collections.abc import Callable

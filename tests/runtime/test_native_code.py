@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.codegen.numba.compile_llvm import compile_llvm
+from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.device.native.library import kernel_caller

@@ -16,7 +16,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import NfuserError
-from nfuser.frontend.call.arguments import Arguments, Described
+from nfuser.frontend.call.inputs.arguments import Arguments, Described
 from nfuser.trace import trace_function
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core import cgutils, codegen
 
-from nfuser.codegen.numba.llvm_passes import run_passes
+from nfuser.codegen.numba.llvm.llvm_passes import run_passes
 
 
 class _Library(codegen.JITCodeLibrary):

@@ -28,8 +28,8 @@ from numba.cuda.flags import CUDAFlags
 from numba.cuda.types import void
 from numba.cuda.utils import numba_target_override
 
-from nfuser.codegen.numba.patched_call_typing import CallTypes
-from nfuser.codegen.numba.patched_liveness import followed_once
+from nfuser.codegen.numba.patches.call_typing import CallTypes
+from nfuser.codegen.numba.patches.liveness import followed_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable

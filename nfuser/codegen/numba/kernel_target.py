@@ -34,10 +34,10 @@ from numba.core.target_extension import (
 )
 
 from nfuser.codegen.numba.kernel_library import KernelCodegen
-from nfuser.codegen.numba.loop_lanes import close_marked_loops
-from nfuser.codegen.numba.patched_assignments import rewritten_where_named
-from nfuser.codegen.numba.patched_call_typing import CallTypes, KernelTyping
-from nfuser.codegen.numba.patched_liveness import followed_once
+from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
+from nfuser.codegen.numba.patches.assignments import rewritten_where_named
+from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
+from nfuser.codegen.numba.patches.liveness import followed_once
 from nfuser.locks import cached_property
 
 if TYPE_CHECKING:

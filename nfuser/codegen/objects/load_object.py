@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import nfuser.system as system
-from nfuser.codegen.numba import half_support
 from nfuser.codegen.numba.compiler_lock import COMPILER
+from nfuser.codegen.numba.llvm import half_support
 from nfuser.codegen.objects.elf import read_object
 from nfuser.codegen.objects.map_object import can_map, map_object
 from nfuser.errors import CompileError

@@ -8,8 +8,8 @@ number of threads.
 
 The calling thread takes chunks too and never waits for a thread to wake: a helper that
 comes late finds nothing to do. Calls from several threads share the helpers, which run
-native code alone (``native/pool.py``): a thread of Python's would need the GIL, and two
-dozen cold functions, before its first chunk.
+native code alone (``native/source/pool.py``): a thread of Python's would need the GIL,
+and two dozen cold functions, before its first chunk.
 
 Where somebody else runs many tasks at once, each of them a call, a task asks no more
 helpers than its share: none where tasks keep all cores busy.

@@ -10,8 +10,8 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nfuser.codegen.numba.compile_llvm import compile_llvm
 from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
 from nfuser.device.native import COMPILED
 from nfuser.device.native.owned import for_ever
@@ -85,11 +85,10 @@ def _only() -> NativeLibrary:
 
 
 def _compiled_source() -> MachineCode:
-    from nfuser.device.native import (
-        c_functions,
+    from nfuser.device.native import c_functions, layout
+    from nfuser.device.native.source import (
         entry,
         launches,
-        layout,
         matching,
         nests,
         numbers,

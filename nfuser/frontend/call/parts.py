@@ -13,8 +13,10 @@ from nfuser.concretize import DEFAULT_RESIZE, check_policy
 from nfuser.debug.progress import watching
 from nfuser.device.describe.descriptor import describe
 from nfuser.errors import ChunkedError
-from nfuser.frontend.call.argument_names import unknown_keyword
-from nfuser.frontend.call.arguments import Arguments, Described
+from nfuser.frontend.call.inputs.argument_names import unknown_keyword
+from nfuser.frontend.call.inputs.arguments import Arguments, Described
+from nfuser.frontend.call.inputs.scalar_checks import check_scalars
+from nfuser.frontend.call.inputs.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
 from nfuser.frontend.call.recording import (
@@ -23,8 +25,6 @@ from nfuser.frontend.call.recording import (
     recorded,
     unrecorded,
 )
-from nfuser.frontend.call.scalar_checks import check_scalars
-from nfuser.frontend.call.spec import has_phantoms, no_device, with_arrays
 from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import CompiledForm, Lowered

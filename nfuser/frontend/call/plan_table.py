@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.device.native.state import Record
-    from nfuser.frontend.call.arguments import Arguments
+    from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.ready import Ready
 
 MOST_RECORDS = 8  # of one key

@@ -13,12 +13,12 @@ from nfuser.device.describe.descriptor import (
     pointer_reader,
 )
 from nfuser.errors import BackendError
-from nfuser.frontend.call.arguments import host_number, same_number
-from nfuser.frontend.call.changes import change_all, check_passed_once
 from nfuser.frontend.call.draws import take_draws
+from nfuser.frontend.call.inputs.arguments import host_number, same_number
+from nfuser.frontend.call.inputs.changes import change_all, check_passed_once
+from nfuser.frontend.call.inputs.scalar_checks import check_scalars
+from nfuser.frontend.call.inputs.writes import check_writes, told_of_writes
 from nfuser.frontend.call.results import Results
-from nfuser.frontend.call.scalar_checks import check_scalars
-from nfuser.frontend.call.writes import check_writes, told_of_writes
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.scalar import ScalarInput
@@ -28,7 +28,7 @@ from nfuser.trace import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.frontend.fuse.variants import Variant
     from nfuser.host.call.program import Slot
     from nfuser.ir.open_integer import Asked

@@ -15,7 +15,7 @@ from nfuser.frontend.explain.explanation import (
     Piece,
     Reason,
 )
-from nfuser.host.call.library_calls import caller
+from nfuser.host.call.library.library_calls import caller
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
     VIEWS,

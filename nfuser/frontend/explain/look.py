@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.device.describe.descriptor import Descriptor
-    from nfuser.frontend.call.arguments import Described
+    from nfuser.frontend.call.inputs.arguments import Described
     from nfuser.frontend.explain.explain import Seen
     from nfuser.frontend.fuse.variants import Variant
     from nfuser.runtime.place import Place

@@ -14,7 +14,7 @@ from nfuser.device.apart import check_apart
 from nfuser.device.describe.descriptor import describe, library_of
 from nfuser.device.native.layout import MOST_ARGUMENTS
 from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
-from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import any_asks
 from nfuser.frontend.call.shape import by_position
 from nfuser.frontend.fuse.dynamo import graph_break

@@ -16,7 +16,7 @@ from nfuser.chunks.program import Program
 from nfuser.chunks.unknown import Unknown
 from nfuser.device.describe.descriptor import Library, library_of
 from nfuser.errors import ArgumentError, MutationError, UnsupportedError
-from nfuser.frontend.call.arguments import Arguments, is_chunked
+from nfuser.frontend.call.inputs.arguments import Arguments, is_chunked
 from nfuser.frontend.explain.chunked import ChunkedExplanation
 from nfuser.ir.base import node
 from nfuser.ir.expr import (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.chunks import Rechunk
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.call import parts
-    from nfuser.frontend.call.arguments import Arguments
+    from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.plan_table import Entry
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.explain.explain import Seen

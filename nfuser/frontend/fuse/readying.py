@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.fuse.keeping import Keeping, asked_with_arguments
-from nfuser.frontend.fuse.serving import Serving
+from nfuser.frontend.native.serving import Serving
 from nfuser.locks import ForkSafeLock, cached_property
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.frontend.call import parts
-    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.frontend.call.plan_table import PlanTable
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.explain.explain import Seen

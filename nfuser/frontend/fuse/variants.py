@@ -17,8 +17,8 @@ from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.debug import timing
 from nfuser.device.move import moved
 from nfuser.errors import ArgumentError, TraceError
-from nfuser.frontend.call.arguments import same_number
-from nfuser.frontend.call.changes import unchanged_by_tracing
+from nfuser.frontend.call.inputs.arguments import same_number
+from nfuser.frontend.call.inputs.changes import unchanged_by_tracing
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.runtime.call import symbols_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
     from nfuser.concretize import ResizePolicy
-    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.tables.counters import Counters
@@ -211,8 +211,8 @@ class Variants:
         if not self._found:
             return "the objects that it was traced for are gone"
         # Whoever never traces twice does not need them.
-        from nfuser.frontend.fuse.broken_guards import broken_guards  # noqa: PLC0415
-        from nfuser.frontend.fuse.new_forms import new_forms  # noqa: PLC0415
+        from nfuser.frontend.explain.broken_guards import broken_guards  # noqa: PLC0415
+        from nfuser.frontend.explain.new_forms import new_forms  # noqa: PLC0415
 
         if variants := self._found.get(structure, []):
             call = (described, args, kwargs)

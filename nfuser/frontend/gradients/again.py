@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError, MutationError
-from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import unrecorded
 from nfuser.trace.captures.clocks import is_of_numpy
 

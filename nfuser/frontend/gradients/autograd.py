@@ -21,8 +21,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import TraceError
-from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.draws import DrawCalls, drawing_again, noting_draws
+from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import (
     KeepingPlan,

@@ -22,7 +22,7 @@ import numpy as np
 
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError, TraceError
-from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import unrecorded
 from nfuser.frontend.gradients.transform import fused_like, remembered
 from nfuser.ir.base import value

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
-from nfuser.frontend.call.argument_names import leaf_names
 from nfuser.frontend.call.draws import drawing_again, noting_draws
+from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.gradient import grad

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.frontend.fuse.dynamo as dynamo
 import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.errors import NfuserError
-from nfuser.frontend.call.arguments import Arguments
+from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.gradients.autograd import pulled
 from nfuser.ir.base import node
 from nfuser.ir.scalar_walk import evaluate_all

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import ArgumentError
-from nfuser.frontend.call.argument_names import leaf_names
+from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import Planner
 from nfuser.trace import tree as trees

@@ -24,7 +24,7 @@ from nfuser.device.native import layout as at
 from nfuser.device.native.library import advancing
 from nfuser.device.native.shared import shared
 from nfuser.device.native.state import Record
-from nfuser.frontend.call.arguments import static_key
+from nfuser.frontend.call.inputs.arguments import static_key
 from nfuser.frontend.call.line import name_call
 from nfuser.frontend.call.shape import by_position, with_names
 from nfuser.frontend.fuse.dynamo import graph_break

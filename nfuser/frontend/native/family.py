@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.device.native.state import Record
-    from nfuser.frontend.call.arguments import Arguments
+    from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.call.shape import CallShape
     from nfuser.host.call.native_numbers import NumberWriter

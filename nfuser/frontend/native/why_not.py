@@ -17,7 +17,7 @@ from nfuser.device.native.shared import is_as_expected
 from nfuser.host.call.native_record import READ
 
 if TYPE_CHECKING:
-    from nfuser.frontend.call.arguments import Arguments, Described
+    from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.runtime.place import Place
     from nfuser.trace import Trace
 

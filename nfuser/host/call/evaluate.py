@@ -17,9 +17,9 @@ from nfuser.device.cuda.streams import guard, stream_reader
 from nfuser.device.describe.descriptor import pointer_reader
 from nfuser.dtypes import check_fits
 from nfuser.host.call import footprint
-from nfuser.host.call.generators import draw_of
 from nfuser.host.call.homes import saves
-from nfuser.host.call.library_calls import library_call
+from nfuser.host.call.library.generators import draw_of
+from nfuser.host.call.library.library_calls import library_call
 from nfuser.host.call.program import (
     AllocateSlot,
     ByValue,

@@ -35,7 +35,7 @@ from nfuser.device.reuse import LEAST_BYTES
 from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
 from nfuser.host.call.homes import saves
-from nfuser.host.call.library_calls import blas_product, library_call
+from nfuser.host.call.library.library_calls import blas_product, library_call
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
     AllocateSlot,
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from nfuser.device.describe.descriptor import Device
     from nfuser.dtypes import DType
     from nfuser.errors import NfuserError
+    from nfuser.host.call.library.small_products import SmallProduct
     from nfuser.host.call.program import Argument, CallProgram, HostStmt, Slot
-    from nfuser.host.call.small_products import SmallProduct
     from nfuser.ir.scalar import Scalar
 
 RELEASE_COST = SERIAL_COST >> 2

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from nfuser.codegen.numba.loop_lanes import wish_of, with_wishes
+from nfuser.codegen.numba.llvm.loop_lanes import wish_of, with_wishes
 from nfuser.codegen.primitives.cpu.features import vector_bits
 from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, I64, Value
 

@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.typing.templates import signature
 
 import nfuser.codegen.primitives.cpu.features as cpu_features
-from nfuser.codegen.numba.loop_lanes import mark_loop
+from nfuser.codegen.numba.llvm.loop_lanes import mark_loop
 from nfuser.codegen.primitives.cpu.apart import set_apart
 from nfuser.codegen.primitives.cpu.define import register
 from nfuser.codegen.primitives.cpu.math.value import Value, call

@@ -15,7 +15,7 @@ import numpy as np
 
 from nfuser.debug.progress import watching
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
-from nfuser.frontend.call.scalar_checks import check_scalars
+from nfuser.frontend.call.inputs.scalar_checks import check_scalars
 from nfuser.frontend.definition.alias import check_aliases, write_aliases
 from nfuser.frontend.definition.inputs import DerivedInput, NumberInput, TensorInput
 from nfuser.frontend.definition.operations.stored import Float8, floats_of

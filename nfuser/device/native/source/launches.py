@@ -55,8 +55,8 @@ from nfuser.device.native.layout import (
     TURN,
     TURNS,
 )
-from nfuser.device.native.pool import share
-from nfuser.device.native.repeat import (
+from nfuser.device.native.source.pool import share
+from nfuser.device.native.source.repeat import (
     held,
     released,
 )

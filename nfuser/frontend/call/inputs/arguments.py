@@ -24,8 +24,8 @@ from nfuser.device.describe.libraries import array_class, is_imported
 from nfuser.device.describe.readable import fault, readable
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, ChunkedError
-from nfuser.frontend.call.argument_names import leaf_names
-from nfuser.frontend.call.spec import Spec
+from nfuser.frontend.call.inputs.argument_names import leaf_names
+from nfuser.frontend.call.inputs.spec import Spec
 from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
 from nfuser.trace import tree as trees

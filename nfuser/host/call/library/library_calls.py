@@ -14,20 +14,20 @@ import numpy as np
 from nfuser.device.describe.libraries import Device, Library
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError, host_error
-from nfuser.host.call.functions import function_call
-from nfuser.host.call.generators import draw_of
+from nfuser.host.call.library.functions import function_call
+from nfuser.host.call.library.generators import draw_of
+from nfuser.host.call.library.scatters import scatter_call
+from nfuser.host.call.library.small_products import by_blas, small_product
+from nfuser.host.call.library.sorted_scatters import lacks_scatter, sorted_scatter
 from nfuser.host.call.program import ProgramNumber, slots_of
-from nfuser.host.call.scatters import scatter_call
-from nfuser.host.call.small_products import by_blas, small_product
-from nfuser.host.call.sorted_scatters import lacks_scatter, sorted_scatter
 from nfuser.host.run.arrays_of import arrays_of
 from nfuser.host.run.library_functions import lacks_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.host.call.library.small_products import SmallProduct
     from nfuser.host.call.program import CallLibrary, Operand, SlotPart, ViewOf
-    from nfuser.host.call.small_products import SmallProduct
     from nfuser.host.run.arrays import Arrays
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)

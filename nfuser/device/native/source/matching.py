@@ -70,9 +70,9 @@ from nfuser.device.native.layout import (
     S_OPEN,
     TRUE,
 )
-from nfuser.device.native.nests import is_such_nest
-from nfuser.device.native.numbers import compute
-from nfuser.device.native.read import read
+from nfuser.device.native.source.nests import is_such_nest
+from nfuser.device.native.source.numbers import compute
+from nfuser.device.native.source.read import read
 from nfuser.device.native.words import space, store, table, word
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import host_error
-from nfuser.host.call.generators import draw_call, draw_of
+from nfuser.host.call.library.generators import draw_call, draw_of
 from nfuser.host.run.library_functions import library_function
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from nfuser.device.describe.libraries import Library
 from nfuser.dtypes import as_dtype
-from nfuser.frontend.call.argument_names import named_parts
+from nfuser.frontend.call.inputs.argument_names import named_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

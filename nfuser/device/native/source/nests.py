@@ -40,7 +40,7 @@ from nfuser.device.native.layout import (
     P_SIZE,
     TUPLE,
 )
-from nfuser.device.native.read import ask, take
+from nfuser.device.native.source.read import ask, take
 from nfuser.device.native.words import space, store, table, word
 
 

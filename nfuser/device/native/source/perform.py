@@ -21,7 +21,6 @@ from nfuser.device.native.c_functions import (
     call_stream,
     memset,
 )
-from nfuser.device.native.launches import launch, run_in_pool, run_kernel, tell
 from nfuser.device.native.layout import (
     A_FIRST,
     A_FOURTH,
@@ -90,8 +89,9 @@ from nfuser.device.native.layout import (
     V_FUNCTION,
     V_OPERANDS,
 )
-from nfuser.device.native.read import read
-from nfuser.device.native.repeat import (
+from nfuser.device.native.source.launches import launch, run_in_pool, run_kernel, tell
+from nfuser.device.native.source.read import read
+from nfuser.device.native.source.repeat import (
     begin_rows,
     held,
     released,

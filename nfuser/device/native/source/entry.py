@@ -55,10 +55,10 @@ from nfuser.device.native.layout import (
     SLOW,
     TRACER,
 )
-from nfuser.device.native.matching import find, fits, holds, read_captured
-from nfuser.device.native.nests import read_all, release
-from nfuser.device.native.perform import perform
-from nfuser.device.native.read import ask, ask_again, take
+from nfuser.device.native.source.matching import find, fits, holds, read_captured
+from nfuser.device.native.source.nests import read_all, release
+from nfuser.device.native.source.perform import perform
+from nfuser.device.native.source.read import ask, ask_again, take
 from nfuser.device.native.words import space, store, table, word
 
 

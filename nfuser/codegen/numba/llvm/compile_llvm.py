@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from nfuser.codegen.numba.compiler_lock import COMPILER
-from nfuser.codegen.numba.llvm_passes import run_passes
+from nfuser.codegen.numba.llvm.llvm_passes import run_passes
 from nfuser.codegen.objects.machine_code import MachineCode
 
 

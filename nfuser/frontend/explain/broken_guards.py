@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.frontend.call.arguments import same_number
+from nfuser.frontend.call.inputs.arguments import same_number
 from nfuser.ir import scalar_walk
 from nfuser.ir.scalar import Binary, ScalarInput, Size
 from nfuser.ir.scalar_op import Op
@@ -15,7 +15,7 @@ from nfuser.trace.captures.changes import changes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nfuser.frontend.call.arguments import Described
+    from nfuser.frontend.call.inputs.arguments import Described
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.trace import Trace

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.device.native import COMPILED
-from nfuser.frontend.fuse.families import Families
+from nfuser.frontend.native.families import Families
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
     from nfuser.device.native.state import NativeState
-    from nfuser.frontend.call.arguments import Arguments
+    from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.plan_table import Entry
     from nfuser.frontend.call.ready import Ready
 

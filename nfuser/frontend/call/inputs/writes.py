@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.device.describe.descriptor import Descriptor
-    from nfuser.frontend.call.arguments import Arguments
+    from nfuser.frontend.call.inputs.arguments import Arguments
 
 
 def check_writes(

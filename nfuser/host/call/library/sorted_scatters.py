@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.device.describe.libraries import Library
 from nfuser.dtypes import DType
-from nfuser.host.call.scatters import Looks, check
+from nfuser.host.call.library.scatters import Looks, check
 from nfuser.ir.expr import ScatterOp
 
 if TYPE_CHECKING:

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said to LLVM itself: its language, its passes, how wide loops are."""
+
+from __future__ import annotations
