@@ -19,6 +19,7 @@ from nfuser.schedule.registry import (
     SWEEPS,
     find_scheduler,
 )
+from nfuser.segment.asked_once import asked_once
 from nfuser.segment.kept import from_numbers, to_numbers
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _BY_NAME: dict[str, KnownScheduler] = {
     s.name: s for s in (*SCHEDULERS, LIBRARY, SWEEPS, SERIAL, LOOPS, IN_PLACE)
 }
+# What a new concretization leaves as it was is not asked again.
+_FIND = asked_once(find_scheduler)
 
 
 def segment(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
@@ -62,10 +65,10 @@ def _computed(loop: Loop) -> Fusion:
 
 def _segmented(fusion: Fusion, should_merge: ShouldMerge | None) -> Segmented:
     if should_merge is not None:
-        return room.segment(fusion, find_scheduler, should_merge)
+        return room.segment(fusion, _FIND, should_merge)
     depends = ("segments", structure(fusion).digest)
     known = find_plan(depends, lambda kept: from_numbers(fusion, kept, _BY_NAME))
     if known is None:
-        known = room.segment(fusion, find_scheduler)
+        known = room.segment(fusion, _FIND)
         keep_plan(depends, fusion.name, to_numbers(known))
     return known

@@ -11,6 +11,8 @@ import pytest
 
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment
+from nfuser.segment.asked_once import asked_once
+from nfuser.segment.segmented import text
 from tests.hand_built import settled
 
 if TYPE_CHECKING:
@@ -97,3 +99,26 @@ def test_steps_that_say_the_same_are_asked_of_schedulers_once() -> None:
 
     # What is new with each step: the whole, and what is left beside its last pieces.
     assert asked(32) <= asked(16) + 8
+
+
+def test_a_new_concretization_asks_of_what_it_changes_alone() -> None:
+    calls: list[object] = []
+
+    @asked_once
+    def find(fusion: Fusion) -> Any:
+        calls.append(fusion)
+        return find_scheduler(fusion)
+
+    def function(x: Any, y: Any) -> Any:
+        for k in range(10):
+            x = np.maximum(x * (1 + k), 0.5)
+            x = x - x.sum(axis=k % 2, keepdims=True)
+        return x + y
+
+    segment(settled(function, X, Y), find)
+    before = len(calls)
+    changed = settled(function, X, Y[:1])
+    found = segment(changed, find)
+    assert len(calls) - before < before / 5
+    alone = segment(changed, find_scheduler)
+    assert text(found) == text(alone)
