@@ -105,21 +105,23 @@ class _Producers:
     def cheap(self, tensor: TensorView) -> list[Expr]:
         """Return what computes ``tensor`` from at most one array, if that is cheap."""
         closure: dict[Expr, None] = {}
-        arrays = 0
+        leaves: dict[Expr, None] = {}
         stack = [self.fusion.definition[tensor]]
         while stack:
             expr = stack.pop()
+            if is_free(expr):
+                leaves[expr] = None
+                continue
             if expr in closure:
                 continue
             closure[expr] = None
-            if isinstance(expr, Argument) and not expr.by_value:
-                arrays += expr.result.ndim > 0
-            if len(closure) > CHEAP or arrays > 1 or _is_dear(expr):
+            if len(closure) > CHEAP or _is_dear(expr):
                 return []
             if not self.written.isdisjoint(sources(expr)):
                 return []
             stack.extend(self.fusion.definition[t] for t in sources(expr))
-        return [e for e in closure if not is_free(e)]
+        arrays = [e for e in leaves if isinstance(e, Argument) and e.result.ndim]
+        return list(closure) if sum(not a.by_value for a in arrays) < 2 else []
 
 
 def _keeps_matrices(expr: Permute) -> bool:

@@ -189,6 +189,24 @@ def test_what_is_cheap_is_computed_again_instead_of_stored() -> None:
         assert isinstance(definition, (Reduce, PartialSum))
 
 
+def test_a_gradient_computes_again_what_sums_of_differences_have_read() -> None:
+    def spread(x: Any) -> Any:
+        down, along = x[1:] - x[:-1], x[:, 1:] - x[:, :-1]
+        return (down * down).sum() + (along * along).sum()
+
+    def both(t: Any, x: Any) -> Any:
+        value, pull = nfuser.vjp(spread, x)
+        return value, *pull(t)
+
+    segmented = segment(_fusion(both, X[0, 0], X), find_scheduler)
+    *sums, slope = segmented.segments
+    alone = segment(_fusion(spread, X), find_scheduler).segments
+    for piece, other in zip(sums, alone, strict=True):
+        assert [t.ndim for t in piece.fusion.outputs] == [0]
+        assert len(piece.fusion.exprs) == len(other.fusion.exprs)
+    assert slope.scheduler.name == "pointwise"
+
+
 def test_a_number_stays_a_number_in_every_piece() -> None:
     fusion = _fusion(lambda x, a: (x * a).sum(0) + (x * a).sum(1)[0], SQUARE, 2.0)
     for piece in segment(fusion, find_scheduler).segments:
