@@ -68,10 +68,11 @@ def _tensor(tracer: Tracer, item: Any) -> TensorView | None:
 def _parts(found: Any, shapes: Sequence[Tree]) -> list[Any]:
     """Return what came for each leaf of the arguments; None is none."""
     if not isinstance(found, (tuple, list)) or len(found) != len(shapes):
-        count = len(found) if isinstance(found, (tuple, list)) else 1
+        is_several = isinstance(found, (tuple, list))
+        what = len(found) if is_several else type(found).__name__
         message = (
             "return a tuple from bwd, with a cotangent for each argument or None: "
-            f"expected {len(shapes)}, found {count}"
+            f"expected {len(shapes)}, found {what}"
         )
         raise ArgumentError(message)
     parts: list[Any] = []

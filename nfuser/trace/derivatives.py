@@ -146,28 +146,37 @@ class Run:
     def _varied(self, place: int, item: Any) -> Any:
         flat, shape = tree.flatten(item)
         self.trees.append(shape)
-        made = [self._variable(place, leaf) for leaf in flat]
+        names = [n for n, p in tree.parts(shape, f"argument {place}") if p == tree.LEAF]
+        pairs = zip(names, flat, strict=True)
+        made = [self._variable(name, leaf) for name, leaf in pairs]
         self.variables += made
         return tree.unflatten(shape, [variable.standin for variable in made])
 
-    def _variable(self, place: int, item: Any) -> Variable:
+    def _variable(self, name: str, item: Any) -> Variable:
         tracer = self._tracer
         is_number = isinstance(item, (Standin, int, float, complex))
         if not is_number and not is_array(item):
             message = (
-                f"write argnums={self._name}'s arguments that are arrays of floats: "
-                f"argument {place} is {type(item).__name__}"
+                f"{self._leave_out()}: nfuser.{self._name} takes derivatives in "
+                f"arrays of floats, found {type(item).__name__} in {name}"
             )
             raise ArgumentError(message)
         held = tracer.tensor(item)
         if not (held.dtype.is_float or held.dtype.is_complex):
+            other = (
+                "write x.astype(np.float64)" if held.ndim else "pass a float, as 3.0,"
+            )
             message = (
-                f"write x.astype(np.float64) for argument {place}, or name others by "
-                f"argnums: nfuser.{self._name} takes derivatives in floats, found "
-                f"{held.dtype}"
+                f"{other} for {name}, or {self._leave_out()}: nfuser.{self._name} "
+                f"takes derivatives in floats, found {held.dtype}"
             )
             raise DTypeError(message)
         return Variable(tracer, item, held)
+
+    def _leave_out(self) -> str:
+        if self._name in ("vjp", "jvp"):
+            return "leave it out, as n in lambda x: f(x, n)"
+        return "name others by argnums"
 
     def _vary(
         self, item: Any, held: TensorView, varies: Callable[[Any], bool]
@@ -204,6 +213,12 @@ class Run:
         """Return the result, which has to be one real number."""
         tracer, outputs = self._tracer, self.outputs
         b = tracer.builder
+        if self.value is None:
+            message = (
+                f"return one number, as (x * x).sum(): nfuser.{self._name} takes the "
+                "gradient of what the function returns, found None"
+            )
+            raise ArgumentError(message)
         if len(outputs) != 1 or self.shape != tree.LEAF:
             message = (
                 f"write nfuser.{self._name}(lambda x: f(x)[0]), or has_aux=True for "
@@ -214,8 +229,8 @@ class Run:
         (found,) = outputs
         if found.ndim:
             message = (
-                f"write nfuser.{self._name}(lambda x: f(x).sum()), or nfuser.vjp: a "
-                "gradient is that of one number, found an array of shape "
+                f"write nfuser.{self._name}(lambda x: f(x).sum()), or nfuser.jacrev or "
+                "nfuser.vjp: a gradient is that of one number, found an array of shape "
                 f"{b.shape_text(found.shape)}"
             )
             raise ShapeError(message)

@@ -105,8 +105,8 @@ def _check(
     for tensor in (*held, *run.outputs):
         if tensor.dtype.is_complex and not holomorphic:
             message = (
-                f"write nfuser.{name}(f, holomorphic=True) if f is, or take real and "
-                "imaginary parts as arguments and results: found "
+                "write holomorphic=True if the function is, or take real and "
+                f"imaginary parts as arguments and results: nfuser.{name} found "
                 f"{tensor.dtype}"
             )
             raise DTypeError(message)

@@ -69,11 +69,14 @@ def current_line() -> SourceLine | None:
 def line_of(traceback: TracebackType | None, function: Any) -> SourceLine | None:
     """Return the innermost line in ``traceback`` that ``function`` led to.
 
-    Where the function had returned already, that is the line of its definition.
+    Where the function had returned already, that is the line of its definition, and
+    none if that is ours.
     """
     code = getattr(function, "__code__", None)
     begun = getattr(inspect.unwrap(function), "__code__", None)
-    found = None if begun is None else _line(begun.co_filename, begun.co_firstlineno)
+    found = None
+    if begun is not None and is_users(begun.co_filename):
+        found = _line(begun.co_filename, begun.co_firstlineno)
     while traceback is not None and _written(traceback.tb_frame.f_code) is not code:
         traceback = traceback.tb_next
     while traceback is not None:

@@ -131,3 +131,18 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
 def has_labels(tree: Tree) -> bool:
     """Tell whether there is an object of another library's in a nest."""
     return tree.labels is not None or any(map(has_labels, tree.children))
+
+
+def parts(tree: Tree, path: str) -> Iterator[tuple[str, Tree]]:
+    """Return ``tree`` and each nest and leaf in it, by how a caller would write it."""
+    yield path, tree
+    if tree.labels is not None:
+        steps = list(tree.labels.steps)
+    elif tree.keys:
+        steps = [f"[{key!r}]" for key in tree.keys]
+    elif fields := getattr(tree.container, "_fields", ()):
+        steps = [f".{field}" for field in fields]
+    else:
+        steps = [f"[{k}]" for k in range(len(tree.children))]
+    for step, child in zip(steps, tree.children, strict=True):
+        yield from parts(child, path + step)

@@ -98,6 +98,7 @@ def test_the_branch_not_taken_leaks_nothing() -> None:
         assert np.isfinite(found).all(), found
 
 
+_PLACES = np.array([0.0, 1.0, 4.0])
 # What docs/gradients.md says of points where a slope could be another.
 _CONVENTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "abs at 0": (np.abs, 0.0, 0.0),
@@ -114,6 +115,8 @@ _CONVENTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "silu far out": (xp.silu, -1e4, 0.0),
     "silu at minus infinity": (xp.silu, -np.inf, 0.0),
     "cbrt at 0": (np.cbrt, 0.0, np.inf),
+    "interp at a place": (lambda x: np.interp(x, _PLACES, _PLACES**2), 1.0, 5.0),
+    "interp at the last place": (lambda x: np.interp(x, _PLACES, _PLACES), 4.0, 0.0),
 }
 
 

@@ -231,8 +231,13 @@ _WRONG: dict[str, tuple[Callable[..., Any], Any, type[Exception], str]] = {
     "a truth value": (lambda x: x.sum() > 0, X, DTypeError, "return a float"),
     "a complex number": (lambda x: x.sum() * 1j, X, DTypeError, "real part"),
     "integers": (_squares, np.arange(3), DTypeError, r"astype\(np\.float64\)"),
-    "an int": (_squares, 3, DTypeError, r"astype\(np\.float64\)"),
-    "text": (lambda x: 1.0, "text", ArgumentError, "argument 0 is str"),
+    "an int": (_squares, 3, DTypeError, r"pass a float, as 3\.0"),
+    "an int in a nest": (
+        *(lambda p: p["w"] * p["n"], {"w": 1.0, "n": 3}),
+        *(DTypeError, r"for argument 0\['n'\], or name others"),
+    ),
+    "text": (lambda x: 1.0, "text", ArgumentError, "found str in argument 0"),
+    "nothing": (lambda x: None, X, ArgumentError, "return one number.*found None"),
     "a write": (_writing, X, MutationError, r"assign to x\.copy\(\)"),
 }
 
@@ -255,6 +260,14 @@ def test_other_wrong_uses_say_what_to_write() -> None:
         nfuser.jvp(_squares, (X,), (X, X))
     with pytest.raises(ShapeError, match=r"write an array of shape \(3,\)"):
         nfuser.jvp(_squares, (X,), (np.ones(2),))
+    with pytest.raises(DTypeError, match=r"leave it out, as n in lambda x: f\(x, n\)"):
+        nfuser.jvp(_squares, (np.arange(3),), (np.arange(3),))
+    for argnums in ("x", 1.0):
+        with pytest.raises(ArgumentError, match="write argnums=0, the place"):
+            nfuser.grad(_squares, argnums=argnums)(X)  # pyright: ignore[reportArgumentType]
+    for twice in ((0, 0), (0, -1)):
+        with pytest.raises(ArgumentError, match="write each place once in argnums"):
+            nfuser.grad(_squares, argnums=twice)(X)
     with pytest.raises(ArgumentError, match=r"return \(value, aux\)"):
         nfuser.grad(_squares, has_aux=True)(X)
 

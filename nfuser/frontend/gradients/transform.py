@@ -93,12 +93,25 @@ def places(name: str, argnums: Argnums, count: int) -> tuple[int, ...]:
     given: Any = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     found: list[int] = []
     for item in given:
-        number = index(item)
+        try:
+            number = index(item)
+        except TypeError:
+            message = (
+                f"write argnums=0, the place of an argument, or several, as (0, 1): "
+                f"nfuser.{name} found {type(item).__name__}"
+            )
+            raise ArgumentError(message) from None
         if not -count <= number < count:
             message = (
                 f"pass argument {number} by position: nfuser.{name} takes the "
                 f"derivative in it by argnums, found {count} arguments"
             )
             raise ArgumentError(message)
-        found.append(number % count)
+        place = number % count
+        if place in found:
+            message = (
+                f"write each place once in argnums: nfuser.{name} found {place} again"
+            )
+            raise ArgumentError(message)
+        found.append(place)
     return tuple(found)

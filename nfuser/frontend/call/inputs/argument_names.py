@@ -8,6 +8,8 @@ from inspect import Parameter, Signature
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
+from nfuser.trace.tree import parts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -32,7 +34,7 @@ def named_parts(function: Callable[..., Any], tree: Tree) -> list[tuple[str, Tre
     pairs = zip(names, positional.children, strict=False)
     keywords = zip(named.keys, named.children, strict=True)
     return [
-        found for name, part in chain(pairs, keywords) for found in _parts(part, name)
+        found for name, part in chain(pairs, keywords) for found in parts(part, name)
     ]
 
 
@@ -65,17 +67,3 @@ def _positional_names(function: Callable[..., Any]) -> Iterator[str]:
 
 
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _parts(tree: Tree, path: str) -> Iterator[tuple[str, Tree]]:
-    yield path, tree
-    if tree.labels is not None:
-        steps = list(tree.labels.steps)
-    elif tree.keys:
-        steps = [f"[{key!r}]" for key in tree.keys]
-    elif fields := getattr(tree.container, "_fields", ()):
-        steps = [f".{field}" for field in fields]
-    else:
-        steps = [f"[{k}]" for k in range(len(tree.children))]
-    for step, child in zip(steps, tree.children, strict=True):
-        yield from _parts(child, path + step)

@@ -153,11 +153,13 @@ def interp(
     x0, x1 = (_inside(t, known, places) for places in (low, high))
     y0, y1 = (_inside(t, heights, places) for places in (low, high))
     slope = (y1 - y0) / (x1 - x0)
-    found = slope * (x - x0) + y0
+    rise = slope * (x - x0)
+    found = rise + y0
     # As NumPy: from the other side where the first one is infinite, or flat.
     found = np.where(np.isnan(found), slope * (x - x1) + y1, found)
     found = np.where(np.isnan(found) & (y0 == y1), y0, found)
-    found = np.where((x0 == x) | (high == low), y0, found)
+    # At x0 itself the rise is 0, and has a slope: that is left as it is.
+    found = np.where(((x0 == x) | (high == low)) & (rise != 0), y0, found)
     found = np.where(x > known[-1], heights[-1] if right is None else right, found)
     found = np.where(x < known[0], heights[0] if left is None else left, found)
     return found if size == 1 else np.where(np.isnan(x), x, found)
