@@ -8,16 +8,29 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import less
-from nfuser.lower import fold
-from nfuser.lower.across import Across
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, in_turn, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
-from nfuser.lower.fold_lanes import fold_lanes
-from nfuser.lower.in_bounds import in_bounds
+from nfuser.lower.elements.in_bounds import in_bounds
+from nfuser.lower.elements.output_stores import Stores
+from nfuser.lower.elements.row_steps import (
+    Chunk,
+    chunk_of,
+    fold_steps,
+    folds_steps,
+    in_steps,
+    join_chunks,
+)
+from nfuser.lower.elements.values import Values
+from nfuser.lower.folds import fold
+from nfuser.lower.folds.across import Across
+from nfuser.lower.folds.fold_lanes import fold_lanes
+from nfuser.lower.folds.launch_phases import in_phase, next_phase
+from nfuser.lower.folds.persistent import computed_everywhere, forget, is_everywhere
+from nfuser.lower.folds.scan_steps import lower_scans
 from nfuser.lower.kernel.kernel_ir import (
     AwaitCopies,
     Buffer,
@@ -33,20 +46,7 @@ from nfuser.lower.kernel.kernel_ir import (
     kernel_name,
 )
 from nfuser.lower.launch import launch_of
-from nfuser.lower.launch_phases import in_phase, next_phase
-from nfuser.lower.outputs import Stores
-from nfuser.lower.persistent import computed_everywhere, forget, is_everywhere
-from nfuser.lower.scan import lower_scans
-from nfuser.lower.steps import (
-    Chunk,
-    chunk_of,
-    fold_steps,
-    folds_steps,
-    in_steps,
-    join_chunks,
-)
 from nfuser.lower.sweep import lower_turns
-from nfuser.lower.values import Values
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Route
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.ir.tensor import TensorView
-    from nfuser.lower.scopes import Key
+    from nfuser.lower.elements.value_scopes import Key
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import RowFolding
 

@@ -21,6 +21,8 @@ from nfuser.domains.element_steps import (
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
+from nfuser.lower.elements.loads import wrap_index
+from nfuser.lower.elements.single_numbers import applied, from_scalar
 from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     Call,
@@ -39,8 +41,6 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     kernel_name,
 )
-from nfuser.lower.loads import wrap_index
-from nfuser.lower.numbers import applied, from_scalar
 from nfuser.schedule.facts.memory import memory_tensors
 
 if TYPE_CHECKING:

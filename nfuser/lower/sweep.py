@@ -26,9 +26,9 @@ from nfuser.lower.kernel.kernel_ir import (
 
 if TYPE_CHECKING:
     from nfuser.domains.first_turn import HeldState
-    from nfuser.lower.scan import StoreOutput
-    from nfuser.lower.scopes import Key
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.elements.values import Values
+    from nfuser.lower.folds.scan_steps import StoreOutput
     from nfuser.schedule.scheduled import Turns
 
 Held: TypeAlias = Var | Element

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.schedule.horizontal import Horizontal
-from nfuser.schedule.in_place import InPlace
-from nfuser.schedule.library import LibraryCalls
-from nfuser.schedule.loops import Loops
+from nfuser.schedule.pointwise.horizontal import Horizontal
 from nfuser.schedule.pointwise.pointwise import PointwiseScheduler
 from nfuser.schedule.reduction.reduction import Reduction
 from nfuser.schedule.scan.scan import Scans
-from nfuser.schedule.serial import SerialLoops
+from nfuser.schedule.sweep.serial import SerialLoops
 from nfuser.schedule.sweep.sweep import Sweeps
+from nfuser.schedule.without_kernels.array_library import LibraryCalls
+from nfuser.schedule.without_kernels.host_loops import Loops
+from nfuser.schedule.without_kernels.in_place import InPlace
 from nfuser.segment.both_ways import BOTH_WAYS
 
 if TYPE_CHECKING:

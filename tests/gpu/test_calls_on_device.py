@@ -15,7 +15,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import NfuserError
-from nfuser.schedule.reduction import cuda as reduction_cuda
+from nfuser.schedule.reduction.cuda import choose as reduction_cuda
 from tests.smaller_gpu import use_smaller_gpu
 
 pytestmark = pytest.mark.gpu

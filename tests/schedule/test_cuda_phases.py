@@ -14,7 +14,7 @@ import pytest
 import nfuser
 from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.reduction import cuda as reduction_cuda
+from nfuser.schedule.reduction.cuda import choose as reduction_cuda
 from tests.schedule.run_schedule import Call
 from tests.smaller_gpu import use_smaller_gpu
 

@@ -11,7 +11,7 @@ import pytest
 
 import nfuser
 from nfuser.ir.expr import ReduceOp
-from nfuser.schedule.reduction.find_moments import find_moments
+from nfuser.schedule.reduction.rewritten.find_moments import find_moments
 from tests.hand_built import Hand
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.lower.lowering import lower
 from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.reduction import cuda as reduction_cuda
+from nfuser.schedule.reduction.cuda import choose as reduction_cuda
 from tests.schedule.run_schedule import Call
 from tests.smaller_gpu import use_smaller_gpu
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from nfuser.ir.scalar_walk import evaluate_all
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.lowering import lower
-from nfuser.schedule import transpose
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.schedule.nest import Binding
+from nfuser.schedule.pointwise import transpose
 from nfuser.schedule.pointwise.flat_shape import flat_shape
 from nfuser.schedule.text import text
 from nfuser.segment import Rejection

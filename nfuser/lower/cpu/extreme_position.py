@@ -15,7 +15,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Argument
-from nfuser.lower import fold
+from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
     from nfuser.lower.cuda.combine import Combiner
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.values import Values
 
 _MOST_BYTES = 1 << 17  # of a thread's stack, as much as a row that is kept there
 

@@ -9,7 +9,7 @@ from nfuser.lower.kernel.kernel_ir import Element, For, Let, Load, SetElement, S
 from nfuser.schedule.placement.placement import Route
 
 if TYPE_CHECKING:
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.values import Values
 
 
 def stage_columns(values: Values, room: int) -> tuple[Stmt, ...]:

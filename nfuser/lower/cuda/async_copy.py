@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.values import Values
     from nfuser.schedule.nest import Leaf
 
 DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of these

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import equal, less
-from nfuser.lower import fold
+from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Barrier,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.values import Values
 
 _THREADS = (Binding.THREAD_X, Binding.THREAD_Y)
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.lower.scopes import Key
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.elements.values import Values
 
 BANK = 4  # bytes; narrower elements have one each, or neighbours would share it
 

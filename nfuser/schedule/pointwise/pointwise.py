@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, space_of
-from nfuser.schedule import transpose
 from nfuser.schedule.facts.memory import strides
 from nfuser.schedule.heuristics.cuda import CudaPointwise, TransposeHeuristic
 from nfuser.schedule.heuristics.heuristics import FlatHeuristic
 from nfuser.schedule.pointwise import cpu as pointwise_cpu
 from nfuser.schedule.pointwise import cuda as pointwise_cuda
+from nfuser.schedule.pointwise import transpose
 from nfuser.schedule.pointwise.flat_shape import flat_shape
 from nfuser.schedule.scheduled import Scheduled, Walk
 from nfuser.segment import Rejection

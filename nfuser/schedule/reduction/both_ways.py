@@ -16,7 +16,7 @@ from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight
 from nfuser.schedule.heuristics.cpu import CpuReduction
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
 from nfuser.schedule.reduction.cpu import CHUNK_ALONE
-from nfuser.schedule.reduction.cuda_geometry import RESIDENT_THREADS
+from nfuser.schedule.reduction.cuda.geometry import RESIDENT_THREADS
 from nfuser.schedule.reduction.folding import sums_in_f64
 from nfuser.segment.both_ways import PARTS
 

@@ -9,7 +9,7 @@ from nfuser.domains.maps import loops_of
 from nfuser.domains.space import space_of
 from nfuser.dtypes import DType
 from nfuser.ir.expr import ReduceOp
-from nfuser.schedule.reduction.expand import takes_one_pass
+from nfuser.schedule.reduction.rewritten.expand import takes_one_pass
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

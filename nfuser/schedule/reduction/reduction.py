@@ -14,15 +14,15 @@ from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.reduction.both_ways import cpu_both_ways, cuda_both_ways
 from nfuser.schedule.reduction.cpu import cpu_choice
-from nfuser.schedule.reduction.cuda import cuda_choice
-from nfuser.schedule.reduction.expand import (
+from nfuser.schedule.reduction.cuda.choose import cuda_choice
+from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
+from nfuser.schedule.reduction.place_rows import place_rows
+from nfuser.schedule.reduction.rewritten.expand import (
     expand_moments,
     fold_exponentials,
     widen_sums,
 )
-from nfuser.schedule.reduction.find_moments import find_moments
-from nfuser.schedule.reduction.nest import cpu_nest, cuda_nest
-from nfuser.schedule.reduction.place_rows import place_rows
+from nfuser.schedule.reduction.rewritten.find_moments import find_moments
 from nfuser.schedule.reduction.row_folding import cpu_rows, cuda_rows
 from nfuser.schedule.reduction.row_shape import RowShape
 from nfuser.schedule.scheduled import Scheduled, Walk

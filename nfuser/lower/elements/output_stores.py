@@ -11,6 +11,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import CAST
 from nfuser.ir.scalar_functions import less
+from nfuser.lower.folds.launch_phases import in_phase
 from nfuser.lower.kernel.kernel_ir import (
     Buffer,
     SetElement,
@@ -21,7 +22,6 @@ from nfuser.lower.kernel.kernel_ir import (
     guarded,
     only_stores,
 )
-from nfuser.lower.launch_phases import in_phase
 from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.lower.cuda.stage import Stager
-    from nfuser.lower.scopes import Key
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.elements.values import Values
     from nfuser.schedule.nest import LoopBound
     from nfuser.schedule.placement.row_passes import RowPasses
 

@@ -16,7 +16,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.schedule.reduction.maker import Maker
+from nfuser.schedule.reduction.rewritten.maker import Maker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from nfuser.ir.expr import PartialSum
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.elements.values import Values
     from nfuser.lower.kernel.kernel_ir import Array, Buffer, Stmt, Value
-    from nfuser.lower.scopes import Key
-    from nfuser.lower.values import Values
 
     Write: TypeAlias = Callable[[Buffer, TensorView, Scalar, Value, list[Stmt]], None]
 

@@ -9,8 +9,8 @@ from nfuser.lower.kernel.kernel_ir import For, Number, SetElement
 from nfuser.schedule.placement.kept_values import closure
 
 if TYPE_CHECKING:
-    from nfuser.lower.scopes import Key
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.elements.values import Values
 
 
 def is_everywhere(values: Values, roots: list[Key]) -> bool:

@@ -13,6 +13,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.tensor import TensorView
+from nfuser.lower.elements.value_scopes import Key, Scopes
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,
@@ -31,7 +32,6 @@ from nfuser.lower.kernel.kernel_ir import (
     Var,
     guarded,
 )
-from nfuser.lower.scopes import Key, Scopes
 from nfuser.schedule.facts.layout import packets
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Where

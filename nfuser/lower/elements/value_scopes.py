@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir import scalar as sc
-from nfuser.lower.guards import even_conditions, exclusive_reads
+from nfuser.lower.elements.guards import even_conditions, exclusive_reads
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Buffer,

@@ -17,7 +17,7 @@ from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.facts.weight import ROW_LIMIT, limited, weight, weight_in_rows
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
-from nfuser.schedule.reduction.cuda_geometry import (
+from nfuser.schedule.reduction.cuda.geometry import (
     ACROSS,
     LEAST_ACROSS,
     LOADED_PER_THREAD,
@@ -30,7 +30,7 @@ from nfuser.schedule.reduction.cuda_geometry import (
     under_way,
     words_of,
 )
-from nfuser.schedule.reduction.cuda_looped import (
+from nfuser.schedule.reduction.cuda.looped import (
     AGAIN_THREADS,
     LOOP_THREADS,
     in_phases,
@@ -39,8 +39,8 @@ from nfuser.schedule.reduction.cuda_looped import (
     phases_cost,
     splits_of,
 )
-from nfuser.schedule.reduction.expand import expand_moments, fold_exponentials
 from nfuser.schedule.reduction.folding import has_moments, is_single_pass
+from nfuser.schedule.reduction.rewritten.expand import expand_moments, fold_exponentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

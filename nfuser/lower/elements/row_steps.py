@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import less
-from nfuser.lower import fold
+from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.elements.values import Values
     from nfuser.lower.kernel.kernel_ir import LoopCounter, Value
-    from nfuser.lower.values import Values
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import Scheduled
 

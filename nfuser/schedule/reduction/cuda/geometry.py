@@ -11,8 +11,8 @@ from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index, patterns
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
-from nfuser.schedule.reduction.expand import in_few_passes
 from nfuser.schedule.reduction.folding import is_single_pass, sums_in_f64
+from nfuser.schedule.reduction.rewritten.expand import in_few_passes
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

@@ -26,6 +26,10 @@ from nfuser.ir.expr import (
 from nfuser.ir.point_op import NEAR, POINT_OPS
 from nfuser.ir.walk import toposort
 from nfuser.lower.cuda import quotients
+from nfuser.lower.elements.loads import Loads, risky
+from nfuser.lower.elements.single_numbers import applied, from_scalar
+from nfuser.lower.elements.value_scopes import Key, Scope
+from nfuser.lower.folds.lower_bound import least
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -37,10 +41,6 @@ from nfuser.lower.kernel.kernel_ir import (
     Value,
     Var,
 )
-from nfuser.lower.loads import Loads, risky
-from nfuser.lower.lower_bound import least
-from nfuser.lower.numbers import applied, from_scalar
-from nfuser.lower.scopes import Key, Scope
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar

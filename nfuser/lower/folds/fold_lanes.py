@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.lower import fold
+from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     Element,
@@ -19,8 +19,8 @@ from nfuser.lower.kernel.kernel_ir import (
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
     from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.elements.values import Values
     from nfuser.lower.kernel.kernel_ir import Stmt
-    from nfuser.lower.values import Values
 
 
 def fold_lanes(

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nfuser.ir.expr import Reduce
-    from nfuser.lower import fold
     from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.elements.values import Values
+    from nfuser.lower.folds import fold
     from nfuser.lower.kernel.kernel_ir import Stmt
-    from nfuser.lower.values import Values
 
 
 def in_phase(combiner: Combiner, level: int, body: Iterable[Stmt]) -> tuple[Stmt, ...]:

@@ -18,7 +18,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ReduceOp, Scan
 from nfuser.ir.scalar_functions import equal, less
 from nfuser.ir.tensor import TensorView
-from nfuser.lower import fold
+from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Barrier,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.lower.scopes import Key, RowPass
-    from nfuser.lower.values import Values
+    from nfuser.lower.elements.value_scopes import Key, RowPass
+    from nfuser.lower.elements.values import Values
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
 

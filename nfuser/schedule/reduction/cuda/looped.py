@@ -11,7 +11,7 @@ from nfuser.ir.expr import ReduceOp
 from nfuser.schedule.facts.layout import power_of_two
 from nfuser.schedule.facts.target import WARP
 from nfuser.schedule.heuristics.cuda import CudaReduction, Geometry
-from nfuser.schedule.reduction.cuda_geometry import (
+from nfuser.schedule.reduction.cuda.geometry import (
     NARROW_BYTES,
     RESIDENT_THREADS,
     STEPS,
@@ -21,7 +21,7 @@ from nfuser.schedule.reduction.cuda_geometry import (
     is_narrow,
     under_way,
 )
-from nfuser.schedule.reduction.expand import in_few_passes
+from nfuser.schedule.reduction.rewritten.expand import in_few_passes
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What needs no kernel of its own: assignments, library calls, loops of the host."""
+
+from __future__ import annotations
