@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
-import nfuser.ops.folds.loops as verb
+import nfuser.ops.loops.loop as verb
 from nfuser.batch.stacks import Stacks
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import Argument, results, sources

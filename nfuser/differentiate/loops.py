@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
-import nfuser.ops.folds.loops as verb
+import nfuser.ops.loops.loop as verb
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import Argument, Constant, Loop, Pointwise, results, sources

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.first_turn import FirstTurn, first_turn
+from nfuser.domains.loops.first_turn import FirstTurn, first_turn
 from nfuser.ir.expr import (
     VIEWS,
     Argument,

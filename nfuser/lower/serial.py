@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.domains.element_steps import (
+from nfuser.domains.loops.element_steps import (
     Compute,
     ElementLoop,
     ReadElement,
@@ -46,7 +46,7 @@ from nfuser.schedule.facts.memory import memory_tensors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.domains.element_steps import Coordinate, ElementPlace, Step
+    from nfuser.domains.loops.element_steps import Coordinate, ElementPlace, Step
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Serial

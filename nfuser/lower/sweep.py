@@ -25,7 +25,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 
 if TYPE_CHECKING:
-    from nfuser.domains.first_turn import HeldState
+    from nfuser.domains.loops.first_turn import HeldState
     from nfuser.lower.elements.value_scopes import Key
     from nfuser.lower.elements.values import Values
     from nfuser.lower.folds.scan_steps import StoreOutput

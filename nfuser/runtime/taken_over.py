@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.one_by_one import one_by_one
+from nfuser.domains.loops.one_by_one import one_by_one
 from nfuser.domains.space import Mismatch
 from nfuser.ir.expr import Pointwise
 from nfuser.schedule.registry import SERIAL

@@ -16,9 +16,9 @@ from nfuser.schedule.placement.varying import Varying
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.domains.at_rest import Change
-    from nfuser.domains.element_steps import OneByOne
-    from nfuser.domains.first_turn import HeldState
+    from nfuser.domains.loops.at_rest import Change
+    from nfuser.domains.loops.element_steps import OneByOne
+    from nfuser.domains.loops.first_turn import HeldState
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.domains.one_by_one import one_by_one
+from nfuser.domains.loops.one_by_one import one_by_one
 from nfuser.domains.space import Mismatch
 from nfuser.schedule.facts.memory import patterns, strides
 from nfuser.schedule.heuristics.heuristics import SerialHeuristic
@@ -13,7 +13,7 @@ from nfuser.schedule.scheduled import Serial, copies_knob
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
-    from nfuser.domains.element_steps import OneByOne
+    from nfuser.domains.loops.element_steps import OneByOne
     from nfuser.ir.fusion import Fusion
     from nfuser.schedule.facts.facts import Facts, Target
     from nfuser.schedule.heuristics.heuristics import Heuristic

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.domains.at_rest import changes
-from nfuser.domains.first_turn import first_turn, turn_of
+from nfuser.domains.loops.at_rest import changes
+from nfuser.domains.loops.first_turn import first_turn, turn_of
 from nfuser.domains.space import Mismatch
 from nfuser.ir import scalar as sc
 from nfuser.schedule.facts.facts import TensorLayout, accesses
@@ -29,7 +29,7 @@ from nfuser.segment import Rejection
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.domains.first_turn import FirstTurn
+    from nfuser.domains.loops.first_turn import FirstTurn
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView

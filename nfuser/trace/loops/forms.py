@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.ops.folds.loops as verb
+import nfuser.ops.loops.loop as verb
 import nfuser.trace.tree as tree
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, ShapeError

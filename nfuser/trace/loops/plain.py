@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
-import nfuser.ops.folds.loops as verb
+import nfuser.ops.loops.loop as verb
 import nfuser.trace.loops.forms as forms
 import nfuser.trace.loops.writers as writers
 import nfuser.trace.standins.host_numbers as known

@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import nfuser.ops.folds.loops as verb
+import nfuser.ops.loops.loop as verb
 from nfuser.dtypes import check_fits
 from nfuser.errors import TraceError
 from nfuser.ir.base import node

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.scalar_functions import less
-from nfuser.ops.folds.counts import Counts, ends_of
-from nfuser.ops.folds.row_access import history_of, reads_of
+from nfuser.ops.loops.induction import Counts, ends_of
+from nfuser.ops.loops.row_access import history_of, reads_of
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Expr, Loop
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
-    from nfuser.ops.folds.counts import Counted
-    from nfuser.ops.folds.row_access import History, RowAccess, RowPart
+    from nfuser.ops.loops.induction import Counted
+    from nfuser.ops.loops.row_access import History, RowAccess, RowPart
 
 MOST_LAGS = 4  # rows that are carried
 

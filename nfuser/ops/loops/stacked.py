@@ -27,8 +27,8 @@ from nfuser.ir.expr import (
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY, POINT_OPS, is_copy
 from nfuser.ir.scalar_functions import less
-from nfuser.ops.folds.inside import reading_inside, writing_inside
-from nfuser.ops.folds.rows import find_rows
+from nfuser.ops.loops.inside import reading_inside, writing_inside
+from nfuser.ops.loops.written_rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced
 from nfuser.ops.unread import live_or_checked
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
-    from nfuser.ops.folds.rows import Rows
+    from nfuser.ops.loops.written_rows import Rows
 
 
 _PAIR = POINT_OPS["complex"]

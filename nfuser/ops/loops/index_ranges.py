@@ -9,7 +9,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Loop, Pointwise
 from nfuser.ir.point_op import CAST, POINT_OPS, is_copy
-from nfuser.ops.folds.counts import ends_of
+from nfuser.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from nfuser.errors import AxisError
 from nfuser.ir.scalar_functions import less
-from nfuser.ops.folds.counts import ends_of
+from nfuser.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nfuser.ir.scalar import Scalar
     from nfuser.ops.builder import Builder, TurnIndex
-    from nfuser.ops.folds.counts import Counted
+    from nfuser.ops.loops.induction import Counted
 
 
 def require_places(

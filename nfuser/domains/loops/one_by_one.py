@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from nfuser.domains.element_steps import (
+from nfuser.domains.loops.element_steps import (
     Compute,
     Coordinate,
     ElementLoop,
@@ -48,7 +48,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, remembered
 from nfuser.ir.point_op import CAST, is_copy
-from nfuser.ops.folds.ranges import Ranges, ranges_of
+from nfuser.ops.loops.index_ranges import Ranges, ranges_of
 from nfuser.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:

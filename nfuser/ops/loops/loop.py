@@ -23,9 +23,9 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ops.folds.counts import Counts
-from nfuser.ops.folds.places import require_places
-from nfuser.ops.folds.stacked import emit_loop
+from nfuser.ops.loops.induction import Counts
+from nfuser.ops.loops.read_places import require_places
+from nfuser.ops.loops.stacked import emit_loop
 from nfuser.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, TurnIndex
-    from nfuser.ops.folds.counts import Counted
+    from nfuser.ops.loops.induction import Counted
 
 
 class Body:

@@ -19,7 +19,7 @@ from nfuser.ir.point_op import SELECT, is_copy
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from nfuser.domains.first_turn import FirstTurn, HeldState
+    from nfuser.domains.loops.first_turn import FirstTurn, HeldState
     from nfuser.domains.maps import Read
 
 

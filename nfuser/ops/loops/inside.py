@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.ir.expr import Expr, Loop, Scatter, Take
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.scalar_functions import less
-from nfuser.ops.folds.ranges import Range, Ranges, ranges_of
+from nfuser.ops.loops.index_ranges import Range, Ranges, ranges_of
 from nfuser.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
