@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run passes; dump, time and verify between them."""
-
-from __future__ import annotations

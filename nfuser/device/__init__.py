@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in and out, memory, streams, launches."""
-
-from __future__ import annotations

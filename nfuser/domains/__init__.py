@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relations between axes: what is equal, what is contiguous."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users import."""
-
-from __future__ import annotations

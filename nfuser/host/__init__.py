@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host program: what runs when a fused function is called."""
-
-from __future__ import annotations

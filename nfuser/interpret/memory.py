@@ -68,13 +68,7 @@ class Pointer:
     touched: Vector
 
     def _located(
-        self,
-        wave: Wave,
-        index: Any,
-        mask: Mask,
-        line: int,
-        verb: str,
-        length: int = 1,
+        self, wave: Wave, index: Any, mask: Mask, line: int, verb: str, length: int = 1
     ) -> tuple[Vector, Vector]:
         """Return the active threads' positions and elements, checked for bounds."""
         positions = wave.active(mask)
@@ -170,13 +164,7 @@ class Pointer:
         region.storage[at] = values
 
     def load(
-        self,
-        wave: Wave,
-        index: Any,
-        mask: Mask,
-        line: int,
-        suffix: str,
-        volatile: bool,
+        self, wave: Wave, index: Any, mask: Mask, line: int, suffix: str, volatile: bool
     ) -> Vector:
         """Return the element ``index`` in every active thread, 0 in the others."""
         positions, at = self._located(wave, index, mask, line, "read")
@@ -350,13 +338,7 @@ class Pointer:
         return result
 
     def _boxes(
-        self,
-        wave: Wave,
-        positions: Vector,
-        at: Vector,
-        kind: str,
-        part: int,
-        line: int,
+        self, wave: Wave, positions: Vector, at: Vector, kind: str, part: int, line: int
     ) -> Vector:
         """Return where word ``part`` of the values in boxes ``at`` lies."""
         parts = np.dtype(kind).itemsize // 8 + 1

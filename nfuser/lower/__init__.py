@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a scheduled segment to kernel IR."""
-
-from __future__ import annotations

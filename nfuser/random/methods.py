@@ -61,13 +61,7 @@ class Distributions(Choosing):
         """Return numbers from ``low`` to ``high``."""
         return self._draw(uniform.uniform, (low, high), size, like, dtype=dtype)
 
-    def bernoulli(
-        self,
-        p: Any = 0.5,
-        size: Any = None,
-        *,
-        like: Any = None,
-    ) -> Array:
+    def bernoulli(self, p: Any = 0.5, size: Any = None, *, like: Any = None) -> Array:
         """Return True with probability ``p``."""
         return self._draw(uniform.bernoulli, (p,), size, like)
 
@@ -157,11 +151,7 @@ class Distributions(Choosing):
         return self._draw(exponential.logistic, (loc, scale), size, like, dtype=dtype)
 
     def standard_cauchy(
-        self,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers of Cauchy's distribution."""
         return self._draw(exponential.standard_cauchy, (), size, like, dtype=dtype)
@@ -190,34 +180,19 @@ class Distributions(Choosing):
         return self._draw(exponential.rayleigh, (scale,), size, like, dtype=dtype)
 
     def weibull(
-        self,
-        a: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, a: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers of Weibull's distribution."""
         return self._draw(exponential.weibull, (a,), size, like, dtype=dtype)
 
     def pareto(
-        self,
-        a: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, a: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers of Lomax's distribution, as NumPy's."""
         return self._draw(exponential.pareto, (a,), size, like, dtype=dtype)
 
     def power(
-        self,
-        a: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, a: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers of [0, 1] with density ``a * x**(a - 1)``."""
         return self._draw(exponential.power, (a,), size, like, dtype=dtype)
@@ -237,13 +212,7 @@ class Distributions(Choosing):
             exponential.triangular, (left, mode, right), size, like, dtype=dtype
         )
 
-    def geometric(
-        self,
-        p: Any,
-        size: Any = None,
-        *,
-        like: Any = None,
-    ) -> Array:
+    def geometric(self, p: Any, size: Any = None, *, like: Any = None) -> Array:
         """Return how many trials the first success takes."""
         return self._draw(exponential.geometric, (p,), size, like)
 
@@ -273,12 +242,7 @@ class Distributions(Choosing):
         return self._draw(gamma.gamma, (shape, scale), size, like, dtype=dtype)
 
     def chisquare(
-        self,
-        df: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, df: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return sums of ``df`` squares of normal numbers."""
         return self._draw(gamma.chisquare, (df,), size, like, dtype=dtype)
@@ -308,55 +272,27 @@ class Distributions(Choosing):
         return self._draw(gamma.f, (dfnum, dfden), size, like, dtype=dtype)
 
     def standard_t(
-        self,
-        df: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, df: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers of Student's distribution."""
         return self._draw(gamma.standard_t, (df,), size, like, dtype=dtype)
 
-    def poisson(
-        self,
-        lam: Any = 1.0,
-        size: Any = None,
-        *,
-        like: Any = None,
-    ) -> Array:
+    def poisson(self, lam: Any = 1.0, size: Any = None, *, like: Any = None) -> Array:
         """Return how often what is rare happens."""
         return self._draw(counts.poisson, (lam,), size, like)
 
-    def binomial(
-        self,
-        n: Any,
-        p: Any,
-        size: Any = None,
-        *,
-        like: Any = None,
-    ) -> Array:
+    def binomial(self, n: Any, p: Any, size: Any = None, *, like: Any = None) -> Array:
         """Return how many of ``n`` trials succeed."""
         return self._draw(counts.binomial, (n, p), size, like)
 
     def negative_binomial(
-        self,
-        n: Any,
-        p: Any,
-        size: Any = None,
-        *,
-        like: Any = None,
+        self, n: Any, p: Any, size: Any = None, *, like: Any = None
     ) -> Array:
         """Return failures before ``n`` successes."""
         return self._draw(counts.negative_binomial, (n, p), size, like)
 
     def vonmises(
-        self,
-        mu: Any,
-        kappa: Any,
-        size: Any = None,
-        *,
-        like: Any = None,
+        self, mu: Any, kappa: Any, size: Any = None, *, like: Any = None
     ) -> Array:
         """Return angles around ``mu``."""
         return self._draw(directions.vonmises, (mu, kappa), size, like)
@@ -394,12 +330,7 @@ class Distributions(Choosing):
         return self._draw(make(low, high), (), size, like, dtype=dtype)
 
     def dirichlet(
-        self,
-        alpha: Any,
-        size: Any = None,
-        dtype: Any = np.float64,
-        *,
-        like: Any = None,
+        self, alpha: Any, size: Any = None, dtype: Any = np.float64, *, like: Any = None
     ) -> Array:
         """Return numbers that sum to 1 along a last axis, of weights ``alpha``."""
         weights = array_of(alpha)

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes from a concrete fusion to a better one."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches from a call to a ready plan."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choose loops, bindings and placements for one segment."""
-
-from __future__ import annotations

@@ -222,8 +222,6 @@ def test_orders_are_permutations_that_are_alike() -> None:
     assert (np.sort(choices.permuted(words, x), -1) == x).all()
     rows = choices.permutation(words_of(3, 2, (24_000,)), x)
     assert (rows[np.argsort(rows[:, 0])] == x).all()
-    some = choices.subset(words_of(3, 2, (50,)), 20)
-    assert np.unique(some).size == 20
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -250,11 +248,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "negative",
     ),
     "nothing": (lambda: choices.choice(DRAW, 0), OptionError, "choose from"),
-    "too many": (
-        lambda: choices.subset(words_of(1, 1, (3,)), 4),
-        OptionError,
-        "replace",
-    ),
     "bounds": (lambda: normal.truncated_normal(DRAW, 2, 1), OptionError, "low < high"),
 }
 

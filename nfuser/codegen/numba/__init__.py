@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that knows Numba and LLVM."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Object files: read, loaded, put into memory."""
-
-from __future__ import annotations

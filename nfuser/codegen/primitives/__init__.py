@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The primitives that emitted kernels call, one vocabulary a target."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """From kernel IR to Python source."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU kernels as callables, and the threads that run them."""
-
-from __future__ import annotations

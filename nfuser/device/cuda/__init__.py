@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CUDA driver, and what is launched through it."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in: one description for the arrays of every library."""
-
-from __future__ import annotations

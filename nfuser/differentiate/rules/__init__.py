@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What derivatives each operation has: one kind of operations a file."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the turns of a loop do, element by element, and when they come to rest."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.FusionDefinition``: fusions built by hand, under nvFuser's names."""
-
-from __future__ import annotations

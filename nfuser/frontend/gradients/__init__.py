@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives of functions: ``nfuser.grad`` and its like."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """One page that shows how a call is fused: lines, graph, kernels, passes, cache."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of one fused call, and how it runs."""
-
-from __future__ import annotations

@@ -37,10 +37,7 @@ class ShardingPlan:
 
 
 def plan(
-    stmt: st.Statement,
-    given: Sequence[Sharding],
-    wanted: Sharding | None,
-    ranks: int,
+    stmt: st.Statement, given: Sequence[Sharding], wanted: Sharding | None, ranks: int
 ) -> ShardingPlan:
     """Return how ``stmt`` runs where what it reads lies as ``given``.
 
@@ -57,10 +54,7 @@ def plan(
 
 
 def _spread(
-    stmt: st.Statement,
-    given: Sequence[Sharding],
-    wanted: Sharding | None,
-    ranks: int,
+    stmt: st.Statement, given: Sequence[Sharding], wanted: Sharding | None, ranks: int
 ) -> ShardingPlan:
     match stmt:
         case st.Set() | st.UnaryOp() | st.BinaryOp():
@@ -146,10 +140,7 @@ def _pointwise(
 
 
 def _launch(
-    stmt: st.Launch,
-    given: Sequence[Sharding],
-    wanted: Sharding | None,
-    ranks: int,
+    stmt: st.Launch, given: Sequence[Sharding], wanted: Sharding | None, ranks: int
 ) -> ShardingPlan:
     """Run on parts where the fusion needs of its inputs no more, with few exchanges."""
     ways = [ShardingPlan((REPLICATED,) * len(given), REPLICATED)]
@@ -267,10 +258,7 @@ def _gathered() -> ShardingPlan:
 
 
 def _matmul(
-    stmt: st.MatmulOp,
-    given: Sequence[Sharding],
-    wanted: Sharding | None,
-    ranks: int,
+    stmt: st.MatmulOp, given: Sequence[Sharding], wanted: Sharding | None, ranks: int
 ) -> ShardingPlan:
     lhs, rhs, result = stmt.lhs, stmt.rhs, stmt.result
     left, right = given

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """From host program to host program."""
-
-from __future__ import annotations

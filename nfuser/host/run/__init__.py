@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of a host program: its inputs, its state, its steps."""
-
-from __future__ import annotations

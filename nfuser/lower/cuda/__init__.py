@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only GPU kernels need."""
-
-from __future__ import annotations

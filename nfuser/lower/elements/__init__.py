@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where single elements are computed, read and stored, and under which guards."""
-
-from __future__ import annotations

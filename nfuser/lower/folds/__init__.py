@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is held from element to element of a row: sums, scans, and what passes keep."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel IR: its nouns, its text, its invariants."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verbs that compute each element of a result from those at its place."""
-
-from __future__ import annotations

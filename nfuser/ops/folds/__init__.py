@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verbs that fold axes: reductions, scans, products."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb of loops, and which elements their turns read and write."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verbs that make, move and view elements."""
-
-from __future__ import annotations

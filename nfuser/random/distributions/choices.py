@@ -89,15 +89,3 @@ def permuted(words: Words, x: Array, axis: int = -1) -> Array:
 def permutation(words: Words, x: Array, axis: int = 0) -> Array:
     """Return ``x`` with its parts along ``axis`` in random order; one word for each."""
     return np.take(x, order(words), axis=axis)
-
-
-def subset(words: Words, count: int) -> Array:
-    """Return the indices of ``count`` different things of those that are drawn."""
-    found = order(words)
-    if not 0 <= count <= found.shape[-1]:
-        message = (
-            f"write replace=True, or a size of at most {found.shape[-1]}: {count} "
-            "different things were asked for"
-        )
-        raise OptionError(message)
-    return found[..., :count]

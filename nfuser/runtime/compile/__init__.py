@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a kernel's source to what can be launched, here or in another process."""
-
-from __future__ import annotations

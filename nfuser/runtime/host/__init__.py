@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host programs with what they launch."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounded tables, and what they count."""
-
-from __future__ import annotations

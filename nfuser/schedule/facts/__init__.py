@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of one call when a segment is scheduled."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values that hold every decision about a kernel."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where values lie between what makes them and what reads them."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels with scans."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that run a loop inside."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's functions on stand-ins."""
-
-from __future__ import annotations

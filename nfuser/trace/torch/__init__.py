@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What PyTorch's tensors mean by their methods, operators and dtypes."""
-
-from __future__ import annotations

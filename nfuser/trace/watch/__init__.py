@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs while a function is traced, seen from beside it."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numba made quicker for kernels: its own functions, replaced by name."""
-
-from __future__ import annotations

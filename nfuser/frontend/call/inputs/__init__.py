@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call is given: its arguments, their forms, and what is written to them."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a definition: text, calls, kernels, profiles."""
-
-from __future__ import annotations

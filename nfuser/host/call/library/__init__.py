@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the array library does in the program of a call: functions, draws, scatters."""
-
-from __future__ import annotations

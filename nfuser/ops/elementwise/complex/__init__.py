@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of complex numbers, in real ones."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The numbers by which a GPU folds rows and columns."""
-
-from __future__ import annotations

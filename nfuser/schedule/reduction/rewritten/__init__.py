@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions in other words, before they are lowered: parts, and moments."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays that a function makes while it is traced."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """How calls reach the functions: protocols, methods, operators."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that put elements elsewhere."""
-
-from __future__ import annotations

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """The namespaces: which names there are, and what is said of those that are not."""
-
-from __future__ import annotations

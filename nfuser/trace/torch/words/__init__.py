@@ -4,5 +4,3 @@
 A word is a function of a trace and of what torch's takes. One table serves methods and
 functions alike; what has another meaning in NumPy stands in ``methods.py`` beside.
 """
-
-from __future__ import annotations

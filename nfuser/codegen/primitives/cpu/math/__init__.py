@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of floats that vectorize, within documented bounds."""
-
-from __future__ import annotations
