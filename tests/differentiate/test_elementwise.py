@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
 import nfuser.numpy as xp
 from nfuser.differentiate.rules.casts import KINDS
 from nfuser.differentiate.rules.choices import CHOICES
@@ -96,6 +97,12 @@ def test_the_branch_not_taken_leaks_nothing() -> None:
     ):
         (found,) = gradients(function, x)
         assert np.isfinite(found).all(), found
+
+
+def test_sinc_bends_at_zero() -> None:
+    slope = nfuser.grad(np.sinc)
+    assert slope(0.0) == 0
+    np.testing.assert_allclose(nfuser.grad(slope)(0.0), -(np.pi**2) / 3, rtol=1e-15)
 
 
 _PLACES = np.array([0.0, 1.0, 4.0])

@@ -159,4 +159,8 @@ def sinc(b: Builder, x: Operand) -> TensorView:
     operand = b.point("multiply", b.convert(x, dtype), b.constant(math.pi, dtype))
     at_zero = b.point("equal", operand, b.constant(0.0, dtype))
     quotient = arithmetic.divide(b, float_rows.sin(b, operand), operand)
-    return b.point("select", at_zero, b.constant(1.0, dtype), quotient)
+    # What is 1 at 0 bends as the function does, for second derivatives.
+    square = b.point("multiply", operand, operand)
+    sixth = b.point("multiply", square, b.constant(1 / 6, dtype))
+    near = b.point("subtract", b.constant(1.0, dtype), sixth)
+    return b.point("select", at_zero, near, quotient)
