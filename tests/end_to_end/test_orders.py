@@ -15,7 +15,7 @@ import pytest
 import nfuser
 import nfuser.numpy as xp
 from nfuser import DataType, FusionDefinition
-from nfuser.errors import NfuserError
+from nfuser.errors import DTypeError, NfuserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,3 +352,15 @@ def test_the_largest_and_where_they_are() -> None:
     np.testing.assert_array_equal(down, np.sort(x, 0)[::-1])
     with pytest.raises(ValueError, match=r"k is .*, more than axis 1"):
         fd.execute([x, 6])
+
+
+@pytest.mark.parametrize("kth", [True, [True], 1.0, [1.5], [[1]]])
+@pytest.mark.parametrize("part", [np.partition, np.argpartition])
+def test_places_that_are_no_integers_are_refused_as_numpy_does(
+    part: Any, kth: Any
+) -> None:
+    x = np.array([3.0, 1.0, 2.0])
+    with pytest.raises((TypeError, ValueError)):
+        part(x, kth)
+    with pytest.raises(DTypeError, match="expected kth to be an integer"):
+        nfuser.fuse(lambda x: part(x, kth))(x)

@@ -78,20 +78,30 @@ def lexsort(t: Tracer, keys: Any, axis: Any = -1) -> Any:
     return t.apply(ops.lexsort, tensors, plain(axis))
 
 
-def _check_places(x: Any, kth: Any, axis: Any, name: str) -> None:
+def _places(name: str, kth: Any) -> tuple[Any, ...]:
+    """Return the places that ``kth`` names, which are integers."""
+    listed = kth.ravel() if is_ndarray(kth) else kth
+    places = tuple(listed) if is_sequence(listed) else (kth,)
+    are_bools = all(isinstance(place, (bool, np.bool_)) for place in places)
+    for place in places:
+        if are_bools or not (isinstance(place, Standin) or hasattr(place, "__index__")):
+            kind = type(place).__name__
+            message = f"{name}: expected kth to be an integer, or several, found {kind}"
+            raise DTypeError(message)
+    return places
+
+
+def _check_places(x: Any, places: tuple[Any, ...], axis: Any, name: str) -> None:
     """Refuse places that do not lie along ``axis``; those inside are one guard."""
     size = x.size if axis is None or not x.ndim else x.shape[plain(axis)]
-    listed = kth.ravel() if is_ndarray(kth) else kth
-    for place in listed if is_sequence(listed) else (kth,):
+    for place in places:
         if not -size <= place < size:
             message = f"{name}: kth(={int(place)}) out of bounds ({int(size)})"
             raise OptionError(message)
 
 
-def _known_places(kth: Any) -> tuple[int, ...]:
+def _known(places: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the places as a trace may hold them; none if a call may change one."""
-    listed = kth.ravel() if is_ndarray(kth) else kth
-    places = tuple(listed) if is_sequence(listed) else (kth,)
     is_open = any(isinstance(place, Standin) for place in places)
     return () if is_open else tuple(int(place) for place in places)
 
@@ -112,9 +122,10 @@ def _parting(name: str, whole: str) -> Callable[..., Any]:
     ) -> Any:
         _refuse_fields(name, order)
         x = array(t, a)
-        _check_places(x, kth, axis, name)
-        verb, known = getattr(ops, whole), _known_places(kth)
-        return t.call_on_tensor(verb, x, plain(axis), kth=known)
+        places = _places(name, kth)
+        _check_places(x, places, axis, name)
+        verb = getattr(ops, whole)
+        return t.call_on_tensor(verb, x, plain(axis), kth=_known(places))
 
     return handler
 
