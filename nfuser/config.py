@@ -27,6 +27,7 @@ REWRITES = (
     "split_complex",
     "widen_halves",
     "simplify_casts",
+    "forward_assigned_rows",
     "insert_axes_last",
     "merge_common_subexpressions",
     "share_derived_sums",

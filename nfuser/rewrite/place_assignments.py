@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nfuser.domains.assigned_rows import are_apart
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
 from nfuser.domains.seen_outside import fails_between
 from nfuser.ir.expr import (
@@ -128,7 +129,8 @@ def _without_overwritten(fusion: Fusion) -> Fusion:
 def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
     """Tell whether nothing but ``later`` sees what ``earlier`` assigned.
 
-    It may be the same element of its value that reads it, by way of the same part.
+    It may be the same element of its value that reads it, by way of the same part; who
+    reads a row beside it reads what was there before.
     """
     is_seen = earlier.result in fusion.outputs or earlier.result is later.value
     if is_seen or not _is_same_part(earlier, later):
@@ -136,8 +138,20 @@ def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
     if fails_between(fusion, earlier, later):
         return False
     own = computed_in_place(fusion, later)
-    readers = (e for e in fusion.users[earlier.result] if e is not later)
-    return all(e in own and (later.is_whole or _reads(e, later)) for e in readers)
+    readers = [e for e in fusion.users[earlier.result] if e is not later]
+    before = {e for e in readers if _is_apart(e, earlier)}
+    if before:
+        order = {e: k for k, e in enumerate(fusion.exprs)}
+        before = {e for e in before if order[e] < order[later]}
+    return all(
+        e in before or (e in own and (later.is_whole or _reads(e, later)))
+        for e in readers
+    )
+
+
+def _is_apart(expr: Expr, assign: Assign) -> bool:
+    """Tell whether ``expr`` takes a row of which ``assign`` leaves all as it was."""
+    return isinstance(expr, Slice) and are_apart(expr, assign)
 
 
 def _reads(expr: Expr, assign: Assign) -> bool:
@@ -155,6 +169,7 @@ def _is_same_part(one: Assign | Slice, other: Assign) -> bool:
 def _left_out(fusion: Fusion, earlier: Assign, later: Assign) -> Fusion:
     """Return ``fusion`` without ``earlier``: who read its part reads its value."""
     instead: dict[TensorView, TensorView] = {}
+    beside = {e for e in fusion.users[earlier.result] if _is_apart(e, earlier)}
     exprs: list[Expr] = []
     for expr in fusion.exprs:
         if expr is earlier:
@@ -164,6 +179,8 @@ def _left_out(fusion: Fusion, earlier: Assign, later: Assign) -> Fusion:
             exprs[-1] = with_sources(
                 exprs[-1], [instead.get(t, t) for t in sources(exprs[-1])]
             )
+        elif expr in beside:
+            exprs.append(with_sources(expr, [earlier.source]))
         elif isinstance(expr, Slice) and expr.source is earlier.result:
             instead[expr.result] = earlier.value
         else:

@@ -111,12 +111,14 @@ class _Program:
         self.loops: list[Loop] = []  # those around what is built
         self.homes: dict[Home, SlotPart] = {}  # what they have made of arguments
         self.assigned: dict[TensorView, ex.Assign] = {}  # values, and where they go
+        self.before: dict[TensorView, TensorView] = {}  # what assignments begin with
         # What arguments of their bodies are outside, and at what depth they count.
         self._outside: dict[TensorView, TensorView | Turn] = {}
 
     def pieces(self, segmented: Segmented, own: Iterator[_Own]) -> list[HostStmt]:
         """Return the statements of all pieces; kernels run those in ``own``."""
         self.assigned |= {a.value: a for a in segmented.fusion.assignments}
+        self.before |= {a.result: a.source for a in segmented.fusion.assignments}
         body: list[HostStmt] = []
         for piece in segmented.segments:
             if piece.body is not None:
@@ -225,7 +227,7 @@ class _Program:
         for tensor in piece.fusion.outputs:
             if tensor in self.assigned:
                 assign = self.assigned[tensor]
-                whole = self.places[assign.source]
+                whole = self._whole(assign)
                 offset = whole.offset + self._skipped(assign)
                 self.places[tensor] = SlotPart(whole.slot, offset)
             elif tensor not in self.places:
@@ -236,6 +238,16 @@ class _Program:
                 del self.unmade[slot]
                 body.append(AllocateSlot(slot))
         return body
+
+    def _whole(self, assign: ex.Assign) -> SlotPart:
+        """Return the array that is assigned to, and that others may assign to before.
+
+        Values that lie apart in it may be stored in any order.
+        """
+        source = assign.source
+        while source not in self.places:
+            source = self.before[source]
+        return self.places[source]
 
     def assign(self, piece: Segment) -> None:
         """Let what was assigned to stand for what it has become."""

@@ -37,22 +37,23 @@ def with_cheap_producers(
 ) -> list[Expr]:
     """Return ``exprs`` with what is rather computed again than stored and read.
 
-    Nothing is computed again of the arrays in ``written``.
+    Nothing is computed again of the arrays in ``written``; beside a loop, only views.
     """
-    if any(isinstance(e, (Loop, Assign)) for e in exprs):
+    if any(isinstance(e, Assign) for e in exprs):
         return exprs
     reads = _Producers(fusion, written)
     own = dict.fromkeys(exprs)
     is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
+    takes_views = is_library_call or any(isinstance(e, Loop) for e in exprs)
     read = dict.fromkeys(t for e in exprs for t in sources(e))
     for tensor in read:
         producers = reads.cheap(tensor)
         only_views = all(isinstance(p, VIEWS) for p in producers)
         if is_library_call:
             own.update(dict.fromkeys(reads.transposes(tensor)))
-        if is_library_call and not only_views:
+        if takes_views and not only_views:
             continue  # it reads arrays, however cheap they are to compute
-        if not is_library_call and fusion.definition[tensor] not in own:
+        if not takes_views and fusion.definition[tensor] not in own:
             producers = producers or reads.beside(tensor, read)
         own.update(dict.fromkeys(producers))
     return list(own)

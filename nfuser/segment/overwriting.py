@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.assigned_rows import are_apart
 from nfuser.domains.in_step import read_in_step
 from nfuser.domains.same_place import computed_in_place, reads_elsewhere
-from nfuser.domains.seen_outside import in_turn
-from nfuser.ir.expr import VIEWS, Loop, Pointwise, sources
+from nfuser.domains.seen_outside import assigned_outside, in_turn
+from nfuser.ir.expr import VIEWS, Assign, Loop, Pointwise, sources
 from nfuser.ir.point_op import is_copy
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class Overwriting:
         self.copied = {
             writer for writer, a in pairs if reads_elsewhere(fusion, a, self._own[a])
         }
+        self._readers: dict[Expr, frozenset[Expr]] = {}
         for writer, assign in pairs:
-            made = fusion.definition[assign.source]
-            readers = (e for e in fusion.users[assign.source] if e is not assign)
+            made, readers = _left_before(fusion, assign)
+            self._readers[writer] = frozenset(readers)
             for expr in (made, *readers):
                 if sources(expr):
                     self._order(expr, writer)
@@ -79,13 +81,35 @@ class Overwriting:
             assign = self._writes[writer]
             if self._fusion.definition[assign.source] in own:
                 return False
-            readers = own.intersection(self._fusion.users[assign.source])
-            if readers - self._own[assign] - {assign}:
+            readers = own & self._readers[writer]
+            if any(assign.source not in sources(e) for e in readers):
+                return False  # of the array as it was before other parts changed
+            if readers - self._own[assign]:
                 return False
             turns = any(isinstance(e, Loop) for e in self._own[assign])
             if readers and not turns and tuple(stored) != (assign.value,):
                 return False
         return True
+
+
+def _left_before(fusion: Fusion, assign: Assign) -> tuple[Expr, list[Expr]]:
+    """Return what left the array of ``assign`` as it was, and who reads it like that.
+
+    Of an array that the caller does not have, and that nothing reads meanwhile, parts
+    which lie apart are written in any order.
+    """
+    first, writer = assign, fusion.definition[assign.value]
+    made = fusion.definition[first.source]
+    while (
+        isinstance(made, Assign)
+        and fusion.users[made.result] == (first,)
+        and made.result not in fusion.outputs
+        and writer not in fusion.users[made.source]
+        and are_apart(made, assign)
+        and assign not in assigned_outside(fusion)
+    ):
+        first, made = made, fusion.definition[made.source]
+    return made, [e for e in fusion.users[first.source] if e is not first]
 
 
 def _left_by_loops(fusion: Fusion) -> list[Expr]:
