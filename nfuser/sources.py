@@ -63,6 +63,9 @@ def _contents(path: str) -> bytes:
 
 
 _HERE = os.path.dirname(__file__)
-_ROOMS = ("dtypes", "ir", "domains", "segment", "schedule", "lower", "codegen")
+_ROOMS = (
+    *("dtypes", "ir", "ops", "domains", "concretize", "rewrite", "segment"),
+    *("schedule", "lower", "codegen", "device", "host", "runtime"),
+)
 PLANNING = Sources(f"{_HERE}/{room}" for room in _ROOMS)
-"""What leads from a fusion to its kernels, after the rewrites."""
+"""What leads from a fusion to its kernels, and to the program of a call."""

@@ -8,61 +8,61 @@ source). Each is bounded, and makes what is missing once, whichever thread asks.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partialmethod
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import partial, partialmethod
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import nfuser.config as config
 from nfuser.concretize import (
     DEFAULT_RESIZE,
-    answer,
     check_policy,
-    concretize,
     policy_in_force,
     questions,
 )
-from nfuser.debug import dump, timing
-from nfuser.device.describe.descriptor import Descriptor, describe
+from nfuser.device.describe.descriptor import Descriptor
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.open_integer import closed
 from nfuser.ir.scalar import ScalarInput
-from nfuser.ir.text import text
-from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.call import InputReader, describe_call, run_call
-from nfuser.runtime.chosen import first_heuristics
+from nfuser.runtime.concretized import (
+    KnownConcretization,
+    answers_of,
+    concretized,
+)
+from nfuser.runtime.first_calls import find_call, first_call, keep_call
 from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
     heuristics_for,
+    known_runtime,
     sources_for,
 )
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import (
     NOTHING,
-    Concretization,
     Plan,
     build_open_program,
     build_plan,
     facts_of,
+    ready_plan,
     symbol_values,
 )
-from nfuser.runtime.segmentation import segment
+from nfuser.runtime.ready_outputs import NOTHING_READY, Ready, apart
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 from nfuser.runtime.tables.memo import Memo
 from nfuser.runtime.whats_new import why_concretized, why_scheduled
-from nfuser.segment.segmented import text as segmented_text
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from nfuser.codegen.printers.source import Source
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.host.call.program import CallProgram, Slot
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.call import DescribedCall
+    from nfuser.runtime.concretized import Concretization
+    from nfuser.runtime.first_calls import KeptCall
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -70,8 +70,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Ready: TypeAlias = "Mapping[int, tuple[Any, Descriptor]]"
-NOTHING_READY: Ready = MappingProxyType({})
 
 
 @node
@@ -155,21 +153,45 @@ class FusionExecutorCache:
         ``counters`` are the caller's. So is ``fusion``, which says the same as that of
         this cache: it names the caller's lines if the sizes do not fit.
         """
-        found, facts, is_new_here, is_first = self._found(
-            place, arrays, integers, counters, fusion, outputs
+        answers, first = self._answers(arrays, integers, fusion), None
+        is_first = self.concretizations.peek(_key(answers)) is None
+        if is_first and self._should_merge is None:
+            policy = policy_in_force(self._resize)
+            first = first_call(self.fusion, policy, place, arrays, integers, outputs)
+        kept = find_call(first)
+        if kept is not None and kept.program is not None:
+            return self._known_plan(kept, answers, place, arrays, counters)
+        found, facts, is_new_here = self._found(
+            answers, place, arrays, integers, counters, outputs
         )
-        heuristics = closed(self._heuristics(found, facts, is_first=is_first))
+        chosen = kept.heuristics if kept else heuristics_for(found.segmented, facts)
+        heuristics = closed(chosen)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
-        return build_plan(
-            found,
-            runtime,
-            facts,
-            place,
-            arrays,
-            heuristics,
-            self._decided,
-            outputs.keys(),
-        )
+        given = found, runtime, facts, place, arrays, heuristics
+        plan = build_plan(*given, self._decided, outputs.keys())
+        if first is not None and kept is None:
+            keep_call(first, plan.program, runtime, heuristics)
+        return plan
+
+    def _known_plan(
+        self,
+        kept: KeptCall,
+        answers: Answers,
+        place: Place,
+        arrays: Mapping[int, Descriptor],
+        counters: Counters,
+    ) -> Plan:
+        """Return the plan of a call of which some process has kept all."""
+        program, name = kept.program, self.fusion.name
+        assert program is not None
+        is_new_here = counters.meet(self)
+        known = KnownConcretization(self._concretizing(answers))
+        found = self._concretization(answers, counters, is_new_here, lambda: known)
+        given = found, kept.heuristics, place
+        build = partial(known_runtime, *given, program.forms, name)
+        runtime = self._runtime(*given, counters, is_new_here, build)
+        launching = program.launching(runtime.kernels)
+        return ready_plan(found, runtime, place, tuple(arrays), launching, name)
 
     def open_program(
         self,
@@ -183,7 +205,8 @@ class FusionExecutorCache:
 
         It serves all calls that answer what was asked of the sizes alike.
         """
-        found, facts, is_new, _ = self._found(place, arrays, integers, counters, fusion)
+        answers = self._answers(arrays, integers, fusion)
+        found, facts, is_new = self._found(answers, place, arrays, integers, counters)
         heuristics = closed(heuristics_for(found.segmented, facts))
         runtime = self._runtime(found, heuristics, place, counters, is_new)
         return build_open_program(found, runtime, facts, arrays, heuristics)
@@ -214,7 +237,8 @@ class FusionExecutorCache:
         fusion: Fusion | None = None,
     ) -> Outline:
         """Return what the plan that ``plan`` would give is made of, not compiled."""
-        found, facts, *_ = self._found(place, arrays, integers, counters, fusion)
+        answers = self._answers(arrays, integers, fusion)
+        found, facts, _ = self._found(answers, place, arrays, integers, counters)
         heuristics = heuristics_for(found.segmented, facts)
         sources = sources_for(found.segmented, heuristics, place)
         return Outline(found, facts, heuristics, sources)
@@ -228,57 +252,49 @@ class FusionExecutorCache:
             should_merge=self._should_merge,
         )
 
+    def _answers(
+        self,
+        arrays: Mapping[int, Descriptor],
+        integers: Mapping[int, int],
+        fusion: Fusion | None,
+    ) -> Answers:
+        values, whose = symbol_values(arrays, integers), fusion or self.fusion
+        return answers_of(whose, self.questions, values, self._resize)
+
     def _found(
         self,
+        answers: Answers,
         place: Place,
         arrays: Mapping[int, Descriptor],
         integers: Mapping[int, int],
         counters: Counters,
-        fusion: Fusion | None,
         outputs: Mapping[int, Descriptor] = NOTHING,
-    ) -> tuple[Concretization, Facts, bool, bool]:
-        """Return also whether the fusion is new to the caller, and what was found."""
-        values = symbol_values(arrays, integers)
-        policy = policy_in_force(self._resize)
-        whose = fusion or self.fusion
-        compiled_in = {"static": policy != "dynamic", "exact": policy == "exact"}
-        answers = closed(answer(whose, self.questions, values, **compiled_in))
+    ) -> tuple[Concretization, Facts, bool]:
+        """Return also whether the fusion is new to the caller."""
         is_new_here = counters.meet(self)
-        found, is_first = self._concretization(answers, counters, is_new_here)
-        facts = facts_of(found, place, arrays, values, outputs)
-        return found, facts, is_new_here, is_first
-
-    def _heuristics(
-        self, found: Concretization, facts: Facts, *, is_first: bool
-    ) -> tuple[Heuristic, ...]:
-        if is_first and self._should_merge is None:
-            return first_heuristics(found, facts)
-        return heuristics_for(found.segmented, facts)
+        make = self._concretizing(answers)
+        found = self._concretization(answers, counters, is_new_here, make)
+        values = symbol_values(arrays, integers)
+        return found, facts_of(found, place, arrays, values, outputs), is_new_here
 
     def _concretization(
-        self, answers: Answers, counters: Counters, is_new_here: bool
-    ) -> tuple[Concretization, bool]:
-        key = (answers, config.current().of_kernels)
-        found, is_new = self.concretizations.get(key, lambda: self._made(answers))
+        self,
+        answers: Answers,
+        counters: Counters,
+        is_new_here: bool,
+        make: Callable[[], Concretization],
+    ) -> Concretization:
+        found, is_new = self.concretizations.get(_key(answers), make)
         if is_new:
             counters.add("concretizations")
         if counters.meet(found) and not is_new_here:  # the first comes with its trace
             known = _others(found, self.concretizations.values(), counters)
             counters.reason = why_concretized(self.fusion, self.questions, found, known)
-        return found, is_new
+        return found
 
-    def _made(self, answers: Answers) -> Concretization:
-        with timing.timed("concretize", self.fusion.name):
-            concrete = concretize(self.fusion, self.questions, answers)
-        with timing.timed("rewrite", self.fusion.name):
-            rewritten = rewrite(concrete)
-        with timing.timed("segment", self.fusion.name):
-            segmented = segment(rewritten.fusion, self._should_merge)
-        if dump.wants("concrete"):
-            dump.dump("concrete", text(concrete.fusion), self.fusion.name)
-        if dump.wants("segments"):
-            dump.dump("segments", segmented_text(segmented), self.fusion.name)
-        return Concretization(concrete, rewritten, segmented)
+    def _concretizing(self, answers: Answers) -> Callable[[], Concretization]:
+        given = self.fusion, self.questions, answers, self._should_merge
+        return partial(concretized, *given)
 
     def _runtime(
         self,
@@ -287,9 +303,10 @@ class FusionExecutorCache:
         place: Place,
         counters: Counters,
         is_new_here: bool,
+        make: Callable[[], FusionKernelRuntime] | None = None,
     ) -> FusionKernelRuntime:
         def build() -> FusionKernelRuntime:
-            made = build_runtime(found.segmented, heuristics, place)
+            made = make() if make else build_runtime(found.segmented, heuristics, place)
             counters.add("runtimes")
             counters.add("compiled", made.compiled)
             counters.add("loaded", made.loaded)
@@ -300,7 +317,7 @@ class FusionExecutorCache:
         runtime, is_new = self.runtimes.get(key, build)
         if counters.meet(runtime):
             if not is_new:
-                counters.add("reused", len(runtime.segments))
+                counters.add("reused", len(runtime.heuristics))
             known = _others(runtime, self.runtimes.values(), counters)
             if not is_new_here and (why := why_scheduled(runtime, place, known)):
                 counters.reason = why
@@ -315,7 +332,7 @@ class FusionExecutorCache:
         what is read or with one another; all others are made.
         """
         call = self._reader.read(inputs)
-        ready = _apart(call, outputs)
+        ready = apart(call, outputs)
         self._counters.add("calls")
         forms = tuple((number, d) for number, (_, d) in ready.items())
         key = (call.key, forms) if forms else call.key
@@ -405,6 +422,10 @@ class FusionExecutorCache:
         self._counters = Counters()
 
 
+def _key(answers: Answers) -> Hashable:
+    return answers, config.current().of_kernels
+
+
 def _others(new: T, found: Iterable[T], counters: Counters) -> list[T]:
     """Return what the caller's calls used before ``new``, or all where that is none."""
     others = [one for one in found if one is not new]
@@ -420,24 +441,3 @@ def _cache_of(
     return FusionExecutorCache(
         fusion, backend=backend, resize=resize, should_merge=should_merge
     )
-
-
-def _apart(call: DescribedCall, outputs: Sequence[Any]) -> Ready:
-    """Return the outputs that kernels may write, each with what it is, by number."""
-    if all(array is None for array in outputs):
-        return NOTHING_READY
-    taken = [describe(array, "an input") for array in call.arrays.values()]
-    homes = {(d.library, d.device) for d in taken}
-    ready: dict[int, tuple[Any, Descriptor]] = {}
-    for number, array in enumerate(outputs):
-        if array is None:
-            continue
-        d = describe(array, f"output {number}")
-        sizes = zip(d.shape, d.strides, strict=True)
-        is_apart = not any(d.meets(other) for other in taken)
-        is_apart &= all(n == 1 or step for n, step in sizes)
-        if d.writable and is_apart and {(d.library, d.device)} == homes:
-            # What the kernel depends on, and no more: the address is another each time.
-            ready[number] = array, replace(d, pointer=d.pointer & 15)
-        taken.append(d)
-    return ready

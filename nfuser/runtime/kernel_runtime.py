@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
 from nfuser.codegen.printers.source import KnownSource
@@ -12,6 +13,7 @@ from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import spelled, structure
 from nfuser.ir.scalar import KEPT
+from nfuser.locks import cached_property
 from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.lowering import lower
@@ -21,10 +23,11 @@ from nfuser.runtime.tables.memo import Memo
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping, Sequence
 
-    from nfuser.codegen.printers.source import Source
+    from nfuser.codegen.printers.source import KernelForm, Source
     from nfuser.ir.fusion import Fusion
+    from nfuser.runtime.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.target import Target
@@ -82,6 +85,45 @@ class FusionKernelRuntime:
     loaded: int
     reused: int
 
+    @property
+    def kernels(self) -> tuple[tuple[Source, object], ...]:
+        """The source and the executable of each kernel."""
+        return tuple((made.source, made.executable) for made in self.segments)
+
+
+class KnownRuntime(FusionKernelRuntime):
+    """A runtime whose kernels were all found: its pieces are cut where one is read."""
+
+    def __init__(
+        self,
+        found: Concretization,
+        heuristics: tuple[Heuristic, ...],
+        kernels: tuple[tuple[Source, object], ...],
+        counts: Mapping[str, int],
+    ) -> None:
+        for name in ("compiled", "loaded", "reused"):
+            object.__setattr__(self, name, counts[name])
+        object.__setattr__(self, "heuristics", heuristics)
+        vars(self).update(_found=found, _kernels=kernels)
+
+    @property
+    def kernels(self) -> tuple[tuple[Source, object], ...]:
+        """The source and the executable of each kernel."""
+        return self._kernels
+
+    @cached_property
+    def made(self) -> tuple[CompiledSegment, ...]:
+        """The pieces with their kernels."""
+        pairs = zip(self.segmented.kernels, self._kernels, strict=True)
+        return tuple(CompiledSegment(piece, *kernel) for piece, kernel in pairs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "segmented":
+            return vars(self)["_found"].segmented
+        if name == "segments":
+            return self.made
+        raise AttributeError(name)
+
 
 def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
     """Return the heuristic of each kernel: what a runtime is looked up by."""
@@ -106,6 +148,38 @@ def build_runtime(
         made.append(CompiledSegment(segment, source, executable))
     counts = (origins[origin] for origin in ("compiled", "loaded", "reused"))
     return FusionKernelRuntime(segmented, heuristics, tuple(made), *counts)
+
+
+def known_runtime(
+    found: Concretization,
+    heuristics: tuple[Heuristic, ...],
+    place: Place,
+    forms: Sequence[tuple[str, KernelForm]],
+    name: str,
+) -> KnownRuntime:
+    """Return the runtime whose kernels have these forms.
+
+    Beside each stands what its name has after that of the whole fusion.
+    """
+    kernels: list[tuple[Source, object]] = []
+    origins: Counter[str] = Counter()
+    for number, (end, form) in enumerate(forms):
+        write = partial(_written_piece, found, number, heuristics, place.target)
+        source = KnownSource(form, kernel_name(name + end), write)
+        executable, origin = KERNELS.get(source, place.backend, place.device.index)
+        origins[origin] += 1
+        kernels.append((source, executable))
+    return KnownRuntime(found, heuristics, tuple(kernels), origins)
+
+
+def _written_piece(
+    found: Concretization,
+    number: int,
+    heuristics: tuple[Heuristic, ...],
+    target: Target,
+) -> Source:
+    piece = found.segmented.kernels[number]
+    return _written(piece.fusion, _scheduler(piece), heuristics[number], target)
 
 
 def sources_for(

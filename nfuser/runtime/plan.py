@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from nfuser.concretize import Concrete
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.runtime.concretized import Concretization
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.runtime.place import Place
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
 NOTHING: Mapping[int, Descriptor] = MappingProxyType({})
 _EASY = 1 << 7  # an extent below which 8 axes of 16-byte elements can be addressed
 ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
-
-
-@node
-class Concretization:
-    """A concrete fusion before and after the rewrites, and its pieces."""
-
-    concrete: Concrete
-    rewritten: Concrete
-    segmented: Segmented
 
 
 @node
@@ -282,8 +273,22 @@ def build_plan(
         )
     if dump.wants("host"):
         dump.dump("host", program_text(program))
+    name = found.concrete.fusion.name
+    return ready_plan(found, runtime, place, tuple(inputs), program, name)
+
+
+def ready_plan(
+    found: Concretization,
+    runtime: FusionKernelRuntime,
+    place: Place,
+    slots: tuple[int, ...],
+    program: CallProgram,
+    name: str,
+) -> Plan:
+    """Return the plan of a program, whose inputs are the arrays of these ``slots``."""
+    inputs = dict(zip(slots, program.inputs, strict=True))
     where = place.library, place.device, place.backend
-    evaluator = Evaluator(program, *where, name=found.concrete.fusion.name)
+    evaluator = Evaluator(program, *where, name=name)
     return Plan(evaluator, inputs, runtime, found, program, place)
 
 

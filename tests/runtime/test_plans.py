@@ -20,22 +20,16 @@ from nfuser import __main__ as command_line
 from nfuser import config
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.debug import timing
-from nfuser.runtime import chosen as runtime_chosen
 from nfuser.runtime import executor_cache, segmentation
-from nfuser.runtime.chosen import first_heuristics
 from nfuser.runtime.disk import plans
 from nfuser.runtime.disk.entry import unpack
 from nfuser.runtime.disk.plans import PlanStore, current_plans
-from nfuser.runtime.kernel_runtime import heuristics_for
 from nfuser.runtime.shared_cache import forget_all
 from nfuser.sources import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.plan import Concretization
-    from nfuser.schedule.facts.facts import Facts
-    from nfuser.schedule.heuristics.heuristics import Heuristic
 
 STAGES = {"schedule", "lower", "codegen"}
 X = np.linspace(0, 1, 48).reshape(6, 8)
@@ -109,23 +103,18 @@ def test_heuristics_that_were_kept_are_those_that_would_be_chosen(
     number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = _FUNCTIONS[number]
-    found: list[tuple[Heuristic, ...]] = []
-
-    def chosen(of: Concretization, facts: Facts) -> tuple[Heuristic, ...]:
-        found.append(first_heuristics(of, facts))
-        assert found[-1] == heuristics_for(of.segmented, facts)
-        return found[-1]
-
-    monkeypatch.setattr(executor_cache, "first_heuristics", chosen)
     for x in _views():
-        found.clear()
         forget_all()
-        nfuser.fuse(function)(x)
+        cold = nfuser.fuse(function)
+        expected = cold(x)
         with monkeypatch.context() as no_more:
-            no_more.setattr(runtime_chosen, "heuristics_for", None)
+            no_more.setattr(executor_cache, "heuristics_for", None)
             forget_all()
-            nfuser.fuse(function)(x)
-        assert len(found) == 2
+            warm = nfuser.fuse(function)
+            results = warm(x)
+        assert warm.cache_table() == cold.cache_table()
+        for found, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_sizes_seen_later_leave_no_heuristics() -> None:
