@@ -69,6 +69,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     while True:
         tracer = _tracer(function, call)
         tracer.converts, tracer.makes = mode.converts, mode.makes
+        tracer.makes_ranges = mode.makes_ranges
         tracer.turns.ask = None if mode.rewrites else ask_to_rewrite
         tracer.plain = Plain(tracer) if mode.rewrites else None
         tracer.outside = mode.outside
@@ -99,12 +100,15 @@ class _Mode:
 
     converts: bool = False
     makes: bool = False
+    makes_ranges: bool = False  # and what lists integers, which others may be sizes of
     rewrites: bool = False
     outside: frozenset[int] = frozenset()
 
     def after(self, asked: AnewError) -> _Mode:
         """Return how to trace anew."""
         is_made = asked.is_assigned and self.makes and asked.outside is None
+        if is_made and self.rewrites and not asked.is_of_loop:
+            return replace(self, makes_ranges=True)
         if asked.is_of_loop or is_made:
             # Of what np.ndarray makes, for one, only the call itself tells.
             return replace(self, rewrites=True)

@@ -80,7 +80,7 @@ class Tracer:
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
-        self.converts = self.makes = False
+        self.converts = self.makes = self.makes_ranges = False
         self.plain: Any = None  # what functions call that were written anew
         self.dialect = self.home = NUMPY
         self.array_class: type = np.ndarray
@@ -156,6 +156,12 @@ class Tracer:
         message = f"expected an array or a number, found {type(item).__name__}"
         if (instead := array_in(type(item))) is not None:
             message = f"write {instead}, outside the fused function: {message}"
+        if type(item) is np.ndarray:
+            message = (
+                "pass the arrays as arguments, and return what changes: plain NumPy "
+                "computed this array of arrays from outside while tracing, and later "
+                "calls would have the same"
+            )
         raise ArgumentError(message)
 
     def class_of(self, held: TensorView) -> type:

@@ -71,8 +71,10 @@ class Expressions(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Return a part; one that is written says so before."""
         self.generic_visit(node)
-        if isinstance(node.ctx, ast.Store):
-            node.value = ast.copy_location(runtime("written", node.value), node.value)
+        is_read = isinstance(node.ctx, ast.Load)
+        what = "indexed" if is_read else "written"
+        if is_read or isinstance(node.ctx, ast.Store):
+            node.value = ast.copy_location(runtime(what, node.value), node.value)
         return self._held(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -155,17 +157,18 @@ def names_as_tuple(names: Names) -> ast.expr:
 
 def range_of(turns: ast.expr) -> ast.expr:
     """Return what a loop runs over; a range of it may be of unknown length."""
-    if not isinstance(turns, ast.Call) or turns.keywords:
+    if not isinstance(turns, ast.Call):
         return turns
     function = turns.func
     if not isinstance(function, ast.Call) or len(function.args) != 1:
         return turns
     named = function.args[0]
     name = named.id if isinstance(named, ast.Name) else ""
-    if name == "reversed" and len(turns.args) == 1:
-        turns.args = [range_of(turns.args[0])]
-    if name not in ("range", "reversed"):
+    takes_words = name in ("zip", "enumerate")
+    if not takes_words and (name not in ("range", "reversed") or turns.keywords):
         return turns
+    if name != "range":
+        turns.args = [range_of(x) for x in turns.args]
     function.func = ast.copy_location(
         ast.Attribute(ast.Name(RUNTIME, ast.Load()), "ranging", ast.Load()), function
     )

@@ -15,6 +15,7 @@ import numpy as np
 from nfuser.errors import LastingEffectError, MutationError
 from nfuser.trace.captures.parts import is_silent
 from nfuser.trace.loops.record import without_draws
+from nfuser.trace.loops.tables import Table
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.asked import ask_to_assign_outside, to_be_assigned
 from nfuser.trace.standins.standin import Standin
@@ -38,6 +39,10 @@ class Lasting:
         if self._depth:
             raise self._lasting(f"it does `{text}`")
 
+    def indexed(self, x: Any) -> Any:
+        """Return what is read at a key; a table of NumPy's may be at traced places."""
+        return Table(self._t, x) if type(x) is np.ndarray else x
+
     def held(self, x: Any) -> Any:
         """Return what stands for an array from outside, if it is assigned to."""
         return self._t.stand_for(x) if self._t.outside and is_silent(x) else x
@@ -56,7 +61,7 @@ class Lasting:
                 return self._t.stand_for(x)
         if not self._depth:
             return x
-        if is_silent(x) and not self._t.makes:
+        if is_silent(x) and not self._t.makes_ranges:
             raise to_be_assigned()
         raise self._lasting(f"it writes into a {type(x).__name__}")
 

@@ -39,14 +39,17 @@ from nfuser.trace.loops.complaints import (
     refused,
     without_source,
 )
+from nfuser.trace.loops.counted import run_counted
 from nfuser.trace.loops.extremes import extreme
 from nfuser.trace.loops.harmless import is_harmless
+from nfuser.trace.loops.items import OpenItems, open_items, opening
 from nfuser.trace.loops.jumps import PREFIX
 from nfuser.trace.loops.lasting import Lasting
 from nfuser.trace.loops.originals import originals
-from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
+from nfuser.trace.loops.ranges import ComputedRange
 from nfuser.trace.loops.rewritten import RUNTIME, rewritten
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
+from nfuser.trace.loops.tables import length_of
 from nfuser.trace.loops.turns import Turning, run_one
 from nfuser.trace.numpy.generators import method_of
 from nfuser.trace.standins.asked import AnewError
@@ -96,7 +99,8 @@ class Plain(Lasting):
             return function
         if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
             return self.call(inner)
-        own = extreme(function) or method_of(self._t, function, self.written)
+        own = length_of(function) or extreme(function)
+        own = own or method_of(self._t, function, self.written)
         if own is not None:
             return own
         if kind is partial and not is_harmless(function.func):
@@ -147,9 +151,7 @@ class Plain(Lasting):
 
     def ranging(self, function: Any) -> Any:
         """Return what makes a range whose bounds may be open."""
-        if function is range:
-            return partial(open_range, self._t)
-        return reverse if function is reversed else self.call(function)
+        return opening(self._t, function) or self.call(function)
 
     def is_unknown(self, x: Any) -> bool:
         """Tell whether ``x`` is one truth value that a call computes."""
@@ -329,7 +331,10 @@ class Plain(Lasting):
     ) -> None:
         """Run ``for item in turns: body(item)`` until ``stop`` is true."""
         variables = Variables(body)
-        found = _as_open(self._t, turns)
+        if isinstance(turns, ComputedRange):
+            run_counted(self, turns, body, names, stop)
+            return
+        found = open_items(self._t, turns)
         if found is None:
             self._each(turns, body, variables, stop)
             return
@@ -348,7 +353,8 @@ class Plain(Lasting):
         except Exception as error:
             before.restore()
             many = (self._t.builder.today(found.trips) or 0) > _MOST_OTHERS
-            if self._depth or (many and found.length is None):
+            is_counted = not isinstance(found, OpenItems)
+            if is_counted and (self._depth or (many and found.length is None)):
                 raise refused(error) from error
             self._each(found, body, variables, stop)
 
@@ -436,9 +442,3 @@ def _shared(
         if arrays:
             x._choose(filter(is_array, arrays))
     return found
-
-
-def _as_open(t: Tracer, turns: Any) -> OpenRange | None:
-    if type(turns) is range:
-        return open_range(t, turns.start, turns.stop, turns.step)
-    return turns if isinstance(turns, OpenRange) else None

@@ -55,6 +55,19 @@ class OpenRange:
         return OpenRange(self._t, last, self.trips, -self.step)
 
 
+class ComputedRange:
+    """A range of which a bound is computed of arrays: how many turns is not known."""
+
+    def __init__(self, first: Any, last: Any, step: int) -> None:
+        self.first = first
+        self.last = last
+        self.step = step
+
+    def __iter__(self) -> Iterator[int]:
+        """Refuse to count: Python asks the bounds for their values."""
+        return iter(range(self.first, self.last, self.step))
+
+
 def open_range(t: Tracer, *bounds: Any) -> Any:
     """Return what ``range`` gives; its bounds stay open if they are."""
     first, last, step = 0, *bounds[:1], 1
@@ -63,7 +76,12 @@ def open_range(t: Tracer, *bounds: Any) -> Any:
     if len(bounds) == 3:
         step = bounds[2].__index__()
     ends = [_open(t, x) for x in (first, last)]
-    if len(bounds) not in (1, 2, 3) or step == 0 or None in ends:
+    if len(bounds) not in (1, 2, 3) or step == 0:
+        return range(*bounds)
+    if None in ends:
+        unknown = [x for x, e in zip((first, last), ends, strict=True) if e is None]
+        if all(_is_computed(t, x) for x in unknown):
+            return ComputedRange(first, last, step)
         return range(*bounds)
     begin, end = (x for x in ends if x is not None)
     far = maximum(end - begin if step > 0 else begin - end, 0)
@@ -74,6 +92,14 @@ def open_range(t: Tracer, *bounds: Any) -> Any:
 def reverse(turns: Any) -> Any:
     """Return ``reversed(turns)``."""
     return turns.__reversed__() if isinstance(turns, OpenRange) else reversed(turns)
+
+
+def _is_computed(t: Tracer, x: Any) -> bool:
+    """Tell whether ``x`` is an integer that a call computes of arrays."""
+    if not isinstance(x, Standin) or not hasattr(type(x), "_remake"):
+        return False
+    held = t.operand(x)
+    return not held.ndim and held.dtype.is_integer
 
 
 def _open(t: Tracer, x: Any) -> Scalar | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from functools import partial, reduce
 from operator import index
@@ -20,7 +21,12 @@ from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
-from nfuser.trace.standins.asked import TRUTH_OF_AXES, ask_to_convert, ask_to_rewrite
+from nfuser.trace.standins.asked import (
+    TRUTH_OF_AXES,
+    ask_of_range,
+    ask_to_convert,
+    ask_to_rewrite,
+)
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched
@@ -81,18 +87,32 @@ class TracedArray(Methods, NumpyProtocols):
     def _choose(self, arrays: Iterable[TracedArray]) -> None:
         """Be one of ``arrays``, it is not known which, or have elements of its own."""
         self._is_shared = True
-        self._chosen_of = tuple((x, x._operand()) for x in arrays)
+        found: dict[tuple[int, int], tuple[TracedArray, TensorView]] = {}
+        for x in arrays:
+            # Each with what it may be itself: whoever looks asks nobody in turn.
+            for array, held in (*x._choices, (x, x._operand())):
+                found[id(array), id(held)] = array, held
+        self._chosen_of = tuple(found.values())
+
+    @property
+    def _choices(self) -> tuple[tuple[TracedArray, TensorView], ...]:
+        """The arrays that this, or what it is a view of, may be."""
+        return (self if self._root is None else self._root)._chosen_of
 
     def _operand(self) -> TensorView:
-        root = self._root
-        for array, held in (self if root is None else root)._chosen_of:
-            if array._operand() is not held:
+        for array, held in self._choices:
+            if array._current() is not held:
                 message = (
                     "read it before, or write y = y + 1 instead of y += 1: an array "
                     "that a choice or a loop bound may be one that was updated in "
                     "place since; which one it is, is not known while tracing"
                 )
                 raise MutationError(message)
+        return self._current()
+
+    def _current(self) -> TensorView:
+        """Return what it holds, if it is none of those that it may be."""
+        root = self._root
         if root is None or self._seen is root._held:
             return self._held
         stale: list[TracedArray] = [self]
@@ -202,6 +222,8 @@ class TracedArray(Methods, NumpyProtocols):
         return complex(self._tracer.consume(self._operand(), "complex(x)"))
 
     def __index__(self) -> int:
+        if self._tracer.plain is None:
+            ask_of_range(sys._getframe(1), or_table=True)  # pyright: ignore[reportPrivateUsage]
         return index(self._tracer.consume(self._operand(), "an index"))
 
     def __round__(self, digits: int | None = None) -> Any:
@@ -237,6 +259,8 @@ class TracedArray(Methods, NumpyProtocols):
         """Return today's value of a number, which plain NumPy asks for."""
         if not self._tracer.converts:
             ask_to_convert()
+        if self._tracer.plain is None:
+            ask_of_range(sys._getframe(1), or_table=True)  # pyright: ignore[reportPrivateUsage]
         number = None
         if self._is_number:
             number = self._tracer.consume_if_number(self._operand(), None)

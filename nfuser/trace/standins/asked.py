@@ -18,6 +18,7 @@ MAKERS = (
     *("zeros", "ones", "empty", "full", "eye", "identity"),
     *("zeros_like", "ones_like", "empty_like", "full_like"),
 )
+RANGES = ("arange", "linspace")
 NAMES = ("asarray", "array", "asanyarray", "ascontiguousarray", "asfortranarray")
 _FUSED = ("softmax", "log_softmax", "logsumexp")
 _NUMPY_NAMES = {
@@ -75,13 +76,20 @@ def ask_to_assign_outside(array: Any) -> None:
     raise _made(message, is_assigned=True, outside=array)
 
 
-def ask_of_range(frame: FrameType) -> None:
-    """Ask for such a trace, if ``frame`` calls ``range``."""
+def ask_of_range(frame: FrameType, *, or_table: bool = False) -> None:
+    """Ask for such a trace, if ``frame`` calls ``range``.
+
+    So it may be if it reads a table of NumPy's at places that are traced.
+    """
     code = frame.f_code
-    if "range" not in code.co_names or not is_users(code.co_filename):
+    is_named = "range" in code.co_names
+    if not (is_named or or_table) or not is_users(code.co_filename):
         return
     found = running()
-    if found is not None and found.called == "range":
+    if found is None:
+        return
+    is_read = or_table and found.instruction == "BINARY_SUBSCR"
+    if is_read or (is_named and found.called == "range"):
         ask_to_rewrite()
 
 
@@ -105,7 +113,14 @@ def wanted(what: str | None = None) -> TraceError:
     return TraceError(_of_numpy(called, name))
 
 
-def to_be_assigned(message: str = "") -> ConversionError:
+_MADE = (
+    "make the array with np.zeros, np.full, np.arange or np.array: what else of plain "
+    "NumPy's makes an array while tracing gives constants, which traced values cannot "
+    "be assigned to"
+)
+
+
+def to_be_assigned(message: str = _MADE) -> ConversionError:
     """Ask for a trace in which arrays that are made inside may be assigned to."""
     return _made(message, is_assigned=True)
 

@@ -50,6 +50,12 @@ def size(t: Tracer, x: Any, name: str) -> Scalar | int:
             f"{name}: expected an integer, found {x!r} ({type(x).__name__}); "
             "write int(n) or n // m for a whole number"
         )
+        if is_ours and t.operand(x).dtype.is_integer:
+            message = (
+                f"pass the number as an argument, or loop `for k in range(start, stop)`"
+                f" over single elements: {name} is given a number that is computed of "
+                "arrays, and sizes of a fused function do not depend on values"
+            )
         raise ArgumentError(message) from error
 
 

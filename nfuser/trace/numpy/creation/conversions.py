@@ -27,7 +27,7 @@ from nfuser.locks import ForkSafeLock
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.numpy.without_axes import is_number, mark
 from nfuser.trace.source_line import is_users
-from nfuser.trace.standins.asked import MAKERS, NAMES
+from nfuser.trace.standins.asked import MAKERS, NAMES, RANGES
 from nfuser.trace.standins.literals import array_of, holds_standins
 from nfuser.trace.tracer import current_tracer
 
@@ -72,6 +72,8 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         yield np, name, _either
     for name in MAKERS:
         yield np, name, _maker
+    for name in RANGES:
+        yield np, name, _maker
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "zeros"):
         from nfuser.trace.torch.words.makers import MAKERS as OF_TORCH  # noqa: PLC0415 (it imports this)
 
@@ -81,18 +83,19 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 def _either(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def convert(tracer: Tracer, args: tuple[Any, ...], options: Any) -> Any:
-        if not (holds_standins(args) or (tracer.makes and _is_of_floats(args))):
+        kinds = "iufc" if tracer.makes_ranges else "fc"
+        if not (holds_standins(args) or (tracer.makes and _is_list_of(kinds, args))):
             return plain(*args, **options)
         return _converted(tracer, name, *args, **options)
 
     return _leading("converts", plain, convert)
 
 
-def _is_of_floats(args: tuple[Any, ...]) -> bool:
-    """Tell whether a list is of numbers, and not of indices or truth values."""
+def _is_list_of(kinds: str, args: tuple[Any, ...]) -> bool:
+    """Tell whether a list is of numbers, and perhaps not of indices."""
     listed = args[0] if args else None
     is_list = isinstance(listed, (list, tuple))
-    return is_list and np.asarray(listed).dtype.kind in "fc"
+    return is_list and np.asarray(listed).dtype.kind in kinds
 
 
 def _maker(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +104,7 @@ def _maker(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(tracer: Tracer, args: tuple[Any, ...], options: Any) -> Any:
         return HANDLERS[name](tracer, *args, **options)
 
-    return _leading("makes", plain, make)
+    return _leading("makes_ranges" if name in RANGES else "makes", plain, make)
 
 
 def _maker_of_torch(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:

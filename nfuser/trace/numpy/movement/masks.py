@@ -35,11 +35,8 @@ def is_mask(t: Tracer, key: Any) -> bool:
         return t.tensor(key).dtype.is_bool
     if is_ndarray(key):
         return key.dtype == bool
-    return (
-        is_sequence(key)
-        and bool(np.asarray(key, object).size)
-        and (isinstance(np.asarray(key, object).flat[0], (bool, np.bool_)))
-    )
+    listed: Any = key if is_sequence(key) else ()
+    return len(listed) > 0 and is_mask(t, listed[0])
 
 
 def chosen(t: Tracer, x: Any, keys: tuple[Any, ...]) -> Chosen:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over rows, pairs and computed bounds, and tables at traced places."""
+
+# Programs are given, and give, what has no static type.
+# pyright: basic
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+RNG = np.random.default_rng(4)
+
+
+def paired(x, y):
+    s = 0.0
+    for p, q in zip(x, y, strict=True):
+        s = s * 0.5 + p * q
+    return s
+
+
+def shorter(x, y):
+    s = 0.0
+    for k, (p, q) in enumerate(zip(x, y), start=2):  # noqa: B905
+        s = s * 0.5 + k * p * q
+    return s
+
+
+def rows_written(x):
+    out = np.zeros(len(x))
+    for i, row in enumerate(x):
+        row *= 2
+        out[i] = row.sum()
+        x[0, 0] += 1
+    return out
+
+
+def between(x, low, high):
+    s, k = x[0] * 0, -1
+    for k in range(low[0], high[0], 2):
+        if x[k] > 0.9:
+            break
+        s = s + x[k]
+    else:
+        s = s + 100
+    for j in range(high[0], low[0], -3):
+        s = s + j * x[j]
+    return s, k
+
+
+def of_table(x, n):
+    table = np.array([3, 1, 2])
+    y = table[x]
+    table[0] = 7
+    for _ in range(n):
+        y = y + table[y % 3]
+    return y, table[x]
+
+
+def numbered(i, n):
+    label = np.arange(n)
+    np.minimum.at(label, i, label[i[::-1]])
+    return label
+
+
+def bounds(*numbers: int) -> tuple[Any, ...]:
+    return RNG.random(30), *(np.array([n]) for n in numbers)
+
+
+CALLS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    *((paired, (RNG.random(n), RNG.random(n))) for n in (0, 3, 70)),
+    *((shorter, (RNG.random(n), RNG.random(66))) for n in (0, 3, 70)),
+    (rows_written, (RNG.random((3, 2)),)),
+    *((between, bounds(*n)) for n in ((0, 10), (3, 4), (5, 5), (7, 2), (1, 29))),
+    *((of_table, (RNG.integers(0, 3, 5), n)) for n in (3, 80)),
+    (numbered, (RNG.integers(0, 6, 9), 6)),
+)
+FUSED = {f: nfuser.fuse(f) for f, _ in CALLS}
+
+
+@pytest.mark.filterwarnings("ignore:.*compiled in:RuntimeWarning")  # NumPy's tables
+@pytest.mark.parametrize(("function", "given"), CALLS)
+def test_as_numpy(function: Any, given: tuple[Any, ...]) -> None:
+    ours, theirs = copy.deepcopy(given), copy.deepcopy(given)
+    wanted, found = function(*theirs), FUSED[function](*ours)
+    for one, other in zip((*theirs, wanted), (*ours, found), strict=True):
+        pairs = (
+            zip(one, other, strict=True) if isinstance(one, tuple) else [(one, other)]
+        )
+        for x, y in pairs:
+            np.testing.assert_allclose(y, x, rtol=1e-12)
+
+
+def test_one_trace_is_for_all_lengths() -> None:
+    fused = nfuser.fuse(shorter)
+    for n in (70, 80, 90):
+        fused(np.ones(n), np.ones(n))
+    assert fused.cache_info().traces == 1
+
+
+def test_pairs_of_other_lengths_are_refused_as_python_does() -> None:
+    with pytest.raises(ValueError, match="argument 2 is longer than argument 1"):
+        nfuser.fuse(paired)(np.ones(3), np.ones(4))
+
+
+def test_choices_of_choices_are_traced_in_time() -> None:
+    def best(x, moves):
+        least = x
+        for k in range(9):
+            found = x + moves[k]
+            if found.sum() < least.sum():
+                least = found
+        return least
+
+    x, moves = RNG.random(3), RNG.random((9, 3)) - 0.5
+    np.testing.assert_allclose(nfuser.fuse(best)(x, moves), best(x, moves))
+
+
+def test_a_slice_up_to_a_computed_number_says_what_to_write() -> None:
+    with pytest.raises(nfuser.NfuserError, match="sizes of a fused function do not"):
+        nfuser.fuse(lambda x, n: x[: n[0]] * 2)(np.ones(3), np.array([2]))
