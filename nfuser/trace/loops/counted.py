@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.trace.loops.ranges import ComputedRange
+    from nfuser.trace.tracer import Tracer
 
 _COUNTER = "_nf_counter"
 
@@ -32,27 +33,38 @@ def run_counted(
 ) -> None:
     """Run such a loop: after each turn it looks whether there is another one."""
     t = plain._t
-    b, variables = t.builder, Variables(body)
-    first = b.point("copy", b.cast(t.tensor(turns.first), DType.I64))
-    b.weak[first] = int
+    variables = Variables(body)
+    first, last = (_counter(t, x) for x in (turns.first, turns.last))
     variables.add(_COUNTER)
-    variables[_COUNTER] = t.wrap(first)
+    variables[_COUNTER] = first
 
     def turn(_: Any) -> None:
         at = variables[_COUNTER]
         body(at)
         variables[_COUNTER] = at + turns.step
 
+    def is_inside(at: Any) -> Any:
+        return at < last if turns.step > 0 else at > last
+
     def goes_on() -> Any:
         at = variables[_COUNTER]
-        return at < turns.last if turns.step > 0 else at > turns.last
+        before = at - turns.step  # on the other side where the counter has overflowed
+        return is_inside(at) & (before < at if turns.step > 0 else before > at)
 
     before = State(t, variables)
     turning = Turning(plain, variables, (*names, _COUNTER))
     try:
-        turning.run(turn, None, stop, goes_on(), goes_on)
+        turning.run(turn, None, stop, is_inside(first), goes_on)
     except AnewError:
         raise
     except Exception as error:
         before.restore()
         raise refused(error) from error
+
+
+def _counter(t: Tracer, bound: Any) -> Any:
+    """Return a bound as Python's integers are: they do not wrap at that of an array."""
+    b = t.builder
+    found = b.point("copy", b.cast(t.tensor(bound), DType.I64))
+    b.weak[found] = int
+    return t.wrap(found)

@@ -431,14 +431,18 @@ def _shared(
 ) -> Any:
     """Mark what was chosen, if one side is an array that another name may have.
 
-    A side that was itself chosen may be one of ``others``.
+    A side that was itself chosen may be one of ``others``. What is written into one
+    that may be an array of plain NumPy's would not be seen there.
     """
     if found is sides[0]:
         return found
-    ends = [x for x in tree.flatten(sides)[0] if isinstance(x, Standin)]
+    leaves = tree.flatten(sides)[0]
+    ends = [x for x in leaves if isinstance(x, Standin)]
     arrays = [x for x in ends if not before.is_own(x)]
     arrays += [a for x in ends for a in others.get(id(x), ())]
+    is_plain = any(type(x) is np.ndarray for x in leaves)
     for x in filter(is_array, tree.flatten(found)[0]):
         if arrays:
             x._choose(filter(is_array, arrays))
+        x._is_shared |= is_plain
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar import Const
 from nfuser.ir.scalar_functions import maximum
@@ -67,6 +68,10 @@ class ComputedRange:
         """Refuse to count: Python asks the bounds for their values."""
         return iter(range(self.first, self.last, self.step))
 
+    def __reversed__(self) -> Iterator[int]:
+        """Refuse to count, as from the front."""
+        return reversed(range(self.first, self.last, self.step))
+
 
 def open_range(t: Tracer, *bounds: Any) -> Any:
     """Return what ``range`` gives; its bounds stay open if they are."""
@@ -95,11 +100,14 @@ def reverse(turns: Any) -> Any:
 
 
 def _is_computed(t: Tracer, x: Any) -> bool:
-    """Tell whether ``x`` is an integer that a call computes of arrays."""
+    """Tell whether ``x`` is an integer that a call computes of arrays.
+
+    Those of 64 bits without a sign are none: a counter holds half of them.
+    """
     if not isinstance(x, Standin) or not hasattr(type(x), "_remake"):
         return False
     held = t.operand(x)
-    return not held.ndim and held.dtype.is_integer
+    return not held.ndim and held.dtype.is_integer and held.dtype is not DType.U64
 
 
 def _open(t: Tracer, x: Any) -> Scalar | None:

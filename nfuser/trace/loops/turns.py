@@ -134,7 +134,7 @@ class Turning:
         for name, value in zip(self._carried, values, strict=False):
             is_shared = trips is None or name in self._shared
             if is_shared or name in self._chosen:
-                _mark(value, before.names.get(name), is_shared=is_shared)
+                _mark(value, before.names.get(name))
 
     def _step(
         self,
@@ -312,8 +312,7 @@ def _can_begin(value: Any) -> bool:
     return True
 
 
-def _mark(value: Any, before: Any, *, is_shared: bool) -> None:
+def _mark(value: Any, before: Any) -> None:
     """Mark arrays that may be other names' arrays, too, as that of before the loop."""
     for one in filter(is_array, tree.flatten(value)[0]):
         one._choose(filter(is_array, tree.flatten(before)[0]))
-        one._is_shared = is_shared

@@ -124,3 +124,70 @@ def test_choices_of_choices_are_traced_in_time() -> None:
 def test_a_slice_up_to_a_computed_number_says_what_to_write() -> None:
     with pytest.raises(nfuser.NfuserError, match="sizes of a fused function do not"):
         nfuser.fuse(lambda x, n: x[: n[0]] * 2)(np.ones(3), np.array([2]))
+
+
+def counted(n, step):
+    turns, total = 0, 0
+    if step == 7:
+        for i in range(n[0], n[1], 7):
+            turns += 1
+            total += i % 5
+    else:
+        for i in range(n[0], n[1], -11):
+            turns += 1
+            total += i % 5
+    return turns, total
+
+
+@pytest.mark.parametrize("step", [7, -11])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8"])
+def test_counters_of_computed_ranges_do_not_wrap(dtype: str, step: int) -> None:
+    info = np.iinfo(dtype)
+    fused = nfuser.fuse(counted)
+    for near in (range(3), range(20, 23)):
+        for far in (5, 70):
+            ends = [info.max - near[0], info.max - near[-1] - far]
+            low = [info.min + near[0], info.min + near[-1] + far]
+            for first, last in (ends, ends[::-1], low, low[::-1]):
+                n = np.array([first, last]).astype(dtype)
+                assert fused(n, step) == counted([first, last], step)
+
+
+def test_unsigned_bounds_of_64_bits_are_refused() -> None:
+    with pytest.raises(nfuser.NfuserError, match="compute the number outside"):
+        nfuser.fuse(counted)(np.array([1, 2], np.uint64), 7)
+
+
+def test_computed_ranges_backwards_are_refused_by_name() -> None:
+    def backwards(n):
+        total = 0
+        for i in reversed(range(n[0])):
+            total = total * 2 + i
+        return total
+
+    with pytest.raises(nfuser.NfuserError, match="compute the number outside"):
+        nfuser.fuse(backwards)(np.array([3]))
+
+
+def best_row(x):
+    best = x[0]
+    for row in x:
+        if row[0] > best[0]:
+            best = row
+    best += 100
+    return best
+
+
+def either_of_two(x):
+    one, two = np.zeros(3), np.ones(3)
+    which = one if x[0] > 0 else two
+    which[0] = 5
+    return one, two
+
+
+@pytest.mark.parametrize("function", [best_row, either_of_two])
+def test_writes_into_one_that_a_choice_took_are_refused(function: Any) -> None:
+    x = np.ones((3, 3)) if function is best_row else np.ones(3)
+    with pytest.raises(nfuser.NfuserError, match=r"assign to x\.copy\(\)"):
+        nfuser.fuse(function)(x)
+    np.testing.assert_array_equal(x, 1)
