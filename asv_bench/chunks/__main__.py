@@ -38,13 +38,18 @@ FORMS = ("nfuser", "plain Dask", "by hand")
 def seconds_of(
     calls: list[Callable[[], Any]], turns: int
 ) -> tuple[list[float], list[float]]:
-    """Return the median time of each call, elapsed and busy; they take turns."""
+    """Return the median time of each call, elapsed and busy; they take turns.
+
+    Each second turn goes backwards: who follows another finds what that one left to do,
+    as pages that are still to be written to a disk.
+    """
     elapsed: list[list[float]] = [[] for _ in calls]
     busy: list[list[float]] = [[] for _ in calls]
-    for _ in range(turns):
-        for k, call in enumerate(calls):
+    there, back = range(len(calls)), range(len(calls) - 1, -1, -1)
+    for turn in range(turns):
+        for k in back if turn % 2 else there:
             begin, start = perf_counter(), process_time()
-            call()
+            calls[k]()
             busy[k].append(process_time() - start)
             elapsed[k].append(perf_counter() - begin)
     return [median(t) for t in elapsed], [median(t) for t in busy]
