@@ -53,13 +53,13 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
 
 
 def _with_stored_operands(fusion: Fusion) -> Fusion:
-    """Copy the indices along an axis that a library reads: it reads arrays only."""
-    indices = {e.result for e in fusion.exprs if isinstance(e, Iota)}
+    """Copy indices along an axis, and sizes, for a library, which reads arrays only."""
+    leaves = {e.result for e in fusion.exprs if isinstance(e, (FromScalar, Iota))}
 
     def change(expr: Expr) -> Replacement | None:
-        if not isinstance(expr, LIBRARY_CALLS) or indices.isdisjoint(sources(expr)):
+        if not isinstance(expr, LIBRARY_CALLS) or leaves.isdisjoint(sources(expr)):
             return None
-        own = {t: replace(t) for t in sources(expr) if t in indices}
+        own = {t: replace(t) for t in sources(expr) if t in leaves}
         copies = (Pointwise(COPY, (t,), made) for t, made in own.items())
         read = with_sources(expr, [own.get(t, t) for t in sources(expr)])
         return Replacement((*copies, read), results(expr))

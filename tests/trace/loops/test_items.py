@@ -191,3 +191,23 @@ def test_writes_into_one_that_a_choice_took_are_refused(function: Any) -> None:
     with pytest.raises(nfuser.NfuserError, match=r"assign to x\.copy\(\)"):
         nfuser.fuse(function)(x)
     np.testing.assert_array_equal(x, 1)
+
+
+def size_at_a_place(x, n):
+    w = np.zeros(3)
+    w[n[0]] = x.shape[0]
+    return w
+
+
+def sizes_in_turns(x, n):
+    for i in range(n[0]):
+        x[i] = len(x)
+    return x
+
+
+@pytest.mark.parametrize("function", [size_at_a_place, sizes_in_turns])
+def test_sizes_are_stored_at_traced_places(function: Any) -> None:
+    fused = nfuser.fuse(function)
+    for length in (4, 5):
+        wanted = function(np.ones(length), np.array([2]))
+        np.testing.assert_array_equal(fused(np.ones(length), np.array([2])), wanted)
