@@ -116,10 +116,14 @@ def _check(
     each few steps. A result that is out of tolerance is therefore right only where
     NumPy's own is as far away, once the last bits of the arguments are others.
     """
-    if all(map(partial(np.allclose, rtol=_RTOL, atol=_ATOL), found, wanted)):
+    pairs = list(zip(wanted, found, strict=True))
+    for one, other in pairs:
+        assert np.shape(other) == one.shape, (np.shape(other), one.shape)
+    close = partial(np.allclose, rtol=_RTOL, atol=_ATOL, equal_nan=True)
+    if all(close(other, one) for one, other in pairs):
         return
     others = [_outcome(*_with_other_bits(program, given, k), written) for k in range(4)]
-    for k, (one, other) in enumerate(zip(wanted, found, strict=True)):
+    for k, (one, other) in enumerate(pairs):
         spread = max(float(np.abs(o[k] - one).max()) for o in others)
         atol = 2 * spread if _ATOL < spread < _JUDGED else _ATOL
         np.testing.assert_allclose(other, one, rtol=_RTOL, atol=atol)
