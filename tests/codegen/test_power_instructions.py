@@ -9,17 +9,44 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
 from llvmlite import ir
 from numba import types
 
+import nfuser
 from nfuser.codegen.primitives.cpu.math.power import power
-from nfuser.codegen.primitives.cpu.math.value import FLOAT, Value
+from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, Value
+
+KINDS = {FLOAT: types.float32, DOUBLE: types.float64}
 
 
-def test_a_power_of_float32_needs_no_quotient() -> None:
-    kind: Any = ir.FunctionType(FLOAT, [FLOAT, FLOAT])
-    function: Any = ir.Function(ir.Module(), kind, "raised")
+def _raised(kind: Any) -> list[str]:
+    """Return the instructions of a power of this type."""
+    function_type: Any = ir.FunctionType(kind, [kind, kind])
+    function: Any = ir.Function(ir.Module(), function_type, "raised")
     builder: Any = ir.IRBuilder(function.append_basic_block())
     x, y = (Value(builder, argument) for argument in function.args)
-    builder.ret(power(types.float32, x, y).ir)
-    assert "fdiv" not in str(function)
+    builder.ret(power(KINDS[kind], x, y).ir)
+    return [str(x) for block in function.blocks for x in block.instructions]
+
+
+def _to_1_7(x: Any) -> Any:
+    return x**1.7
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotients", "most"), [(FLOAT, 0, 88), (DOUBLE, 1, 132)]
+)
+def test_a_power_is_few_instructions(kind: Any, quotients: int, most: int) -> None:
+    found = _raised(kind)
+    assert sum("fdiv" in x for x in found) == quotients
+    assert len(found) <= most
+
+
+def test_what_surrounds_f64_inside_of_powers_fills_vectors_of_f32() -> None:
+    fused = nfuser.fuse(_to_1_7)
+    (kernel,) = fused.kernels(np.ones(1 << 14, np.float32))
+    assert "lanes_of_32()" in kernel.source
+    (kernel,) = fused.kernels(np.ones(1 << 14))
+    assert "lanes_of_32()" not in kernel.source

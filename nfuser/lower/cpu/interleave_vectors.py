@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.chains import Chains, chains_of, longest_chain
-from nfuser.lower.cpu.lanes import instructions, is_dear, is_wide_inside
+from nfuser.lower.cpu.lanes import (
+    instructions,
+    is_dear,
+    is_narrow_outside,
+    is_wide_inside,
+)
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For, Store
 from nfuser.lower.kernel.walk import every
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 _ABREAST = ((16, 4), (256, 2))  # vectors, of polynomials of so many instructions
 _BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for another
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
+_ABREAST_INSIDE = ((32, 4), (512, 2))  # nor of f32 alone, but of f64 inside
 _ABREAST_CHAINED = ((512, 4),)  # the same where each waits for the one before it
 _CHAINED = 1.5  # times the longest chain, at most, is the dear work for each result
 _SHORT = 16  # operations of which a processor has several turns of a loop in sight
@@ -40,7 +46,10 @@ def interleave_vectors(kernel: Kernel) -> Kernel:
 
 def _widened(loop: For) -> tuple[Stmt, ...] | None:
     count = _vectors(loop)
-    return None if count == loop.interleave else (replace(loop, interleave=count),)
+    narrow = loop.narrow or (count > 1 and is_narrow_outside(loop))
+    if count == loop.interleave and narrow == loop.narrow:
+        return None
+    return (replace(loop, interleave=count, narrow=narrow),)
 
 
 def _vectors(loop: For) -> int:
@@ -68,7 +77,9 @@ def _limits(loop: For, dear: list[Call], work: int) -> tuple[tuple[int, int], ..
     longest = longest_chain(loop.body, _dear_work)
     is_chain = work <= _CHAINED * stores * longest
     is_narrow = all(x.dtype is DType.F32 for x in dear)
-    if is_chain and not (is_narrow and any(is_wide_inside(x.op) for x in dear)):
+    if is_narrow and any(is_wide_inside(x.op) for x in dear):
+        return _ABREAST_INSIDE
+    if is_chain:
         return _ABREAST_CHAINED
     return _ABREAST_NARROW if is_narrow else _ABREAST
 

@@ -49,6 +49,18 @@ def has_narrow_work(loop: For) -> bool:
     return folds and bool(dear) and all(dtype is DType.F32 for dtype in dear)
 
 
+def is_narrow_outside(loop: For) -> bool:
+    """Tell whether what ``loop`` computes in 64 bits is inside of functions alone.
+
+    LLVM may take as many lanes as a vector has of those, and do the rest, in 32 bits,
+    in halves of vectors.
+    """
+    inside = list(every(loop.body))
+    if any(isinstance(x, For) or _is_wide(x) or _is_wide_call(x) for x in inside):
+        return False
+    return any(isinstance(x, Call) and is_wide_inside(x.op) for x in inside)
+
+
 def has_many_functions(body: tuple[Stmt, ...]) -> bool:
     """Tell whether to hold all functions in ``body`` would take LLVM very long."""
     calls = [x for x in every(body) if isinstance(x, Call) and x.dtype.is_float]
@@ -85,6 +97,10 @@ def instructions(x: Call) -> int:
 
 def _is_wide(item: object) -> bool:
     return isinstance(item, (Load, Element)) and item.dtype.bits == 64
+
+
+def _is_wide_call(item: object) -> bool:
+    return isinstance(item, Call) and item.dtype.bits == 64
 
 
 def is_wide_inside(name: str) -> bool:

@@ -14,13 +14,13 @@ from nfuser.codegen.primitives.cpu.math.value import (
     bits,
     clamp,
     copysign,
+    fast_two_sum,
     fma,
     from_bits,
     ldexp,
     polynomial,
     select,
     sqrt,
-    two_sum,
 )
 from nfuser.codegen.primitives.cpu.target import has_ldexp
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 INFINITY = float("inf")
 NAN = float("nan")
+MOST_TAIL = 2.0**-10
 
 
 def precision_of(x: Value) -> Precision:
@@ -49,22 +50,33 @@ def _scale(x: Value, n: Value) -> Value:
     return x * _power_of_two(half) * _power_of_two(n - half)
 
 
+class _Nearest(NamedTuple):
+    n: Value  # as an integer
+    whole: Value  # the same as a float
+    exact: Value  # what n times the first word of ln2 leaves
+
+
 class _Reduced(NamedTuple):
     n: Value  # the nearest integer, as an integer
     rest: Value
     tail: Value  # what rounding lost of the rest
 
 
+def _nearest(x: Value) -> _Nearest:
+    """Return the multiple of ln2 that is nearest to ``x``."""
+    p = precision_of(x)
+    shifted = fma(x, p.constants.log2e[0], p.round_shift)
+    whole = shifted - p.round_shift
+    exact = fma(whole, -p.constants.ln2[0], x)
+    return _Nearest(bits(shifted) - p.shift_bits, whole, exact)
+
+
 def _reduce(x: Value) -> _Reduced:
     """Write ``x`` as ``n * ln2 + rest``."""
-    p = precision_of(x)
-    high, low = p.constants.ln2
-    shifted = fma(x, p.constants.log2e[0], p.round_shift)
-    n = shifted - p.round_shift
-    exact = fma(n, -high, x)
-    rest = fma(n, -low, exact)
-    tail = fma(n, -low, exact - rest)
-    return _Reduced(bits(shifted) - p.shift_bits, rest, tail)
+    low = precision_of(x).constants.ln2[1]
+    n, whole, exact = _nearest(x)
+    rest = fma(whole, -low, exact)
+    return _Reduced(n, rest, fma(whole, -low, exact - rest))
 
 
 def exp(x: Value) -> Value:
@@ -75,14 +87,17 @@ def exp(x: Value) -> Value:
 
 
 def exp_pair(x: Value, tail: Value) -> Value:
-    """Return e^(x + tail) for a tail far below x."""
+    """Return e^(x + tail) for a tail far below x; beyond the range any tail will do."""
     p = precision_of(x)
-    n, rest, lost = _reduce(clamp(x, *p.exp_range))
+    n, whole, exact = _nearest(clamp(x, *p.exp_range))
     # Only beyond the range of results is a tail this large, or infinite, or NaN.
-    tail = select(absolute(tail) < 2.0**-10, tail, 0.0)
-    rest, lost = two_sum(rest, lost + tail)
-    near = fma(rest * rest, polynomial(rest, p.fits.expm1), lost)
-    return _scale((rest + near) + 1.0, n)
+    tail = select(tail > -MOST_TAIL, tail, -MOST_TAIL)
+    tail = select(tail < MOST_TAIL, tail, MOST_TAIL)
+    tail = fma(whole, -p.constants.ln2[1], tail)
+    rest = exact + tail
+    near = fma(rest * rest, polynomial(rest, p.fits.exp), tail)
+    high, lost = fast_two_sum(x.constant(1.0), exact)
+    return _scale(high + (near + lost), n)
 
 
 def exp2(x: Value) -> Value:

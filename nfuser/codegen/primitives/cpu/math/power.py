@@ -15,6 +15,7 @@ from nfuser.codegen.primitives.cpu.math.exponential import (
     NAN,
     exp_pair,
     log_parts,
+    precision_of,
 )
 from nfuser.codegen.primitives.cpu.math.tables import (
     DOUBLE,
@@ -29,6 +30,7 @@ from nfuser.codegen.primitives.cpu.math.value import (
     absolute,
     bits,
     clamp,
+    copysign,
     fast_two_sum,
     fma,
     from_bits,
@@ -39,36 +41,44 @@ from nfuser.codegen.primitives.cpu.math.value import (
     to_double,
     to_single,
     two_product,
-    two_sum,
 )
 
-TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+TWELFTH = (0.08333333333333333, 4.625929269271485e-18)
 LN2_SHORT = (0.6931471803691238, 1.9082149292705877e-10)
 """ln(2), its first word short enough for exact products with exponents."""
-
-
-def _pair_product(
-    a: tuple[Value, Value], b: tuple[Value, Value]
-) -> tuple[Value, Value]:
-    high, low = two_product(a[0], b[0])
-    return high, fma(a[0], b[1], fma(a[1], b[0], low))
+MOST = 2.0**64
+"""An exponent of this size makes 0 or infinity of any number but 1."""
 
 
 def _log_pair(x: Value) -> tuple[Value, Value]:
-    """Return the logarithm of a positive float64 in two words."""
+    """Return the logarithm of a positive float64 in two words.
+
+    It is that of ``(1 + s/2) / (1 - s/2)``, which is ``s + s^3/12`` and less. What the
+    quotient lost of s changes it by ``1 / (1 - s^2/4)`` times as much.
+    """
     k, f = log_parts(x)
-    under = f + 2.0
-    lost = f - (under - 2.0)
+    under = fma(f, 0.5, 1.0)
+    lost = fma(f, 0.5, 1.0 - under)
     s = f / under
-    s_pair = (s, (fma(-s, under, f) - s * lost) / under)
-    z = _pair_product(s_pair, s_pair)
-    series = fma(z[0], polynomial(z[0], LOG_PAIR_FIT), TWO_THIRDS[1])
-    weight = fast_two_sum(x.constant(TWO_THIRDS[0]), series)
-    cubic = _pair_product(s_pair, _pair_product(z, weight))
-    high, low = fast_two_sum(s + s, cubic[0])
-    low = low + (cubic[1] + (s_pair[1] + s_pair[1]))
-    total, rest = two_sum(k * LN2_SHORT[0], high)
-    return fast_two_sum(total, rest + fma(k, LN2_SHORT[1], low))
+    square = s * s
+    # 1 - s/2 is 1 / (1 + f/2).
+    rest = fma(-s, lost, fma(-s, under, f)) * fma(s, -0.5, 1.0)
+    rest = fma(rest * square, fma(square, 0.0625, 0.25), rest)
+    cube = square * s
+    tail = fma(fma(s, s, -square), s, fma(square, s, -cube))
+    series = fma(square, polynomial(square, LOG_PAIR_FIT), TWELFTH[1])
+    cubic, low = two_product(cube, TWELFTH[0])
+    cubic, low = fast_two_sum(cubic, fma(cube, series, fma(tail, TWELFTH[0], low)))
+    high, lost = fast_two_sum(s, cubic)
+    low = lost + (low + rest)
+    total, lost = fast_two_sum(k * LN2_SHORT[0], high)
+    return total, lost + fma(k, LN2_SHORT[1], low)
+
+
+def _log_edges(size: Value, logarithm: Value) -> Value:
+    """Give a logarithm its values at zero, infinity and NaN."""
+    logarithm = select(size < INFINITY, logarithm, size)
+    return select(size.equals(0.0), -INFINITY, logarithm)
 
 
 def _power_of_single(size: Value, y: Value) -> Value:
@@ -79,7 +89,8 @@ def _power_of_single(size: Value, y: Value) -> Value:
     """
     k, f = log_parts(size)
     wide = to_double(f)
-    logarithm = fma(wide, polynomial(wide, LOG2_NARROW_FIT), to_double(k))
+    whole = to_double(_log_edges(size, k))
+    logarithm = fma(wide, polynomial(wide, LOG2_NARROW_FIT), whole)
     product = clamp(to_double(y) * logarithm, *SINGLE.exp2_range)
     shifted = product + DOUBLE.round_shift
     rest = product - (shifted - DOUBLE.round_shift)
@@ -89,31 +100,36 @@ def _power_of_single(size: Value, y: Value) -> Value:
 
 
 def _power_of_size(size: Value, y: Value) -> Value:
-    """Return ``size ** y`` for a positive finite size."""
+    """Return ``size ** y`` for a size, which is not negative."""
     if size.type == FLOAT:
         return _power_of_single(size, y)
     high, low = _log_pair(size)
+    high = _log_edges(size, high)
     product, lost = two_product(y, high)
     return exp_pair(product, fma(y, low, lost))
 
 
 def _power_floats(x: Value, y: Value) -> Value:
-    size = absolute(x)
-    ordinary = (size > 0.0) & (size < INFINITY)
-    result = _power_of_size(select(ordinary, size, 1.0), y)
-    # Zero and infinity to a power: one of the two, by which and by the sign of y.
-    vanishes = size.equals(0.0) ^ (y < 0.0)
-    result = select(ordinary, result, select(vanishes, x.constant(0.0), INFINITY))
+    """Return ``x ** y``; what is infinite or NaN goes the way of all numbers.
+
+    Only a result of 1 that no product gives is chosen, and what signs make of others.
+    """
+    y = clamp(y, -MOST, MOST)
+    result = _power_of_size(absolute(x), y)
     whole = rint(y).equals(y)
     half = y * 0.5
-    odd = whole & rint(half).differs(half) & (absolute(y) < INFINITY)
-    negative = bits(x) < 0
-    result = select(odd & negative, -result, result)
-    result = select((x < 0.0) & ordinary & ~whole, x.constant(NAN), result)
-    result = select(x.is_nan() | y.is_nan(), x + y, result)
-    endless = absolute(y).equals(INFINITY)
-    one = y.equals(0.0) | x.equals(1.0) | (size.equals(1.0) & endless)
-    return select(one, 1.0, result)
+    odd = whole & rint(half).differs(half)
+    result = select(odd, copysign(result, x), result)
+    result = select(_is_below_zero(x) & ~whole, x.constant(NAN), result)
+    return select(y.equals(0.0) | x.equals(1.0), 1.0, result)
+
+
+def _is_below_zero(x: Value) -> Value:
+    """Tell whether ``x`` is negative and finite, by its bits."""
+    p, pattern = precision_of(x), bits(x)
+    zero = -(1 << (p.bits - 1))
+    infinity = zero + ((2 * p.bias + 1) << p.fraction_bits)
+    return (pattern < infinity) & pattern.differs(zero)
 
 
 def _power_integers(a: Value, b: Value) -> Value:
