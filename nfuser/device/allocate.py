@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
 
 Shape = tuple[int, ...]
+ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
 _JAX_ALIGNMENT = 64  # JAX copies a host buffer that is aligned to less
 
 

@@ -8,8 +8,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from nfuser.device.allocate import ALIGNMENT
 from nfuser.domains.unset import is_unset
 from nfuser.dtypes import DType
+from nfuser.host.call.loops_in_place import loops_in_place
 from nfuser.host.call.program import (
     AllocateSlot,
     Argument,
@@ -42,7 +44,7 @@ from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
 from nfuser.runtime.cost import cost_of
 from nfuser.runtime.swaps import swaps_after
-from nfuser.runtime.taken_over import taken_over
+from nfuser.runtime.taken_over import is_copied, taken_over
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.scheduled import copies_knob, phase_knob
 
@@ -76,11 +78,10 @@ def build_program(
 ) -> CallProgram:
     """Return the program of one call; ``places`` says where tensors lie.
 
-    It ``reuses`` memory between kernels, which takes sizes that are known.
-
-    Outputs whose numbers are in ``ready`` are there when the program runs.
-    ``heuristics`` are the call's own: they equal the runtime's but for what is given
-    at each launch. Integers in ``decided`` are the same whenever the program runs.
+    It ``reuses`` memory between kernels, which takes sizes that are known. Outputs
+    whose numbers are in ``ready`` are there when the program runs. ``heuristics`` are
+    the call's own: they equal the runtime's but for what is given at each launch.
+    Integers in ``decided`` are the same whenever the program runs.
     """
     made = {*inputs, *(outputs[k] for k in ready)}
     unmade = tuple(slot for slot in outputs if slot not in made)
@@ -90,7 +91,11 @@ def build_program(
     body += [AllocateSlot(slot) for slot in builder.unmade]  # those without elements
     body = with_frees(body, (*inputs, *outputs))
     program = CallProgram(inputs, outputs, tuple(body))
-    return reuse_slots(program) if reuses else program
+    if not reuses:
+        return program
+    pairs = ((part.slot, facts.layouts[t]) for t, part in places.items())
+    odd = {slot for slot, layout in pairs if layout.alignment < ALIGNMENT}
+    return reuse_slots(loops_in_place(program, odd))
 
 
 class _Program:
@@ -384,6 +389,7 @@ class _Program:
             launch.is_cooperative,
             launch.shared_bytes,
             phase,
+            is_copied(compiled.segment.fusion),
         )
 
     def _shape(self, tensor: TensorView) -> tuple[int, ...]:

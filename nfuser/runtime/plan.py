@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.debug import dump, timing
-from nfuser.device.allocate import output_strides
+from nfuser.device.allocate import ALIGNMENT, output_strides
 from nfuser.errors import ShapeError
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.program import CallProgram, Slot, SlotPart
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[int, Descriptor] = MappingProxyType({})
 _EASY = 1 << 7  # an extent below which 8 axes of 16-byte elements can be addressed
-ALIGNMENT = 16  # bytes: what every allocator gives, and all that packets need
 
 
 @node

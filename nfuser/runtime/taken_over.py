@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.loops.one_by_one import one_by_one
 from nfuser.domains.space import Mismatch
-from nfuser.ir.expr import Pointwise
+from nfuser.ir.expr import Argument, Pointwise
+from nfuser.ir.point_op import is_copy
 from nfuser.schedule.registry import SERIAL
 
 if TYPE_CHECKING:
@@ -40,3 +41,15 @@ def taken_over(
         and left not in placed
         and facts.layouts[before].strides == facts.layouts[left].strides
     }
+
+
+def is_copied(fusion: Fusion) -> bool:
+    """Tell whether what a kernel does is to copy an array, as it is."""
+    given, *others = fusion.exprs
+    return (
+        isinstance(given, Argument)
+        and not given.by_value
+        and len(others) == 1
+        and isinstance(others[0], Pointwise)
+        and is_copy(others[0].op)
+    )

@@ -96,7 +96,10 @@ class Clear:
 
 @node
 class LaunchKernel:
-    """Run a kernel; blocks of a cooperative one wait for each other."""
+    """Run a kernel; blocks of a cooperative one wait for each other.
+
+    One that ``is_copy`` leaves in its second argument all that is in the first.
+    """
 
     source: Source
     executable: object
@@ -107,6 +110,7 @@ class LaunchKernel:
     is_cooperative: bool = False
     shared_bytes: int = 0
     phase: int = 0  # of a kernel that is launched several times
+    is_copy: bool = False
 
     def __repr__(self) -> str:
         return f"<launch {self.source.entry} grid={self.grid} block={self.block}>"

@@ -48,9 +48,9 @@ def reuse_slots(program: CallProgram) -> CallProgram:
                 body.append(stmt)
             case FreeSlot(slot):
                 free.setdefault(_form(slot), []).append(new_of.get(slot, slot))
-                body.append(_renamed(stmt, new_of))
+                body.append(renamed(stmt, new_of))
             case _:
-                body.append(_renamed(stmt, new_of))
+                body.append(renamed(stmt, new_of))
     if not new_of:
         return program
     return replace(program, body=tuple(_with_last_frees(body)))
@@ -74,7 +74,7 @@ def _with_last_frees(body: list[HostStmt]) -> list[HostStmt]:
     return found
 
 
-def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
+def renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
     """Return ``stmt`` naming new slots; itself where it names none."""
     match stmt:
         case LaunchKernel(arguments=arguments):
@@ -97,7 +97,7 @@ def _renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
         case Repeat(body, swaps):
             pairs = tuple((new_of.get(a, a), new_of.get(b, b)) for a, b in swaps)
             flag = stmt.flag and new_of.get(stmt.flag, stmt.flag)
-            own = tuple(_renamed(inner, new_of) for inner in body)
+            own = tuple(renamed(inner, new_of) for inner in body)
             homes = tuple((new_of.get(s, s), _part(p, new_of)) for s, p in stmt.homes)
             return replace(stmt, body=own, swaps=pairs, flag=flag, homes=homes)
         case _:

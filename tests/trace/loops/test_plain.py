@@ -180,7 +180,7 @@ def test_a_plain_loop_gives_what_python_gives(name: str, backend: str) -> None:
     assert fused.cache_info().traces == 1
 
 
-def test_a_loop_that_only_adds_to_a_part_copies_nothing_in_its_turns() -> None:
+def test_a_loop_that_only_adds_to_a_part_copies_nothing() -> None:
     def grown(x: Any, y: Any, n: int) -> None:
         for _ in range(n):
             x[1:] += y
@@ -188,9 +188,8 @@ def test_a_loop_that_only_adds_to_a_part_copies_nothing_in_its_turns() -> None:
     fused = nfuser.fuse(grown)
     x, y, n = np.arange(6.0), np.ones(5), 70
     kernels = fused.kernels(x, y, n)
-    # One copy before, one after, and between them the turns.
-    (turn,) = (str(k) for k in kernels if "_body" in k.name)
-    assert len(kernels) == 3
+    (turn,) = (str(k) for k in kernels)
+    assert "_body" in turn
     assert "copy(" not in turn
     fused(x, y, n)
     np.testing.assert_array_equal(x, [0, *np.arange(1.0, 6) + n])
