@@ -93,6 +93,48 @@ def test_cuts_do_not_depend_on_the_number_of_threads() -> None:
     assert len(cuts[0]) > 1
 
 
+@given(
+    st.integers(1, 10**6), st.integers(1, 999), st.integers(1, 200), st.integers(1, 64)
+)
+def test_lanes_are_equal_parts_with_large_chunks_first(
+    total: int, least: int, cores: int, grain: int
+) -> None:
+    found = threads.cuts(total, least * grain, cores, grain)
+    assert 1 <= found.lanes <= cores
+    assert found.chunks == found.lanes * found.each
+    sizes = np.diff(found.places)
+    assert sizes.sum() == total
+    assert sizes.min() >= min(least * grain, total)
+    for lane in sizes.reshape(found.lanes, found.each):
+        assert (np.diff(lane[:-1]) <= 0).all()
+        assert abs(lane.sum() - total / found.lanes) <= grain
+        assert (np.cumsum(lane[:-1]) % grain == 0).all()
+
+
+def test_a_thread_begins_each_kernel_with_the_same_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+
+    def begun() -> list[int]:
+        """Return where the calling thread begins, and where the one that helps."""
+        first: dict[int, int] = {}
+
+        def record(start: int, stop: int) -> int:
+            first.setdefault(threading.get_ident(), start)
+            time.sleep(0.005)
+            return 0
+
+        run_range(python_kernel(record), (), 64, 1, LARGE)
+        return [first.pop(threading.get_ident()), *first.values()]
+
+    def check() -> bool:
+        with config.override(num_threads=2):
+            return [begun() for _ in range(5)] == [[0, 32]] * 5
+
+    assert in_child(check) == 0
+
+
 def test_little_work_stays_in_the_calling_thread() -> None:
     threads: list[int] = []
 

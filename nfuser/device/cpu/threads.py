@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a CPU kernel over a range, on as many threads as are worth waking.
 
-A range is cut into chunks at multiples of its grain, large ones first; threads take the
-next chunk when they are done with one. So which thread computes what is chance, but
-what is computed for an index is not, nor where cuts are: results cannot depend on the
-number of threads.
+A range is cut into chunks at multiples of its grain, in as many lanes as there are
+cores, large chunks first. Threads take the next chunk of their lane when they are done
+with one, and those of other lanes when theirs is empty: so they mostly have the same
+part of each range, and find near them what they left in the kernel before. Which thread
+computes what is chance, but what is computed for an index is not, nor where cuts are:
+results cannot depend on the number of threads.
 
 The calling thread takes chunks too and never waits for a thread to wake: a helper that
 comes late finds nothing to do. Calls from several threads share the helpers, which run
@@ -21,6 +23,7 @@ import ctypes
 import signal
 import threading
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nfuser.system as system
@@ -75,13 +78,15 @@ def run_range(
         if status:
             raise kernel_failure(status)
         return
-    chunks = cuts(total, chunk_size(total, grain, work), available_threads())
+    least = chunk_size(total, grain, work)
+    chunks = cuts(total, least, available_threads(), grain)
     helpers = min(helpers_for(chunks), share_of_threads() - 1)
-    words, values = cut_words(chunks), _packed(kernel.kinds, arguments)
+    words, values = cut_words(chunks.places), _packed(kernel.kinds, arguments)
     job = (ctypes.c_int64 * layout.JOB_WORDS)()
     for place, number in (
         (layout.J_INVITED, helpers),
-        (layout.J_CHUNKS, len(chunks) - 1),
+        (layout.J_EACH, chunks.each),
+        (layout.J_LANES, chunks.lanes),
         (layout.J_CUTS, ctypes.addressof(words)),
         (layout.J_CALLER, kernel_caller(kernel.kinds)),
         (layout.J_KERNEL, kernel.address),
@@ -109,25 +114,48 @@ def chunk_size(total: int, grain: int, cost: int, least: int = CHUNK_COST) -> in
     return -(-grains // chunks) * grain
 
 
-@lru_cache(maxsize=1024)
-def cuts(total: int, least: int, cores: int) -> tuple[int, ...]:
-    """Return where chunks begin and end: a part of the rest each, but ``least``.
+class Cuts(NamedTuple):
+    """Where chunks begin and end, those of one lane after those of another."""
 
-    ``cores`` are those there are, whatever the threads of a call.
+    places: tuple[int, ...]
+    each: int
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return len(self.places) - 1
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes there are."""
+        return self.chunks // self.each
+
+
+@lru_cache(maxsize=1024)
+def cuts(total: int, least: int, cores: int, grain: int = 1) -> Cuts:
+    """Return where chunks begin and end: each is a part of what its lane has left.
+
+    ``cores`` are those there are, whatever the threads of a call. Each has a lane, or
+    several one. Lanes are equal parts of any range, but for a ``grain``.
 
     >>> cuts(100, 4, 2)
-    (0, 16, 28, 40, 48, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96, 100)
+    Cuts(places=(0, 16, 24, 32, 36, 40, 44, 50, 66, 74, 82, 86, 90, 94, 100), each=7)
     """
-    found = [0]
-    while (left := total - found[-1]) > 0:
-        size = max(left // (TURNS * cores * least), 1) * least
-        found.append(min(found[-1] + size, total))
-    return tuple(found)
+    lanes = max(min(cores, layout.MOST_LANES, total // least), 1)
+    borders = [total * k // lanes // grain * grain for k in range(lanes)]
+    lengths = (b - a for a, b in pairwise([*borders, total]))
+    left, begins = max(min(lengths) // least, 1), [0]
+    while size := left and max(left // (TURNS * -(-cores // lanes)), 1):
+        begins.append(begins[-1] + size)
+        left -= size
+    begins.pop()  # where the next lane begins, or before
+    found = [border + least * begin for border in borders for begin in begins]
+    return Cuts((*found, total), len(begins))
 
 
-def helpers_for(cuts: tuple[int, ...]) -> int:
+def helpers_for(cuts: Cuts) -> int:
     """Return how many threads are asked to help with what lies between ``cuts``."""
-    return max(min(num_threads(), len(cuts) - 1) - 1, 0)
+    return max(min(num_threads(), cuts.chunks) - 1, 0)
 
 
 @lru_cache(maxsize=1024)

@@ -69,7 +69,7 @@ POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
 
 # -- threads that help with CPU kernels: the end of the table ------------------
 
-H_JOBS, H_WANTED, H_SIZE = 0, 8, 16
+H_JOBS, H_WANTED, H_SIZE, H_STARTED = 0, 8, 16, 24
 H_MUTEX, H_WORK, H_DONE, POOL_BYTES = range(64, 64 * 5, 64)  # as large as any C's
 TABLE_BYTES = POOL_STATE + POOL_BYTES
 MOST_YIELDS = 50  # some 20 us
@@ -80,17 +80,19 @@ MOST_YIELDS = 50  # some 20 us
     J_LINK,
     J_INVITED,
     J_INSIDE,
-    J_NEXT,
-    J_CHUNKS,
+    J_EACH,
+    J_LANES,
     J_CUTS,
     J_CALLER,
     J_KERNEL,
     J_VALUES,
     J_FAILED,
     J_STATUS,
-    JOB_BYTES,
+    J_TAKEN,
 ) = range(0, 8 * 12, 8)
-JOB_WORDS = JOB_BYTES // 8
+MOST_LANES = 8
+LANE_BYTES = 64  # how many chunks of a lane are taken, in a line of memory of its own
+JOB_WORDS = (J_TAKEN + LANE_BYTES * MOST_LANES) // 8
 
 # -- one argument in the frame -----------------------------------------------
 
@@ -211,9 +213,9 @@ MOST_OPERANDS = 4
 D_WORDS, D_COUNT, D_PLACE = range(16, 40, 8)  # a stream, how often, where they are put
 K_COUNT, K_FUNCTION, K_KERNEL, K_TOTAL, K_RELEASE = range(16, 56, 8)
 K_TOGETHER = K_RELEASE  # of a launch
-K_CHUNKS, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
+K_EACH, K_CUTS = K_TOTAL, K_RELEASE  # of a shared kernel
 K_GRID_Y, K_BLOCK_X, K_BLOCK_Y, K_SHARED, K_FOOTPRINT, K_PARAMETERS = range(56, 104, 8)
-K_HELPERS, K_GROW = K_GRID_Y, K_BLOCK_X  # of a shared kernel
+K_HELPERS, K_GROW, K_LANES = K_GRID_Y, K_BLOCK_X, K_BLOCK_Y  # of a shared kernel
 
 # A loop: what its swaps and moves take, 4 words each, then its body, and what is done
 # if a turn fails, so many bytes from the beginning on, or nothing.

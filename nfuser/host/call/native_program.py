@@ -297,11 +297,12 @@ class NativeProgram:
         _refuse_open(total, launch.cost)
         least = chunk_size(total, 1, launch.cost, fetched)
         chunks = cuts(total, least, available_threads())
-        helpers, words = helpers_for(chunks), self.keep.structure(cut_words(chunks))
+        helpers = helpers_for(chunks)
+        words = self.keep.structure(cut_words(chunks.places))
         grow = self.keep.object(partial(start_helpers, helpers))
-        shared = (len(chunks) - 1, words, helpers, grow)
+        shared = (chunks.each, words, helpers, grow, chunks.lanes)
         caller = kernel_caller(kernel.kinds)
-        given = (caller, kernel.address, *shared, *[0] * 3)
+        given = (caller, kernel.address, *shared, *[0] * 2)
         self._put(at.POOL, count, *given, *parameters)
 
     def _cuda(self, launch: LaunchKernel) -> None:

@@ -24,23 +24,25 @@ from nfuser.device.native.layout import (
     GIVEN_SINGLE,
     H_SIZE,
     J_CALLER,
-    J_CHUNKS,
     J_CUTS,
+    J_EACH,
     J_INVITED,
     J_KERNEL,
+    J_LANES,
     J_VALUES,
     JOB_WORDS,
     K_BLOCK_X,
     K_BLOCK_Y,
-    K_CHUNKS,
     K_COUNT,
     K_CUTS,
+    K_EACH,
     K_FOOTPRINT,
     K_FUNCTION,
     K_GRID_Y,
     K_GROW,
     K_HELPERS,
     K_KERNEL,
+    K_LANES,
     K_PARAMETERS,
     K_RELEASE,
     K_SHARED,
@@ -193,7 +195,8 @@ def run_in_pool(at: int, frame: int, slots: int) -> int:
         if found == 0:
             return -1
     store(job + J_INVITED, word(at + K_HELPERS))
-    store(job + J_CHUNKS, word(at + K_CHUNKS))
+    store(job + J_EACH, word(at + K_EACH))
+    store(job + J_LANES, word(at + K_LANES))
     store(job + J_CUTS, word(at + K_CUTS))
     store(job + J_CALLER, word(at + K_FUNCTION))
     store(job + J_KERNEL, word(at + K_KERNEL))

@@ -3,7 +3,8 @@
 
 A job is a kernel and a range in chunks. It lies in its caller's frame and, while it is
 open, in a list of the pool's; who has the pool's mutex may change the list, and what a
-job says of its helpers. The caller takes chunks too, closes the job when none is left
+job says of its helpers. Its chunks stand in lanes, of which each thread has one to
+begin with. The caller takes chunks too, closes the job when none is left
 and waits for the helpers inside: after that nobody knows the job.
 """
 
@@ -22,19 +23,22 @@ from nfuser.device.native.layout import (
     H_DONE,
     H_JOBS,
     H_MUTEX,
+    H_STARTED,
     H_WANTED,
     H_WORK,
     J_CALLER,
-    J_CHUNKS,
     J_CUTS,
+    J_EACH,
     J_FAILED,
     J_INSIDE,
     J_INVITED,
     J_KERNEL,
+    J_LANES,
     J_LINK,
-    J_NEXT,
     J_STATUS,
+    J_TAKEN,
     J_VALUES,
+    LANE_BYTES,
     MOST_YIELDS,
     POOL_STATE,
 )
@@ -44,7 +48,10 @@ from nfuser.device.native.words import add_atomically, look, store, table, word
 def share(job: int) -> int:
     """Run a job in this thread and in all that come to help; return a status."""
     pool = table() + POOL_STATE
-    store(job + J_NEXT, 0)
+    lane = 0
+    while lane < word(job + J_LANES):
+        store(job + J_TAKEN + LANE_BYTES * lane, 0)
+        lane += 1
     store(job + J_INSIDE, 0)
     store(job + J_STATUS, 0)
     pthread_mutex_lock(pool + H_MUTEX)
@@ -54,7 +61,7 @@ def share(job: int) -> int:
     store(pool + H_WANTED, word(pool + H_WANTED) + wanted)
     pthread_mutex_unlock(pool + H_MUTEX)
     _wake(pool, wanted)
-    _work(pool, job)
+    _work(pool, job, 0)
     pthread_mutex_lock(pool + H_MUTEX)
     _close(pool, job)
     pthread_mutex_unlock(pool + H_MUTEX)
@@ -73,6 +80,7 @@ def share(job: int) -> int:
 
 def help_others(pool: int) -> int:
     """Help with one job after another, as long as the process lives."""
+    me = add_atomically(pool + H_STARTED, 1) + 1
     pthread_mutex_lock(pool + H_MUTEX)
     while 1:
         job = _first_open(pool)
@@ -85,7 +93,7 @@ def help_others(pool: int) -> int:
             store(pool + H_WANTED, word(pool + H_WANTED) - 1)
             pthread_mutex_unlock(pool + H_MUTEX)
             _wake(pool, others)
-            _work(pool, job)
+            _work(pool, job, me)
             # With the mutex, or its caller could fall asleep after the broadcast.
             pthread_mutex_lock(pool + H_MUTEX)
             if add_atomically(job + J_INSIDE, -1) == 1:  # from here it may be gone
@@ -138,11 +146,33 @@ def _close(pool: int, job: int) -> int:
     return 0
 
 
-def _work(pool: int, job: int) -> int:
-    """Run chunks until none is left."""
-    chunks = word(job + J_CHUNKS)
-    number = add_atomically(job + J_NEXT, 1)
-    while number < chunks:
+def _work(pool: int, job: int, me: int) -> int:
+    """Run chunks until none is left: those of the own lane, then those of the others.
+
+    So a thread has the part of the range that it had in the kernel before, and what
+    that left in the memory beside its core.
+    """
+    lanes = word(job + J_LANES)
+    lane = me
+    while lane >= lanes:
+        lane -= lanes
+    done = 0
+    while done < lanes:
+        _work_in(pool, job, lane)
+        done += 1
+        lane += 1
+        if lane == lanes:
+            lane = 0
+    return 0
+
+
+def _work_in(pool: int, job: int, lane: int) -> int:
+    """Run chunks of a lane until none is left."""
+    taken = job + J_TAKEN + LANE_BYTES * lane
+    first = word(job + J_EACH) * lane
+    end = first + word(job + J_EACH)
+    number = first + add_atomically(taken, 1)
+    while number < end:
         cut = word(job + J_CUTS) + 8 * number
         status = call_kernel(
             word(job + J_CALLER),
@@ -153,7 +183,7 @@ def _work(pool: int, job: int) -> int:
         )
         if status != 0:
             _fail(pool, job, number, status)
-        number = add_atomically(job + J_NEXT, 1)
+        number = first + add_atomically(taken, 1)
     return 0
 
 
@@ -176,5 +206,6 @@ FUNCTIONS = (
     _first_open,
     _close,
     _work,
+    _work_in,
     _fail,
 )
