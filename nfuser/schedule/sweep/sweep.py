@@ -27,7 +27,7 @@ from nfuser.schedule.scheduled import Scheduled, Turns
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from nfuser.domains.loops.first_turn import FirstTurn
     from nfuser.ir.fusion import Fusion
@@ -74,7 +74,7 @@ class Sweeps:
         if loops and changes(turn) is not None:
             lanes, even = _resting(sizes)
         elif loops:
-            lanes, even = _lanes(sizes, loops[-1][-1], found)
+            lanes, even = _lanes(sizes, loops[-1][-1], found, _aside(turn))
         return SweepHeuristic(groups, steps, lanes, 1, wide_index=True, even=even)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
@@ -92,20 +92,30 @@ class Sweeps:
         )
 
 
+def _aside(turn: FirstTurn) -> set[TensorView]:
+    """Return what is stored before the turns or after them, and not in each."""
+    return {t for t in turn.fusion.outputs if t not in turn.rows}
+
+
 def _lanes(
-    sizes: list[int], lane: LoopIndex, found: Sequence[Access]
+    sizes: list[int],
+    lane: LoopIndex,
+    found: Sequence[Access],
+    aside: Container[TensorView],
 ) -> tuple[int, bool]:
     """Return how many lanes leave work for several threads, and if they are even.
 
     They are many if most of what they read and write lies side by side, and else as few
-    as there are places of memory that a processor keeps track of.
+    as there are places of memory that a processor keeps track of, while turns go on
+    through them: what lies ``aside`` is stored once.
     """
     stepping = [a for a in found if a.steps.get(lane, 0)]
     runs_along = 2 * sum(is_unit(a, lane) for a in stepping) > len(stepping)
     for lanes in LANES if runs_along else ():
         if math.prod(sizes[:-1]) * -(-sizes[-1] // lanes) >= PIECES:
             return lanes, False
-    most = MOST_PLACES // max(len({a.tensor for a in stepping}), 1)
+    places = {a.tensor for a in stepping if a.tensor not in aside}
+    most = MOST_PLACES // max(len(places), 1)
     for lanes in FEW_LANES:
         if lanes <= most and sizes[-1] % lanes == 0:
             return lanes, True

@@ -333,6 +333,23 @@ def test_columns_that_lie_apart_go_together_while_memory_keeps_up() -> None:
         assert f"sweep(lanes={lanes})" in str(kernels[-1].schedule)
 
 
+def test_what_is_stored_before_the_turns_takes_no_place_of_memory_in_them() -> None:
+    def solved(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+        y, z = np.empty_like(a), np.empty_like(a)
+        y[:, 0] = a[:, 0] * b[:, 0] + c[:, 0]
+        z[:, 0] = d[:, 0] * e[:, 0] + f[:, 0]
+        for j in range(1, a.shape[1]):
+            y[:, j] = (a[:, j] + b[:, j] * y[:, j - 1]) * c[:, j]
+            z[:, j] = (d[:, j] + e[:, j] * z[:, j - 1]) * f[:, j] + y[:, j]
+        return y, z
+
+    for rows, lanes in ((66, 2), (65, 1)):  # six arrays to read, two to write
+        given = tuple(_random(rows, 70) for _ in range(6))
+        kernels = _agree(solved, given, None).kernels(*given)
+        sweep = next(k for k in kernels if "sweep" in str(k.schedule))
+        assert f"sweep(lanes={lanes})" in str(sweep.schedule)
+
+
 def test_numbers_that_a_loop_carries_are_one_kernel() -> None:
     def newton(x: Any, n: int) -> Any:
         for i in range(n):
