@@ -116,3 +116,18 @@ def test_functions_that_wait_for_each_other_have_most_vectors_abreast() -> None:
         assert "interleave(2)" in nfuser.fuse(beside).kernels(x)[0].source
     source = nfuser.fuse(wide_inside).kernels(np.full(5000, 0.5, "f4"))[0].source
     assert "interleave(2)" in source
+
+
+def _thirty_sines(x: Any) -> Any:
+    for _ in range(30):
+        x = x + 0.1 * np.sin(x)
+    return x
+
+
+@pytest.mark.parametrize(("dtype", "count"), [(np.float32, 8), (np.float64, 4)])
+def test_more_vectors_wait_for_functions_that_are_called(
+    dtype: type, count: int
+) -> None:
+    (kernel,) = nfuser.fuse(_thirty_sines).kernels(np.ones(1 << 14, dtype))
+    assert "functions_apart()" in kernel.source
+    assert f"interleave({count})" in kernel.source

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.lower.cpu.chains import Chains, chains_of, longest_chain
 from nfuser.lower.cpu.lanes import (
+    ANGULAR,
+    has_many_functions,
     instructions,
     is_dear,
     is_narrow_outside,
@@ -32,6 +34,7 @@ _BLOCKS_ABREAST = 2  # vectors of Philox's blocks, each round of which waits for
 _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
 _ABREAST_INSIDE = ((32, 4), (512, 2))  # nor of f32 alone, but of f64 inside
 _ABREAST_CHAINED = ((512, 4),)  # the same where each waits for the one before it
+_CALLED_ABREAST = 128  # instructions of functions that are called: none holds registers
 _CHAINED = 1.5  # times the longest chain, at most, is the dear work for each result
 _SHORT = 16  # operations of which a processor has several turns of a loop in sight
 _MOST_WAITING = 8  # vectors of a chain, each of which waits four cycles for the last
@@ -41,18 +44,24 @@ _MOST_OPERATIONS = 1024  # of all vectors, which LLVM compiles in a tenth of a s
 
 def interleave_vectors(kernel: Kernel) -> Kernel:
     """Let loops whose operations wait have several vectors side by side."""
-    return Additions(kernel).to(each_loop(kernel.body, _widened))
+    calls = has_many_functions(kernel.body)
+
+    def widened(loop: For) -> tuple[Stmt, ...] | None:
+        return _widened(loop, calls=calls)
+
+    return Additions(kernel).to(each_loop(kernel.body, widened))
 
 
-def _widened(loop: For) -> tuple[Stmt, ...] | None:
-    count = _vectors(loop)
+def _widened(loop: For, *, calls: bool) -> tuple[Stmt, ...] | None:
+    """Return ``loop`` with its vectors abreast; ``calls``: its functions are called."""
+    count = _vectors(loop, calls=calls)
     narrow = loop.narrow or (count > 1 and is_narrow_outside(loop))
     if count == loop.interleave and narrow == loop.narrow:
         return None
     return (replace(loop, interleave=count, narrow=narrow),)
 
 
-def _vectors(loop: For) -> int:
+def _vectors(loop: For, *, calls: bool) -> int:
     inside = list(every(loop.body))
     if any(isinstance(x, DrawPacket) for x in loop.body):
         return _BLOCKS_ABREAST
@@ -68,20 +77,26 @@ def _vectors(loop: For) -> int:
     if is_short:
         return 1
     work = sum(instructions(x) for x in dear)
+    is_long = any(x.op in ANGULAR for x in dear)  # each fills what is in sight
+    if calls and work and not is_long and _is_chain(loop, work):
+        return _CALLED_ABREAST // max(map(instructions, dear))
     return next((count for most, count in _limits(loop, dear, work) if work <= most), 0)
 
 
 def _limits(loop: For, dear: list[Call], work: int) -> tuple[tuple[int, int], ...]:
     """Return how many vectors there may be side by side, by the work for each."""
-    stores = max(sum(isinstance(x, Store) for x in loop.body), 1)
-    longest = longest_chain(loop.body, _dear_work)
-    is_chain = work <= _CHAINED * stores * longest
     is_narrow = all(x.dtype is DType.F32 for x in dear)
     if is_narrow and any(is_wide_inside(x.op) for x in dear):
         return _ABREAST_INSIDE
-    if is_chain:
+    if _is_chain(loop, work):
         return _ABREAST_CHAINED
     return _ABREAST_NARROW if is_narrow else _ABREAST
+
+
+def _is_chain(loop: For, work: int) -> bool:
+    """Tell whether most of the dear operations wait for the one before."""
+    stores = max(sum(isinstance(x, Store) for x in loop.body), 1)
+    return work <= _CHAINED * stores * longest_chain(loop.body, _dear_work)
 
 
 def _dear_work(call: Call) -> int:

@@ -21,8 +21,8 @@ from nfuser.codegen.primitives.cpu.math.turns import (
     TWO_PI,
     turn_rows,
 )
-from nfuser.codegen.primitives.cpu.math.value import DOUBLE as DOUBLE_TYPE
 from nfuser.codegen.primitives.cpu.math.value import (
+    BOOL,
     FLOAT,
     I64,
     Value,
@@ -41,6 +41,7 @@ from nfuser.codegen.primitives.cpu.math.value import (
     two_product,
     two_sum,
 )
+from nfuser.codegen.primitives.cpu.math.value import DOUBLE as DOUBLE_TYPE
 
 TAN_EIGHTH_PI = 0.41421356237309503
 ROW_STEP_BITS = 5
@@ -206,22 +207,24 @@ def _chosen(condition: Value, one: _Angle, other: _Angle) -> _Angle:
     return _Angle(*(select(condition, a, b) for a, b in zip(one, other, strict=True)))
 
 
-class _Sides(NamedTuple):
-    sine: Value
-    cosine: Value
+def _side(angle: _Angle, is_cosine: Value) -> Value:
+    """Return cosine or sine of what is left of an angle, quadrant aside.
 
+    Coefficients are chosen before the polynomial, so that there is one of them.
+    """
 
-def _sides(angle: _Angle) -> _Sides:
-    """Return sine and cosine of what is left of an angle, quadrant aside."""
+    def either(cosine: Value, sine: Value | float) -> Value:
+        return select(is_cosine, cosine, sine)
+
     r, tail = angle.rest, angle.tail
     fits = precision_of(r).fits
     z = r * r
-    half = z * 0.5
-    near_one = 1.0 - half
-    sine = r + fma(z * r, polynomial(z, fits.sin), tail * near_one)
-    lost = (1.0 - near_one) - half
-    cosine = near_one + (fma(z * z, polynomial(z, fits.cos), lost) - r * tail)
-    return _Sides(sine, cosine)
+    near_one = fma(z, -0.5, 1.0)
+    lost = fma(z, -0.5, 1.0 - near_one)
+    fit = [either(r.constant(c), s) for c, s in zip(fits.cos, fits.sin, strict=True)]
+    rest = either(fma(-r, tail, lost), tail * near_one)
+    rest = fma(either(z, r) * z, polynomial(z, fit), rest)
+    return either(near_one, r) + rest
 
 
 def _negate_where(x: Value, quadrant: Value) -> Value:
@@ -233,9 +236,8 @@ def _negate_where(x: Value, quadrant: Value) -> Value:
 def sin(x: Value, reach: Reach = "any") -> Value:
     """Return the sine; `reach` says of what angles."""
     angle = _reduce(x, reach)
-    sides = _sides(angle)
-    odd = (angle.quadrant & 1).differs(0)
-    result = _negate_where(select(odd, sides.cosine, sides.sine), angle.quadrant)
+    side = _side(angle, (angle.quadrant & 1).differs(0))
+    result = _negate_where(side, angle.quadrant)
     sign = bits(x) ^ bits(absolute(x))
     result = from_bits(bits(result) ^ sign)
     # A bounded one rounds to itself where it is tiny.
@@ -249,16 +251,20 @@ def sin(x: Value, reach: Reach = "any") -> Value:
 def cos(x: Value, reach: Reach = "any") -> Value:
     """Return the cosine; `reach` says of what angles."""
     angle = _reduce(x, reach)
-    sides = _sides(angle)
-    odd = (angle.quadrant & 1).differs(0)
-    result = select(odd, sides.sine, sides.cosine)
-    return _negate_where(result, angle.quadrant + 1)
+    side = _side(angle, (angle.quadrant & 1).equals(0))
+    return _negate_where(side, angle.quadrant + 1)
 
 
-def _wide_sides(angle: _Angle) -> _Sides:
+class _Sides(NamedTuple):
+    sine: Value
+    cosine: Value
+
+
+def _sides(angle: _Angle) -> _Sides:
     """Return sine and cosine for the tangent, a float32's in float64."""
     if angle.rest.type != FLOAT:
-        return _sides(angle)
+        never, always = (angle.rest.make(ir.Constant(BOOL, k)) for k in (0, 1))
+        return _Sides(_side(angle, never), _side(angle, always))
     r = to_double(angle.rest) + to_double(angle.tail)
     fits = precision_of(angle.rest).fits
     z = r * r
@@ -269,7 +275,7 @@ def _wide_sides(angle: _Angle) -> _Sides:
 def tan(x: Value, reach: Reach = "any") -> Value:
     """Return the tangent; `reach` says of what angles."""
     angle = _reduce(x, reach, in_place=False)
-    sides = _wide_sides(angle)
+    sides = _sides(angle)
     odd = (angle.quadrant & 1).differs(0)
     above = select(odd, -sides.cosine, sides.sine)
     result = above / select(odd, sides.sine, sides.cosine)

@@ -246,7 +246,7 @@ LONG_POLYNOMIAL = 8
 """Coefficients from which on two short chains of FMAs replace a long one."""
 
 
-def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+def polynomial(x: Value, coefficients: Sequence[Value | float]) -> Value:
     """Evaluate by Horner's rule; the constant coefficient comes first.
 
     Each step waits for the one before it. Of a long polynomial the even and the odd
@@ -259,8 +259,9 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return fma(odd, x, _horner(square, coefficients[::2]))
 
 
-def _horner(x: Value, coefficients: Sequence[float]) -> Value:
-    result = x.constant(coefficients[-1])
+def _horner(x: Value, coefficients: Sequence[Value | float]) -> Value:
+    last = coefficients[-1]
+    result = last if isinstance(last, Value) else x.constant(last)
     for coefficient in reversed(coefficients[:-1]):
         result = fma(result, x, coefficient)
     return result
