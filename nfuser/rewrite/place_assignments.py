@@ -119,11 +119,24 @@ def _without_overwritten(fusion: Fusion) -> Fusion:
 
     ``x += 1`` and then ``x *= 2`` is one assignment, of a value computed at once.
     """
+    while found := _overwritten(fusion):
+        fusion = _left_out(fusion, found)
+    return fusion
+
+
+def _overwritten(fusion: Fusion) -> dict[Assign, Assign]:
+    """Return assignments that another one overwrites, under that one.
+
+    Of a row of them it is every other one, so that ``n`` take ``log(n)`` rounds.
+    """
+    found: dict[Assign, Assign] = {}
     for later in fusion.assignments:
         earlier = fusion.definition[later.source]
-        if isinstance(earlier, Assign) and _is_overwritten(fusion, earlier, later):
-            return _without_overwritten(_left_out(fusion, earlier, later))
-    return fusion
+        if not isinstance(earlier, Assign) or earlier in found:
+            continue
+        if _is_overwritten(fusion, earlier, later):
+            found[later] = earlier
+    return found
 
 
 def _is_overwritten(fusion: Fusion, earlier: Assign, later: Assign) -> bool:
@@ -166,26 +179,25 @@ def _is_same_part(one: Assign | Slice, other: Assign) -> bool:
     return same and part.shape == other.value.shape
 
 
-def _left_out(fusion: Fusion, earlier: Assign, later: Assign) -> Fusion:
-    """Return ``fusion`` without ``earlier``: who read its part reads its value."""
+def _left_out(fusion: Fusion, overwritten: dict[Assign, Assign]) -> Fusion:
+    """Return ``fusion`` without what is overwritten: who read it reads its value."""
+    earlier = {e.result: e for e in overwritten.values()}
     instead: dict[TensorView, TensorView] = {}
-    beside = {e for e in fusion.users[earlier.result] if _is_apart(e, earlier)}
     exprs: list[Expr] = []
     for expr in fusion.exprs:
-        if expr is earlier:
-            continue
-        if expr is later:
-            exprs.append(replace(later, source=earlier.source))
-            exprs[-1] = with_sources(
-                exprs[-1], [instead.get(t, t) for t in sources(exprs[-1])]
-            )
-        elif expr in beside:
-            exprs.append(with_sources(expr, [earlier.source]))
-        elif isinstance(expr, Slice) and expr.source is earlier.result:
-            instead[expr.result] = earlier.value
+        if isinstance(expr, Assign) and expr in overwritten:
+            expr = replace(expr, source=overwritten[expr].source)
+        if isinstance(expr, Assign) and expr.result in earlier:
+            instead[expr.result] = instead.get(expr.value, expr.value)
+        elif isinstance(expr, Slice) and expr.source in earlier:
+            assign = earlier[expr.source]
+            if _is_apart(expr, assign):
+                exprs.append(with_sources(expr, [assign.source]))
+            else:
+                instead[expr.result] = instead[expr.source]
         else:
-            whole = {earlier.result: earlier.value, **instead}
-            exprs.append(with_sources(expr, [whole.get(t, t) for t in sources(expr)]))
+            own = [instead.get(tensor, tensor) for tensor in sources(expr)]
+            exprs.append(with_sources(expr, own))
     return Fusion(fusion.name, exprs, fusion.outputs)
 
 

@@ -363,6 +363,13 @@ def test_random_programs_that_loop_and_write_elsewhere_agree(
     assert tally.agreed > 10
 
 
+def test_a_thousand_assignments_of_one_array_are_one() -> None:
+    lines = ["def body(x):", *(f"    x[...] = {k}.0" for k in range(1_100))]
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)  # noqa: S102
+    agree(names["body"], X)
+
+
 def test_a_diagonal_is_seen_changed_and_not_written() -> None:
     def seen(a: Any) -> Any:
         diagonal = a.diagonal()
