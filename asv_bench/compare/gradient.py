@@ -168,10 +168,10 @@ def _way_back(
         given = cotangent.reshape(value.shape)
         return partial(torch.autograd.grad, value, leaves, given, retain_graph=True)
 
-    return _captured(on_this_stream) if cotangent.is_cuda else on_this_stream()
+    return captured(on_this_stream) if cotangent.is_cuda else on_this_stream()
 
 
-def _captured(make: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
+def captured(make: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
     """Return the replay of a CUDA graph of a call: no host is waited for.
 
     torch runs the way back on the stream of the way there, which is one that can be
