@@ -203,7 +203,7 @@ def _local(made: Program) -> tuple[list[str], str]:
         f"{x} * 0.5",
         f"{x}.copy()",
         f"np.ones({x}.shape)",
-        f"np.empty_like({x}) * 0",
+        f"np.nan_to_num(np.empty_like({x})) * 0",
         f"np.full({x}.shape, t)",
         f"{x}.T + 1",
     )
