@@ -52,7 +52,7 @@ from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_sam
 from nfuser.trace.loops.tables import length_of
 from nfuser.trace.loops.turns import Turning, run_one
 from nfuser.trace.numpy.generators import method_of
-from nfuser.trace.standins.asked import AnewError
+from nfuser.trace.standins.asked import AnewError, to_be_assigned
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import MOST_UNROLLED
 
@@ -280,8 +280,8 @@ class Plain(Lasting):
         others = {key: [a for a, _ in arrays] for key, (_, arrays) in chosen.items()}
         for name, given in merged.items():
             sides = ours[name], theirs[name]
-            variables[name] = _shared(given, before, sides, others)
-        found = _shared(found, before, (one, two), others)
+            variables[name] = _shared(t, given, before, sides, others)
+        found = _shared(t, found, before, (one, two), others)
         for x, arrays in chosen.values():
             x._chosen_of = arrays
         return found
@@ -427,12 +427,12 @@ class Plain(Lasting):
 
 
 def _shared(
-    found: Any, before: State, sides: tuple[Any, Any], others: dict[int, list[Any]]
+    t: Tracer, found: Any, before: State, sides: tuple[Any, Any], others: dict[int, Any]
 ) -> Any:
     """Mark what was chosen, if one side is an array that another name may have.
 
     A side that was itself chosen may be one of ``others``. What is written into one
-    that may be an array of plain NumPy's would not be seen there.
+    that may be an array of plain NumPy's would not be seen there, nor the other way.
     """
     if found is sides[0]:
         return found
@@ -441,6 +441,8 @@ def _shared(
     arrays = [x for x in ends if not before.is_own(x)]
     arrays += [a for x in ends for a in others.get(id(x), ())]
     is_plain = any(type(x) is np.ndarray for x in leaves)
+    if is_plain and not t.makes:
+        raise to_be_assigned()
     for x in filter(is_array, tree.flatten(found)[0]):
         if arrays:
             x._choose(filter(is_array, arrays))

@@ -18,6 +18,7 @@ from nfuser import lax
 from nfuser.errors import (
     ArgumentError,
     DTypeError,
+    MutationError,
     RangeError,
     ShapeError,
     TraceError,
@@ -48,6 +49,13 @@ def read_afterwards(x: Any) -> Any:
         return s
 
     return lax.fori_loop(0, 3, step, x) + seen.pop("last")
+
+
+def written_after_a_choice(x: Any) -> Any:
+    one, other = np.zeros(7, np.float32), np.ones(7, np.float32)
+    chosen = one if x[0, 0] > 0 else other
+    one[0] = 5  # which may be what was chosen
+    return chosen + x
 
 
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
@@ -151,6 +159,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         lambda x: lax.fori_loop(0, 2, lambda _, s: cast("Any", 300), np.uint8(3)) + x,
         RangeError,
         "300",
+    ),
+    "an array of plain NumPy's that was chosen": (
+        written_after_a_choice,
+        MutationError,
+        "read it before.*may be one that was updated in place since",
     ),
     "choices of other dtypes": (
         lambda x: lax.cond(x.sum() > 0, lambda: x, lambda: x.astype(np.float64)),
