@@ -20,28 +20,20 @@ from nfuser.host.call.program import (
     CallLibrary,
     CallProgram,
     FreeSlot,
-    LaunchKernel,
     Operand,
     Repeat,
     Slot,
     SlotPart,
     text,
 )
+from tests.host.launches import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.host.call.program import LaunchKernel
+
 A, T, U = (Slot(name, (4,), (1,), DType.F32) for name in ("a", "t", "u"))
-
-
-class _Source:
-    entry = "kernel"
-
-
-def launch(*slots: Slot, is_copy: bool = False) -> LaunchKernel:
-    parts = tuple(SlotPart(s) for s in slots)
-    source: Any = _Source()
-    return LaunchKernel(source, None, (1, 1), (1, 1), parts, 0, is_copy=is_copy)
 
 
 def copy(source: Slot, target: Slot) -> LaunchKernel:

@@ -3,35 +3,24 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from nfuser.dtypes import DType
 from nfuser.host.call.program import (
     AllocateSlot,
     CallLibrary,
     CallProgram,
     FreeSlot,
-    LaunchKernel,
     Operand,
     Slot,
     SlotPart,
     text,
 )
 from nfuser.host.call.reuse_slots import reuse_slots
+from tests.host.launches import launch
 from tests.host.peak import measured
-
-
-class _Source:
-    entry = "kernel"
 
 
 def _slot(name: str, size: int = 4) -> Slot:
     return Slot(name, (size,), (1,), DType.F32)
-
-
-def _launch(*slots: Slot) -> LaunchKernel:
-    parts = tuple(SlotPart(s) for s in slots)
-    return LaunchKernel(cast("object", _Source()), None, (1, 1), (1, 1), parts, 0)  # pyright: ignore[reportArgumentType]
 
 
 def _lines(program: CallProgram) -> list[str]:
@@ -44,13 +33,13 @@ X, OUT = _slot("x"), _slot("out")
 def test_a_chain_goes_to_and_fro_between_two() -> None:
     a, b, c = _slot("a"), _slot("b"), _slot("c")
     body = (
-        *(AllocateSlot(a), _launch(X, a), AllocateSlot(b), _launch(a, b), FreeSlot(a)),
+        *(AllocateSlot(a), launch(X, a), AllocateSlot(b), launch(a, b), FreeSlot(a)),
         *(
             AllocateSlot(c),
             CallLibrary("matmul", (Operand(SlotPart(b)),) * 2, c),
             FreeSlot(b),
         ),
-        *(AllocateSlot(OUT), _launch(c, OUT), FreeSlot(c)),
+        *(AllocateSlot(OUT), launch(c, OUT), FreeSlot(c)),
     )
     before = CallProgram((X,), (OUT,), body)
     after = reuse_slots(before)
@@ -74,13 +63,13 @@ def test_memory_is_not_held_while_other_memory_is_made() -> None:
     body = (
         *(
             AllocateSlot(a),
-            _launch(X, a),
+            launch(X, a),
             AllocateSlot(OUT),
-            _launch(a, OUT),
+            launch(a, OUT),
             FreeSlot(a),
         ),
-        *(AllocateSlot(big), _launch(X, big), FreeSlot(big)),
-        *(AllocateSlot(b), _launch(X, b, OUT), FreeSlot(b)),
+        *(AllocateSlot(big), launch(X, big), FreeSlot(big)),
+        *(AllocateSlot(b), launch(X, b, OUT), FreeSlot(b)),
     )
     program = CallProgram((X,), (OUT,), body)
     assert reuse_slots(program) is program
@@ -90,10 +79,10 @@ def test_outputs_have_memory_of_their_own() -> None:
     a = _slot("a")
     body = (
         AllocateSlot(a),
-        _launch(X, a),
+        launch(X, a),
         FreeSlot(a),
         AllocateSlot(OUT),
-        _launch(X, OUT),
+        launch(X, OUT),
     )
     program = CallProgram((X,), (OUT,), body)
     assert reuse_slots(program) is program
