@@ -98,12 +98,9 @@ def derived(item: Gradient, *, with_value: bool) -> Callable[..., Any]:
 def _by_torch(
     item: Gradient, t: Any, cotangent: Any, *inputs: Any, with_value: bool
 ) -> Any:
-    with t.enable_grad():
-        count = len(inputs) - item.constants
-        leaves = [x.detach().requires_grad_() for x in inputs[:count]]
-        value = item.torch(t, *leaves, *inputs[count:])
-        found = t.autograd.grad(value, leaves, cotangent.reshape(value.shape))
-    return (value.detach(), *found) if with_value else found
+    count = len(inputs) - item.constants
+    found = both_ways(partial(item.torch, t), cotangent, inputs, count)()
+    return found if with_value else found[1:]
 
 
 def _in_f64(form: Callable[..., Any], *arrays: Any) -> Any:
@@ -171,6 +168,23 @@ def _way_back(
     return captured(on_this_stream) if cotangent.is_cuda else on_this_stream()
 
 
+def both_ways(
+    function: Callable[..., Any], cotangent: Any, inputs: Sequence[Any], count: int
+) -> Callable[[], Any]:
+    """Return torch's way there and back: a value, then slopes in ``count`` inputs."""
+    import torch
+
+    leaves = [x.detach().requires_grad_() for x in inputs[:count]]
+
+    def call() -> Any:
+        with torch.enable_grad():
+            value = function(*leaves, *inputs[count:])
+        slopes = torch.autograd.grad(value, leaves, cotangent.to(value.dtype))
+        return (value.detach(), *slopes)
+
+    return call
+
+
 def captured(make: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
     """Return the replay of a CUDA graph of a call: no host is waited for.
 
@@ -212,15 +226,7 @@ def _bind_torch(item: Gradient, with_value: bool, compiles: bool) -> Any:
             cotangent, *inputs = map(torch.as_tensor, given)
             if not with_value:
                 return _way_back(chosen, cotangent, inputs, item.constants)
-            leaves = [x.detach().requires_grad_() for x in inputs[:count]]
-
-            def both() -> Any:
-                with torch.enable_grad():
-                    value = chosen(*leaves, *inputs[count:])
-                found = torch.autograd.grad(value, leaves, cotangent)
-                return (value.detach(), *found)
-
-            return both
+            return both_ways(chosen, cotangent, inputs, count)
 
         return Bound(on)
 
