@@ -14,6 +14,8 @@ import pytest
 
 import nfuser
 import nfuser.host.call.library.small_products as small_products
+from nfuser.device.native.blas import gemm, gemv
+from nfuser.device.native.library import procedure_caller
 from nfuser.dtypes import DType
 from nfuser.host.call.library.small_products import MOST_WORK, by_blas, small_product
 from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart, ViewOf
@@ -32,8 +34,15 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[Shape, Shape]]] = {
     "result transposed": (lambda x, y: (x @ y).T, ((64, 8), (8, 16))),
     "one column": (lambda x, y: x @ y, ((64, 8), (8, 1))),
     "one row": (lambda x, y: x @ y, ((1, 8), (8, 16))),
+    "one row of a transposed": (lambda x, y: x @ y.T, ((1, 8), (16, 8))),
+    "one column of a transposed": (lambda x, y: x.T @ y, ((8, 64), (8, 1))),
+    "one column of a slice": (lambda x, y: x[:, :5] @ y[2:7, 3:4], ((64, 8), (8, 16))),
+    "a row with steps": (lambda x, y: x[3:4, ::2] @ y, ((64, 8), (4, 16))),
+    "many of one column": (lambda x, y: x @ y, ((200, 200), (200, 1))),
     "outer": (lambda x, y: x @ y, ((64, 1), (1, 16))),
+    "outer of a row": (lambda x, y: x @ y, ((1, 1), (1, 16))),
     "inner": (lambda x, y: x @ y, ((8,), (8,))),
+    "inner of matrices": (lambda x, y: x @ y, ((1, 8), (8, 1))),
     "vector first": (lambda x, y: x @ y, ((8,), (8, 16))),
     "vector second": (lambda x, y: x @ y, ((64, 8), (8,))),
     "slices": (lambda x, y: x[3:40, 2:6] @ y[1:5, 4:], ((64, 8), (8, 16))),
@@ -144,6 +153,37 @@ def test_a_result_in_columns_is_the_transposed_product() -> None:
         x.slot.name for x in made.parameters if isinstance(x, SlotPart)
     )
     assert (first, second, out) == ("y", "x", "z")
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+@pytest.mark.parametrize(
+    ("shapes", "is_vector"),
+    [
+        (((6, 4), (4, 5)), False),
+        (((6, 4), (4, 1)), True),
+        (((1, 4), (4, 5)), True),
+        (((1, 4), (4, 1)), True),
+        (((6, 4), (4,)), True),
+        (((4,), (4, 5)), True),
+    ],
+)
+def test_one_column_or_one_row_is_a_product_with_a_vector(
+    shapes: tuple[Shape, Shape], is_vector: bool, dtype: DType
+) -> None:
+    # NumPy asks for the same: that for two matrices takes four times as long.
+    shape = np.matmul(*(np.ones(s) for s in shapes)).shape
+    slots = (
+        Slot(name, size, tuple(s // 8 for s in np.empty(size).strides), dtype)
+        for name, size in zip("xyz", (*shapes, shape), strict=True)
+    )
+    lhs, rhs, out = slots
+    stmt = CallLibrary("matmul", (Operand(SlotPart(lhs)), Operand(SlotPart(rhs))), out)
+    if (made := small_product(stmt)) is None:
+        pytest.skip("NumPy names no BLAS here")
+    wanted = (gemv if is_vector else gemm)(dtype)
+    assert wanted is not None
+    assert made.address == wanted.address
+    assert made.caller == procedure_caller(wanted.kinds)
 
 
 def test_a_result_over_an_operand_is_left_to_numpy() -> None:

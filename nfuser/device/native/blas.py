@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The product of matrices in the BLAS that NumPy itself calls, as a C function."""
+"""Products in the BLAS that NumPy itself calls, as C functions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,26 @@ _LETTERS = {DType.F32: "s", DType.F64: "d"}
 
 
 @value
-class Gemm:
-    """``cblas_?gemm``: where it lies, and the kinds of its parameters."""
+class BlasFunction:
+    """Where a function of the BLAS lies, and the kinds of its parameters."""
 
     address: int
     kinds: tuple[str, ...]
 
 
 @cache
-def gemm(dtype: DType) -> Gemm | None:
+def gemm(dtype: DType) -> BlasFunction | None:
     """Return the product of matrices of ``dtype``; None where NumPy names none."""
+    return _named("gemm", dtype, ways=3, sizes=3)  # a way: how a matrix is stored
+
+
+@cache
+def gemv(dtype: DType) -> BlasFunction | None:
+    """Return the product of a matrix and a vector; None where NumPy names none."""
+    return _named("gemv", dtype, ways=2, sizes=2)
+
+
+def _named(name: str, dtype: DType, ways: int, sizes: int) -> BlasFunction | None:
     if dtype not in _LETTERS:
         return None
     try:
@@ -35,21 +45,18 @@ def gemm(dtype: DType) -> Gemm | None:
         numpy = ctypes.CDLL(import_module("numpy._core._multiarray_umath").__file__)
     except (ImportError, OSError):
         return None
-    for name, size in _names(_LETTERS[dtype]):
-        if hasattr(numpy, name):
-            address = ctypes.cast(getattr(numpy, name), ctypes.c_void_p).value or 0
-            return Gemm(address, _kinds(str(dtype), size))
+    for full, size in _names(f"{_LETTERS[dtype]}{name}"):
+        if hasattr(numpy, full):
+            address = ctypes.cast(getattr(numpy, full), ctypes.c_void_p).value or 0
+            array, number = ("pointer", size), str(dtype)
+            read = (number, *array, *array)
+            kinds = (*("i32",) * ways, *(size,) * sizes, *read, number, *array)
+            return BlasFunction(address, kinds)
     return None
 
 
-def _names(letter: str) -> Iterator[tuple[str, str]]:
+def _names(name: str) -> Iterator[tuple[str, str]]:
     """Yield under which names it goes, with the kind of its sizes: 64 bits first."""
     for prefix in ("scipy_", ""):
-        yield f"{prefix}cblas_{letter}gemm64_", "i64"
-        yield f"{prefix}cblas_{letter}gemm", "i32"
-
-
-def _kinds(number: str, size: str) -> tuple[str, ...]:
-    matrix = "pointer", size
-    ways = ("i32",) * 3  # how the matrices are stored
-    return (*ways, *(size,) * 3, number, *matrix, *matrix, number, *matrix)
+        yield f"{prefix}cblas_{name}64_", "i64"
+        yield f"{prefix}cblas_{name}", "i32"

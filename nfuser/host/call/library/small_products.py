@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nfuser.device.cuda.parameters import word_of
-from nfuser.device.native.blas import gemm
+from nfuser.device.native.blas import gemm, gemv
 from nfuser.device.native.library import procedure_caller
 from nfuser.device.native.owned import address_of, new_words
 from nfuser.host.call.program import SlotPart
@@ -28,6 +28,7 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.dtypes import DType
     from nfuser.host.call.program import CallLibrary, Operand, Slot, ViewOf
 
 MOST_WORK = 1 << 18
@@ -53,19 +54,46 @@ def small_product(stmt: CallLibrary) -> SmallProduct | None:
     A matrix times itself, transposed, is NumPy's: it makes half and copies the rest.
     """
     matrices = _matrices(stmt)
-    known = gemm(stmt.result.dtype) if matrices else None
-    if matrices is None or known is None:
+    if matrices is None:
         return None
     lhs, rhs, out = matrices
+    if 1 in (out.rows, out.columns):
+        return _by_vector(stmt.result.dtype, lhs, rhs, out)
+    known = gemm(stmt.result.dtype)
     if not out.is_in_rows:
         lhs, rhs, out = rhs.transposed, lhs.transposed, out.transposed
-    if not (lhs.is_dense and rhs.is_dense and out.is_in_rows):
+    if known is None or not (lhs.is_dense and rhs.is_dense and out.is_in_rows):
         return None
-    one, zero = (word_of(str(stmt.result.dtype), x) for x in (1.0, 0.0))
+    one, zero = _factors(stmt.result.dtype)
     sizes = (out.rows, out.columns, lhs.columns)
     read = (lhs.part, lhs.lead, rhs.part, rhs.lead)
     words = (_ROW_MAJOR, lhs.how, rhs.how, *sizes, one, *read, zero, out.part, out.lead)
     return SmallProduct(known.address, procedure_caller(known.kinds), words)
+
+
+def _by_vector(
+    dtype: DType, lhs: _Matrix, rhs: _Matrix, out: _Matrix
+) -> SmallProduct | None:
+    """Return the product of a matrix and a column, or of a row and a matrix.
+
+    The function for two matrices takes several times as long.
+    """
+    if out.columns > 1:
+        lhs, rhs, out = rhs.transposed, lhs.transposed, out.transposed
+    known = gemv(dtype)
+    if known is None or not (lhs.is_dense and rhs.is_column and out.is_column):
+        return None
+    one, zero = _factors(dtype)
+    stored = lhs if lhs.is_in_rows else lhs.transposed
+    read = (lhs.part, lhs.lead, rhs.part, rhs.down)
+    sizes = (stored.rows, stored.columns)
+    words = (_ROW_MAJOR, lhs.how, *sizes, one, *read, zero, out.part, out.down)
+    return SmallProduct(known.address, procedure_caller(known.kinds), words)
+
+
+def _factors(dtype: DType) -> tuple[int, int]:
+    """Return the words of what a product is multiplied by, and what it is added to."""
+    return word_of(str(dtype), 1.0), word_of(str(dtype), 0.0)
 
 
 def by_blas(
@@ -113,6 +141,10 @@ class _Matrix(NamedTuple):
         """Whether elements of a row lie side by side, and rows apart."""
         is_apart = self.rows == 1 or self.columns <= self.down <= _MOST_LEAD
         return is_apart and (self.across == 1 or self.columns == 1)
+
+    @property
+    def is_column(self) -> bool:
+        return self.columns == 1 and 0 < self.down <= _MOST_LEAD
 
     @property
     def is_dense(self) -> bool:
