@@ -186,9 +186,11 @@ P_LOW, P_HIGH = 24, 32  # of a number: the least and the greatest that is served
 P_OBJECT = 16
 P_ITEMS, P_KEYS = 24, 32  # of a list, tuple or dict: how many, and a dict's keys
 
-# Captured values; each begins with its size, and with what it is read from.
-FROM_DICT, FROM_CELL, FROM_ARGUMENT = range(3)
+# Captured values; each begins with its size, and with what it is read from. A dict as a
+# whole is named with all its keys and values, by turns.
+FROM_DICT, FROM_CELL, FROM_ARGUMENT, WHOLE_DICT = range(4)
 Q_ROOT, Q_PLACE, Q_KEY, Q_EXPECTED, Q_STEPS = range(8, 48, 8)
+Q_ITEMS = 24
 
 # Statements; each begins with its code and its size.
 (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captured values that native code compares by itself: immutable ones, by identity.
 
-The same object is the same value. Where another object lies, or a value can change in
-place, Python is asked.
+The same object is the same value; a dict is the same with the same keys and values.
+Where another object lies, or a value can change in another way, Python is asked.
 """
 
 # Captured values have no static type.
@@ -12,12 +12,16 @@ place, Python is asked.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.device.native import layout as at
+from nfuser.trace.captures.bytecode import PathStep
+from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import PLAIN
 
 if TYPE_CHECKING:
@@ -26,10 +30,11 @@ if TYPE_CHECKING:
     from nfuser.device.native.owned import Keeper
     from nfuser.frontend.call.shape import CallShape
     from nfuser.trace.captures.captured import Captured, CapturedArray, CapturedConstant
-    from nfuser.trace.captures.origin import Origin
 
 
 _KEPT = (*PLAIN, np.ufunc, CodeType, ModuleType, BuiltinFunctionType)
+_CONTAINERS = (tuple, dict)
+_NAMES = PathStep("__dict__", True)
 
 
 def quick_guard(
@@ -41,9 +46,10 @@ def quick_guard(
     """
     if captured.aliases:
         return None
+    constants = _Constants(shape, args, keep)
     words: list[int] = []
     for constant in captured.constants:
-        found = _constant(constant, shape, args, keep)
+        found = constants.words(constant)
         if found is None:
             return None
         words += found
@@ -63,16 +69,73 @@ def captured_words(
     return _path(found.origin, 0, shape, keep)
 
 
-def _constant(
-    constant: CapturedConstant, shape: CallShape, args: Sequence[Any], keep: Keeper
-) -> list[int] | None:
-    origin = constant.origin
-    value = constant.read(*shape.bound(args))
-    keys = [step.key for step in origin.steps]
-    is_defaults = keys == ["__defaults__"] and type(value) is tuple
-    if not (is_defaults or isinstance(value, _KEPT) or _is_static(value)):
-        return None
-    return _path(origin, keep.object(value), shape, keep)
+class _Constants:
+    """Words for one constant after another; containers come before what they hold.
+
+    A tuple, and a dict whose items are named, say by themselves what they hold.
+    """
+
+    def __init__(self, shape: CallShape, args: Sequence[Any], keep: Keeper) -> None:
+        self._shape, self._keep = shape, keep
+        self._bound = shape.bound(args)
+        self._compared: set[Origin] = set()
+
+    def words(self, constant: CapturedConstant) -> list[int] | None:
+        """Return the words for ``constant``, or None if Python has to look."""
+        origin = constant.origin
+        value = constant.read(*self._bound)
+        keys = [step.key for step in origin.steps]
+        if keys == ["__defaults__"] and type(value) is tuple:
+            return self._identity(origin, value)
+        if type(value) is partial:
+            names = vars(value)
+            inside = self._items(origin.then(_NAMES), names)
+            return _joined(self._identity(origin.then(_NAMES), names), inside)
+        if type(value) in _CONTAINERS:
+            inside = self._items(origin, value)
+            return _joined(self._identity(origin, value), inside)
+        return self._identity(origin, value) if _is_kept(value) else None
+
+    def _items(self, origin: Origin, found: Any) -> list[int] | None:
+        """Return the words for what a tuple or a dict holds."""
+        is_dict = isinstance(found, dict)
+        if not all(map(_may_be_held, found.values() if is_dict else found)):
+            return None
+        self._compared.add(origin)
+        if not is_dict:
+            return []
+        items = [self._keep.object(x) for item in found.items() for x in item]
+        size = at.Q_ITEMS + 8 * len(items)
+        return [size, at.WHOLE_DICT, self._keep.object(found), *items]
+
+    def _identity(self, origin: Origin, value: Any) -> list[int] | None:
+        """Return the words that ``origin`` leads to the object ``value``."""
+        steps = origin.steps
+        items = [k for k, step in enumerate(steps) if not step.is_attribute]
+        if not items:
+            return _path(origin, self._keep.object(value), self._shape, self._keep)
+        last = items[-1]
+        if replace(origin, steps=steps[:last]) not in self._compared:
+            return None
+        if last + 1 == len(steps):
+            return []
+        item = replace(origin, steps=steps[: last + 1]).read(*self._bound)
+        root = Root({"item": item}, "item")
+        rest = Origin(root, origin.name, steps[last + 1 :])
+        return _path(rest, self._keep.object(value), self._shape, self._keep)
+
+
+def _joined(first: list[int] | None, second: list[int] | None) -> list[int] | None:
+    return None if first is None or second is None else [*first, *second]
+
+
+def _may_be_held(item: Any) -> bool:
+    """Tell whether ``item`` may be known by what holds it."""
+    return type(item) in _CONTAINERS or _is_kept(item)
+
+
+def _is_kept(value: Any) -> bool:
+    return isinstance(value, _KEPT) or _is_static(value)
 
 
 def _is_static(value: Any) -> bool:

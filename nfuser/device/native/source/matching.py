@@ -8,6 +8,7 @@ from nfuser.device.native.c_functions import (
     Py_IncRef,
     PyCell_Get,
     PyDict_GetItemWithError,
+    PyDict_Next,
     PyErr_Clear,
     PyObject_GetAttr,
     PyObject_Vectorcall,
@@ -48,6 +49,7 @@ from nfuser.device.native.layout import (
     P_OBJECT,
     P_SIZE,
     Q_EXPECTED,
+    Q_ITEMS,
     Q_KEY,
     Q_PLACE,
     Q_ROOT,
@@ -69,6 +71,7 @@ from nfuser.device.native.layout import (
     S_BUCKETS,
     S_OPEN,
     TRUE,
+    WHOLE_DICT,
 )
 from nfuser.device.native.source.nests import is_such_nest
 from nfuser.device.native.source.numbers import compute
@@ -195,14 +198,33 @@ def holds(record: int, arguments: int, count: int) -> int:
 def _are_the_same(at: int, arguments: int) -> int:
     """Tell whether all captured values are the objects that they were."""
     while word(at):
-        item = _captured(at, arguments)
-        if item == 0:
-            return 0
-        Py_DecRef(item)
-        if item != word(at + Q_EXPECTED):
-            return 0
+        if word(at + Q_ROOT) == WHOLE_DICT:
+            if _is_such_dict(at) == 0:
+                return 0
+        else:
+            item = _captured(at, arguments)
+            if item == 0:
+                return 0
+            Py_DecRef(item)
+            if item != word(at + Q_EXPECTED):
+                return 0
         at += word(at)
     return 1
+
+
+def _is_such_dict(at: int) -> int:
+    """Tell whether a dict has the keys and values that it had, in their order."""
+    item = at + Q_ITEMS
+    end = at + word(at)
+    place = space(3)
+    store(place, 0)
+    while PyDict_Next(word(at + Q_PLACE), place, place + 8, place + 16):
+        if item == end:
+            return 0
+        if word(place + 8) != word(item) or word(place + 16) != word(item + 8):
+            return 0
+        item += 16
+    return item == end
 
 
 def _captured(at: int, arguments: int) -> int:
@@ -256,6 +278,7 @@ FUNCTIONS = (
     _is_such_array,
     holds,
     _are_the_same,
+    _is_such_dict,
     _captured,
     read_captured,
 )
