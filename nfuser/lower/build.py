@@ -123,7 +123,7 @@ class _Builder:
             lower_turns(self.values, self.scheduled.turns, self.out.store)
         elif not self.out.has_rows:
             self.out.store_rows()
-            self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {})
+            self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {}, [])
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
@@ -245,10 +245,10 @@ class _Builder:
         kept = () if is_free or not states else self._kept_first(roots)
         self.out.ends = self.nest.reduced_bounds if is_free and not states else ()
         after: list[Stmt] = []
-        chunk = Chunk()
+        chunk, folded = Chunk(), list[Folded]()
         with values.one_pass() as step:
             rereads = not (outputs or sums)
-            folding = self._fold_all(states, after, chunk, rereads=rereads)
+            folding = self._fold_all(states, after, chunk, folded, rereads=rereads)
             for output in outputs:
                 self.out.store(output, after)
             for total in sums:
@@ -259,7 +259,7 @@ class _Builder:
         if is_free:
             values.everywhere |= step.kept
         join_chunks(values, self.combiner, states, folding, chunk)
-        body = (*step.begin, *self._with_lanes(step.loop, folding), *after)
+        body = (*step.begin, *self._with_lanes(step.loop, folding, folded), *after)
         turn = self._turn()
         if turn and level == 0 and self._copies_ahead():
             ahead = prefetch(values, early, turn, self.across.shared_bytes)
@@ -308,6 +308,7 @@ class _Builder:
         states: dict[Reduce, fold.State],
         after: list[Stmt],
         chunk: Chunk,
+        folded: list[Folded],
         *,
         rereads: bool,
     ) -> dict[Reduce, fold.State]:
@@ -319,7 +320,8 @@ class _Builder:
         }
         for reduce, state in states.items():
             if finds_apart(self.values, reduce):
-                folding[reduce] = fold_place(
+                del folding[reduce]
+                folded += fold_place(
                     self.values, self.combiner, reduce, state, after, rereads=rereads
                 )
             elif reduce in folding:
@@ -347,14 +349,16 @@ class _Builder:
         return step.then([])
 
     def _with_lanes(
-        self, body: Iterable[Stmt], folding: dict[Reduce, fold.State]
+        self,
+        body: Iterable[Stmt],
+        folding: dict[Reduce, fold.State],
+        folded: list[Folded],
     ) -> list[Stmt]:
         """Mark the loops over lanes of which vectors are to be made."""
         lane, runs_along = self.nest.lane, self.levels == 0 or self.nest.lane_reduces
         has_vectors = runs_along and self.scheduled.target.has_vectors
         if lane is None or not has_vectors or any(len(s) > 1 for s in folding.values()):
             return list(body)
-        folded: list[Folded] = []
         for reduce, (state,) in folding.items():
             assert isinstance(state, Var)
             begin, *_ = fold.initial(reduce)

@@ -81,6 +81,28 @@ def test_what_is_only_read_is_read_again_and_the_rest_is_kept() -> None:
         _assert_same(lambda x: np.concatenate([x[:, ::-1], x], axis=1).argmax(-1), x)
 
 
+def test_the_search_ends_where_the_best_is() -> None:
+    x = np.ones((3, 1000), "f4")
+    for source in (_source(np.argmax, x), _source(lambda x: x.argmin(-1), x > 0)):
+        assert "first_like" in source
+        assert source.count("for i") <= 2  # what folds the row: in parts, and the rest
+    # Rows that are not read again from memory, as they lie apart there, are kept.
+    assert "= stack_f32" in _source(lambda x: x.argmax(-1), x[:, ::2])
+
+
+def test_a_row_with_infinities_of_both_signs_has_no_nan() -> None:
+    for length in (3, 100, 3 * STEP):
+        x = np.zeros((4, length), "f4")
+        x[1:, 1], x[1:, 2], x[2, 0], x[3, -1] = np.inf, -np.inf, -np.inf, np.nan
+        for find in BOTH:
+            _assert_same(lambda x, find=find: find(x, axis=-1), x)
+            _assert_same(lambda x, find=find: find(x * 2 - 1, axis=-1), x)
+        x[3, -1] = 3e38
+        x[0] = 3e38  # whose sum is infinite
+        for find in BOTH:
+            _assert_same(lambda x, find=find: find(x, axis=-1), x)
+
+
 def test_a_row_that_is_overwritten_is_not_read_again() -> None:
     f = nfuser.fuse(lambda x: (-x, x.argmax(-1)))
     for length in (1000, 3 * STEP):

@@ -15,10 +15,13 @@ from nfuser.lower.draws import block_of
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,
+    Element,
     Fetch,
+    FindFirst,
     FindLine,
     For,
     Kernel,
+    Load,
     OwnStmt,
     StoreLine,
     TakeTicket,
@@ -160,6 +163,9 @@ class _CpuPrinter(Printer):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 place += f", {self.plain(most)}"
                 return [f"{self.var(var)} = {self.primitive('up_to_line')}({place})"]
+            case FindFirst(var, source, count, wanted):
+                given = f"{self.plain(count)}, {self.value(wanted)}"
+                return [f"{self.var(var)} = {self._first_like(source)}, {given})"]
             case StoreLine(buffer, index, array):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 line = f"{self.array(array)}, {array.size}"
@@ -173,6 +179,16 @@ class _CpuPrinter(Printer):
             case _:
                 message = f"a CPU kernel has no {type(stmt).__name__}"
                 raise VerifyError(message)
+
+    def _first_like(self, source: Load | Element) -> str:
+        """Return the call of what searches from ``source`` on, as far as its place."""
+        match source:
+            case Load(buffer, index):
+                name, dtype = self.buffer(buffer), buffer.dtype
+            case Element(array, index):
+                name, dtype = self.array(array), array.dtype
+        verb = self.primitive(self.access("first_like", dtype))
+        return f"{verb}({name}, {self.plain(index)}"
 
 
 def _storage(dtype: DType) -> str:

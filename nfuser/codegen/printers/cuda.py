@@ -29,6 +29,7 @@ from nfuser.lower.kernel.kernel_ir import (
     CopyPacket,
     DrawPacket,
     Fetch,
+    FindFirst,
     FindLine,
     For,
     Kernel,
@@ -225,7 +226,7 @@ class _CudaPrinter(Printer):
                 verb = self.primitive("ticket")
                 where = f"{self.buffer(buffer)}, {self.scalar(index)}"
                 return [f"{self.var(var)} = {verb}({where})"]
-            case FindLine() | StoreLine() | Fetch():
+            case FindLine() | FindFirst() | StoreLine() | Fetch():
                 message = f"a GPU has no {type(stmt).__name__}"
                 raise VerifyError(message)
             case _:

@@ -13,6 +13,7 @@ from nfuser.ir.scalar_op import Op
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.kernel_ir import (
     Fetch,
+    FindFirst,
     FindLine,
     For,
     If,
@@ -74,7 +75,7 @@ def indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
             | Fetch(_, index)
         ):
             return [index]
-        case FindLine(_, _, index, most):
+        case FindLine(_, _, index, most) | FindFirst(_, Load(_, index), most):
             return [index, most]
         case For(_, stop, body):
             return [stop, *_inner_indices(body, guarded=guarded)]
@@ -154,7 +155,7 @@ def shared_parts(body: tuple[Stmt, ...], given: Iterable[Var]) -> set[Scalar]:
 
     def count(stmt: Stmt) -> None:
         uses.update([*_own_indices(stmt), *_conditions(stmt)])
-        if isinstance(stmt, (Let, FindLine, TakeTicket)):
+        if isinstance(stmt, (Let, FindLine, FindFirst, TakeTicket)):
             values[stmt.var] += 1
 
     _walk(body, count)

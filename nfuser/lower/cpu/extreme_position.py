@@ -4,10 +4,14 @@
 No vector folds pairs of an element and its place. So each step along a row folds its
 elements alone, and looks for the best of them only if it is better than what all steps
 before have found: the first lane that equals it, or that holds no number.
+
+The best of floats is that of numbers, which is one instruction a vector, and a sum goes
+beside it. That is no number if an element is none, or where infinities meet.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nfuser.ir.scalar_symbols as scalar_symbols
@@ -17,9 +21,11 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Argument
 from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
+    Array,
     Call,
     Element,
-    For,
+    FindFirst,
+    Folded,
     If,
     IndexValue,
     Let,
@@ -68,10 +74,23 @@ def finds_apart(values: Values, reduce: Reduce) -> bool:
 
 def _kept_bytes(values: Values) -> int:
     """Return what the lanes of elements take that cannot simply be loaded again."""
-    fusion = values.scheduled.fusion
-    sources = {r.source for r in fusion.reductions if fold.finds_place(r)}
-    computed = (x for x in sources if not isinstance(fusion.definition[x], Argument))
-    return _most_lanes(values) * sum(x.dtype.bits // 8 for x in computed)
+    reductions = values.scheduled.fusion.reductions
+    sources = {r.source: r for r in reductions if fold.finds_place(r)}
+    kept = (x for x, reduce in sources.items() if not _lies_in_order(values, reduce))
+    return _most_lanes(values) * sum(x.dtype.compute.bits // 8 for x in kept)
+
+
+def _lies_in_order(values: Values, reduce: Reduce) -> bool:
+    """Tell whether the lanes that ``reduce`` folds are neighbours of an argument."""
+    scheduled, source = values.scheduled, reduce.source
+    if not isinstance(scheduled.fusion.definition[source], Argument):
+        return False
+    point = scheduled.space.source_point(reduce)
+    strides = zip(point, scheduled.strides[source], strict=True)
+    index: Scalar = sc.const(0)
+    for axis, stride in strides:
+        index = index + values.index(axis) * stride
+    return _stride(values, index) is sc.const(1)
 
 
 def _most_lanes(values: Values) -> int:
@@ -82,11 +101,16 @@ def _most_lanes(values: Values) -> int:
 
 
 def _is_ascending(values: Values, reduce: Reduce) -> bool:
-    place, lane = place_along(values, reduce), values.lane_index
+    stride = _stride(values, place_along(values, reduce))
+    return stride is not None and sc.is_natural(stride)
+
+
+def _stride(values: Values, place: Scalar) -> Scalar | None:
+    """Return what lies between the places of neighbouring lanes, if one number does."""
     first, second = (_at_lane(values, place, sc.const(n)) for n in (0, 1))
-    stride = second - first
+    stride, lane = second - first, values.lane_index
     is_even = lane not in scalar_walk.loops_in(place - lane * stride)
-    return is_even and sc.is_natural(stride)
+    return stride if is_even else None
 
 
 def _at_lane(values: Values, place: Scalar, lane: Scalar) -> Scalar:
@@ -101,93 +125,91 @@ def fold_place(
     after: list[Stmt],
     *,
     rereads: bool,
-) -> fold.State:
+) -> list[Folded]:
     """Fold the elements of one step; ``after`` them their place joins ``state``.
 
     Return what they are folded into. What a kernel only loads is loaded again if
     ``rereads`` is true, as nothing is stored in between.
     """
-    assert values.tile is not None
     element = values.value(reduce.source, values.scheduled.space.source_point(reduce))
-    lowest = fold.initial(reduce)[0]
-    best = Var(element.dtype, reduce.result)
-    values.tile.stmts.append(Let(best, lowest))
-    name = fold.joiner(reduce, best.dtype, reassociate=True)
-    values.emit(Let(best, Call(name, (best, element), best.dtype)))
-    again, element = _again(values, element, rereads=rereads)
-    lane, search = _search(values, best, again, element)
+    source = _source(values, element, rereads=rereads)
+    best, *beside = folded = _folded(values, reduce, element)
     place = place_along(values, reduce)
-    first = IndexValue(_at_lane(values, place, sc.const(0)), DType.I64)
-    found = scalar_symbols.datum(lane, (), sc.const(_most_lanes(values)))
+    number = Var(DType.I64)
     with values.block() as join:
+        found = scalar_symbols.datum(number, (), sc.const(_most_lanes(values)))
         there = IndexValue(_at_lane(values, place, found), DType.I64)
-        combiner.join(reduce, state, [best, there])
+        combiner.join(reduce, state, [best.var, there])
+    lane = values.nest.lane
+    assert lane is not None
+    for total in beside:
+        nan = Number(float("nan"), best.var.dtype)
+        after.append(_if_no_number(total.var, best.var, source, lane.stop, nan))
+    first = IndexValue(_at_lane(values, place, sc.const(0)), DType.I64)
     takes = Var(DType.BOOL)
+    search = FindFirst(number, source, lane.stop, best.var)
     after += [
-        Let(takes, fold.is_better(reduce, state, [best, first])),
-        If(takes, (*search, *join)),
+        Let(takes, fold.is_better(reduce, state, [best.var, first])),
+        If(takes, (search, *join)),
     ]
-    return [best]
+    return folded
 
 
-def _again(
-    values: Values, element: Value, *, rereads: bool
-) -> tuple[tuple[Stmt, ...], Value]:
-    """Return what gives ``element`` in a second loop over the lanes of the step."""
+def _folded(values: Values, reduce: Reduce, element: Value) -> list[Folded]:
+    """Fold ``element`` into the best, and if it is a float into a sum."""
+    assert values.tile is not None
+    dtype = element.dtype
+    name = fold.joiner(reduce, dtype, reassociate=True)
+    found = [Folded(Var(dtype, reduce.result), fold.initial(reduce)[0], name)]
+    if dtype.is_float:
+        found.append(Folded(Var(dtype), Number(0.0, dtype), "sum_reassoc"))
+    for x in found:
+        values.tile.stmts.append(Let(x.var, x.begin))
+        values.emit(Let(x.var, Call(x.join, (x.var, element), dtype)))
+    return found
+
+
+def _if_no_number(
+    total: Var, best: Var, source: Load | Element, count: Scalar, nan: Number
+) -> If:
+    """Let ``best`` be NaN if one of the elements is; ``total`` tells where to look."""
+    number = Var(DType.I64)
+    found = Call("less", (number, IndexValue(count, DType.I64)), DType.BOOL)
+    chosen = Call("select", (found, nan, best), best.dtype)
+    body = FindFirst(number, source, count, nan), Let(best, chosen)
+    return If(Call("not_equal", (total, total), DType.BOOL), body)
+
+
+def _source(values: Values, element: Value, *, rereads: bool) -> Load | Element:
+    """Return where the elements of all lanes lie, that of the first lane."""
     assert values.lane is not None
     body = tuple(values.lane.stmts)
+    first = sc.const(0)
     match [s for s in body if element in _set_by(s)]:
-        case []:
-            return (), element
-        case [Let(_, Load() | Element()) as made] if rereads and not gathers((made,)):
-            return (made,), element
+        case [Let(_, (Load() | Element()) as made) as let] if (
+            rereads
+            and not gathers((let,))
+            and _stride(values, made.index) is sc.const(1)
+        ):
+            return replace(made, index=_at_lane(values, made.index, first))
         case _:
-            return (), _kept(values, element, body)
+            return Element(_kept(values, element, body), first)
 
 
-def _kept(values: Values, element: Value, body: tuple[Stmt, ...]) -> Element:
+def _kept(values: Values, element: Value, body: tuple[Stmt, ...]) -> Array:
     """Return where ``body`` leaves ``element`` of each lane, or has to from now on."""
     for stmt in body:
         match stmt:
-            case SetElement(array, index, value) if value is element:
-                return Element(array, index)
+            case SetElement(array, index, value) if value is element and (
+                index is values.lane_index
+            ):
+                return array
             case _:
                 pass
     lanes = values.array(element.dtype, _most_lanes(values))
     values.emit(SetElement(lanes, values.lane_index, element))
-    return Element(lanes, values.lane_index)
+    return lanes
 
 
 def _set_by(stmt: Stmt) -> list[Value]:
     return [x.var for x in every([stmt]) if isinstance(x, Let)]
-
-
-def _search(
-    values: Values, best: Var, again: tuple[Stmt, ...], element: Value
-) -> tuple[Var, tuple[Stmt, ...]]:
-    """Return the first lane whose element is ``best``, and what finds it."""
-    lane = values.nest.lane
-    assert lane is not None
-    dtype = _lane_dtype(values, element.dtype)
-    found, number = Var(dtype), Var(DType.I64)
-    none = Number(_most_lanes(values), dtype)
-
-    def first(is_it: Value) -> For:
-        candidate = Call("select", (is_it, IndexValue(lane.index, dtype), none), dtype)
-        least = Let(found, Call("minimum", (found, candidate), dtype))
-        return For(lane.index, lane.stop, (*again, least))
-
-    search: tuple[Stmt, ...] = (first(Call("equal", (element, best), DType.BOOL)),)
-    if element.dtype.is_float:  # it is asked once whether a NaN is looked for
-        is_number = Call("equal", (best, best), DType.BOOL)
-        is_none = Call("not_equal", (best, best), DType.BOOL)
-        nans = first(Call("not_equal", (element, element), DType.BOOL))
-        search = If(is_number, search), If(is_none, (nans,))
-    to_place = Let(number, Call("to_i64", (found,), DType.I64))
-    return number, (Let(found, none), *search, to_place)
-
-
-def _lane_dtype(values: Values, dtype: DType) -> DType:
-    """Return the integers that number lanes: as wide as elements, if they can be."""
-    is_short = dtype.bits < 32 and _most_lanes(values) < 2**15
-    return DType.I16 if is_short else DType.I32

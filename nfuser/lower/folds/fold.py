@@ -47,6 +47,7 @@ _REPEATABLE = (
 )
 _LOWEST = float(np.finfo(np.float32).min)
 _REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
+_OF_NUMBERS = {"maximum": "larger_number", "minimum": "smaller_number"}
 
 
 def state_dtypes(reduce: Reduce, *, compensated: bool = False) -> list[DType]:
@@ -153,12 +154,16 @@ def combined(
 
 
 def joiner(reduce: Reduce | Scan, dtype: DType, *, reassociate: bool) -> str:
-    """Return the primitive that makes one of the first values of two states."""
+    """Return the primitive that makes one of the first values of two states.
+
+    Where it is free to ``reassociate``, places are looked for among numbers alone.
+    """
     name = _COMBINERS[reduce.op]
     if dtype.is_bool:
         name = {"maximum": "bit_or", "minimum": "bit_and"}.get(name, name)
     if reassociate and dtype.is_float:
-        name = _REASSOCIATED.get(name, name)
+        others = _OF_NUMBERS if reduce.op in _ARGS else _REASSOCIATED
+        name = others.get(name, name)
     return name
 
 

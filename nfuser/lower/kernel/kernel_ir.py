@@ -230,6 +230,19 @@ class FindLine:
 
 
 @node
+class FindFirst:
+    """``var`` = which of ``count`` elements from ``source`` on is like ``wanted``.
+
+    It is the first that equals it, or is NaN if that is; ``count`` where there is none.
+    """
+
+    var: Var
+    source: Load | Element
+    count: Scalar
+    wanted: Value
+
+
+@node
 class StoreLine:
     """Write a whole array to neighbours of a buffer, past the cache."""
 
@@ -334,6 +347,7 @@ OwnStmt: TypeAlias = (
     | StorePacket
     | DrawPacket
     | FindLine
+    | FindFirst
     | StoreLine
     | Fetch
     | Barrier

@@ -18,6 +18,7 @@ from nfuser.lower.kernel.kernel_ir import (
     DrawPacket,
     Element,
     Fetch,
+    FindFirst,
     FindLine,
     For,
     If,
@@ -144,6 +145,15 @@ class _Printer:
         values = (Var, Number, IndexValue, Call, Element, Load, Shuffle, Receive)
         return self.value(x) if isinstance(x, values) else self.scalar(x)
 
+    def _found(self, stmt: FindLine | FindFirst) -> str:
+        match stmt:
+            case FindLine(var, buffer, index, most):
+                way = f"{self.place(buffer, index)}, {self.scalar(most)}"
+                return f"{self.var(var)} = up to a line({way})"
+            case FindFirst(var, source, count, wanted):
+                way = f"{self.value(source)}, {self.scalar(count)}"
+                return f"{self.var(var)} = first({way}, {self.value(wanted)})"
+
     def _simple(self, stmt: Stmt) -> str:
         match stmt:
             case Let(var, value):
@@ -162,9 +172,8 @@ class _Printer:
             case DrawPacket(array, at, place, key, call, width):
                 given = ", ".join(map(self.value, (place, key, call)))
                 return f"{self.place(array, at)} = words({given}, {width})"
-            case FindLine(var, buffer, index, most):
-                way = f"{self.place(buffer, index)}, {self.scalar(most)}"
-                return f"{self.var(var)} = up to a line({way})"
+            case FindLine() | FindFirst():
+                return self._found(stmt)
             case StoreLine(to, index, array):
                 line = self._name(array, array.memory.value)
                 return f"{self.place(to, index)} = line({line})"

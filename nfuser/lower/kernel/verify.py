@@ -17,6 +17,7 @@ from nfuser.lower.kernel.kernel_ir import (
     Call,
     DrawPacket,
     Element,
+    FindFirst,
     FindLine,
     For,
     If,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_DEFINING = (Let, TakeTicket, FindLine)
+_DEFINING = (Let, TakeTicket, FindLine, FindFirst)
 
 
 def verify_kernel(kernel: Kernel) -> None:

@@ -21,6 +21,7 @@ from nfuser.codegen.primitives.philox import philox_word
 # Of a zero and its negative NumPy gives one or the other, too. What is folded into
 # comes last: only the first operand is asked whether it is NaN.
 _ANY_ZERO = ("nsz",)
+_NUMBERS = ("nnan", "nsz")
 _KNOWS_NUMBERS = (22, 0, 0)
 
 
@@ -108,6 +109,16 @@ def minimum(kind: Any, a: Value, b: Value) -> Value:
     if is_float(kind):
         return call("llvm.minimum", b, a, flags=_ANY_ZERO)
     return _extreme(kind, a, b, "min")
+
+
+def larger_number(_kind: Any, a: Value, b: Value) -> Value:
+    """Return the larger; what that is of NaN is not to be read."""
+    return call("llvm.maxnum", b, a, flags=_NUMBERS)
+
+
+def smaller_number(_kind: Any, a: Value, b: Value) -> Value:
+    """Return the smaller; what that is of NaN is not to be read."""
+    return call("llvm.minnum", b, a, flags=_NUMBERS)
 
 
 def _further(a: Value, b: Value, way: str) -> Value:

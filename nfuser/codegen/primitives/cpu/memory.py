@@ -108,7 +108,8 @@ def _from_half(x: Value) -> Value:
     return x.make(x.builder.fpext(half, FLOAT))
 
 
-def _to_half(x: Value) -> Value:
+def to_half(x: Value) -> Value:
+    """Return the bits of the nearest float16, ties to even."""
     if not converts_halves():
         return x.make(x.builder.trunc(single_to_half(x).ir, I16))
     half = x.builder.fptrunc(x.ir, HALF)
@@ -127,7 +128,8 @@ def _nearest_bfloat(x: Value) -> Value:
     return select(x.is_nan(), quiet, rounded) & -0x10000
 
 
-def _to_bfloat(x: Value) -> Value:
+def to_bfloat(x: Value) -> Value:
+    """Return the bits of the nearest bfloat16, ties to even."""
     upper = _nearest_bfloat(x).logical_right(16)
     return x.make(x.builder.trunc(upper.ir, I16))
 
@@ -138,8 +140,8 @@ load_f16 = _loader("load_f16", types.uint16, types.float32, _from_half)
 load_bf16 = _loader("load_bf16", types.uint16, types.float32, _from_bfloat)
 store = _storer("store", None, None, _same)
 store_bool = _storer("store_bool", types.uint8, types.boolean, _from_bool)
-store_f16 = _storer("store_f16", types.uint16, types.float32, _to_half)
-store_bf16 = _storer("store_bf16", types.uint16, types.float32, _to_bfloat)
+store_f16 = _storer("store_f16", types.uint16, types.float32, to_half)
+store_bf16 = _storer("store_bf16", types.uint16, types.float32, to_bfloat)
 
 
 def _store_line_rule(
@@ -267,7 +269,7 @@ store_line = register("store_line", _store_line_rule, prefer_literal=True)
 
 
 def _round_half(x: Value) -> Value:
-    return _from_half(_to_half(x))
+    return _from_half(to_half(x))
 
 
 def _round_bfloat(x: Value) -> Value:
