@@ -17,7 +17,7 @@ from nfuser.chunks.block import assemble, part_of, pick
 from nfuser.chunks.chunkings import boundaries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.chunks.block import Carry
     from nfuser.chunks.chunkings import Chunks
@@ -74,6 +74,24 @@ class Layers:
 def layer_of(array: Any) -> str:
     """Return the name of the layer that gives ``array``."""
     return array.__dask_layers__()[0]
+
+
+def as_root(layer: Any, run: Callable[..., Any], io_deps: Mapping[Any, Any]) -> Any:
+    """Return a layer of blocks whose tasks are where data comes from, and ``run``."""
+    task = layer.task
+    root = _spec.Task(task.key, run, *task.args, _data_producer=True, **task.kwargs)
+    return _blocks.Blockwise(
+        layer.output,
+        layer.output_indices,
+        root,
+        layer.indices,
+        layer.numblocks,
+        concatenate=layer.concatenate,
+        new_axes=layer.new_axes,
+        output_blocks=layer.output_blocks,
+        annotations=layer.annotations,
+        io_deps=io_deps,
+    )
 
 
 # -- reading -------------------------------------------------------------------

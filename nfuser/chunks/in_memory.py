@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.graph import Layers, Module, layer_of
+from nfuser.chunks.graph import Layers, Module, as_root, layer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _blocks: Any = Module("dask.blockwise")
 _graphs: Any = Module("dask.highlevelgraph")
-_spec: Any = Module("dask._task_spec")
 
 
 class Chunks:
@@ -82,20 +81,6 @@ def _with_chunks(layer: Any, name: str, chunks: Mapping[Any, Any]) -> Any:
     numblocks = layer.numblocks.get(name)
     if numblocks is None or not prod(numblocks) == len(layer) == len(chunks):
         return None
-    task = layer.task
     # Where data comes from Dask takes tasks for the roots of a graph.
-    root = _spec.Task(
-        task.key, task.func, *task.args, _data_producer=True, **task.kwargs
-    )
-    return _blocks.Blockwise(
-        layer.output,
-        layer.output_indices,
-        root,
-        layer.indices,
-        layer.numblocks,
-        concatenate=layer.concatenate,
-        new_axes=layer.new_axes,
-        output_blocks=layer.output_blocks,
-        annotations=layer.annotations,
-        io_deps={**layer.io_deps, name: Chunks(name, numblocks, chunks)},
-    )
+    deps = {**layer.io_deps, name: Chunks(name, numblocks, chunks)}
+    return as_root(layer, layer.task.func, deps)

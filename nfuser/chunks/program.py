@@ -23,6 +23,7 @@ from nfuser.chunks.passes import laid, needs_places
 from nfuser.chunks.places import Along, label_of, letters_of
 from nfuser.chunks.spread import Axes, Spread
 from nfuser.chunks.steps import Step, step_of_move, step_of_pass, step_of_read
+from nfuser.chunks.stored import read_by_tasks
 from nfuser.chunks.trees import add_tree, order_of_tail
 from nfuser.errors import ArgumentError
 from nfuser.ir.expr import Expr, results, sources
@@ -86,7 +87,8 @@ class Program(Layout):
         self._last = max([*(at for at, _ in self.spread.jobs), *levels.values()])
         for level in range(self._last + 1):
             self._run_level(level)
-        return joined_to_data([self.held[t] for t in self.fusion.outputs])
+        found = [self.held[t] for t in self.fusion.outputs]
+        return read_by_tasks(joined_to_data(found))
 
     def _moved_chunks(
         self, expr: Expr, chunks: list[tuple[Chunks, ...]]
