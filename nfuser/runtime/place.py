@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,16 @@ class Place:
     device: Device
     backend: str
     target: Target
+
+    @property
+    def from_last(self) -> Place:
+        """The same place for what goes from the last rows to the first.
+
+        A thread that is alone with its part of the work has its own way through it.
+        """
+        if not self.target.has_blocks:
+            return self
+        return replace(self, target=replace(self.target, from_last=True))
 
 
 _TO_DEVICE = {

@@ -153,6 +153,7 @@ class NestBuilder:
         self._bound: dict[LoopAxis, tuple[Binding, Scalar]] = {}
         self._count = len(kept) + len(reduced)
         self._index: dict[LoopAxis, Scalar] = {}
+        self._from_last: set[LoopAxis] = set()
 
     def axis(self, loop: LoopIndex) -> LoopAxis:
         """Return the axis that stands for ``loop`` of the space."""
@@ -197,6 +198,12 @@ class NestBuilder:
         given = axis.extent if extent is None else as_scalar(extent)
         self._bound[axis] = (binding, given)
 
+    def bind_blocks(self, axis: LoopAxis, *, from_last: bool) -> None:
+        """Run ``axis`` by the blocks of a grid, of which the first begins first."""
+        self.bind(axis, Binding.BLOCK_X)
+        if from_last:
+            self._from_last.add(axis)
+
     def freeze(self) -> Nest:
         """Return the nest; every axis left is bound or part of a transform."""
         index: dict[LoopAxis, Scalar] = {}
@@ -206,6 +213,8 @@ class NestBuilder:
         for number, (axis, (_, extent)) in enumerate(self._bound.items(), self._count):
             loops[axis] = scalar_symbols.loop_index(number, extent)
             index[axis] = sc.const(0) if extent is one else loops[axis]
+            if axis in self._from_last:
+                index[axis] = extent - 1 - index[axis]
         bounds: dict[LoopAxis, LoopBound] = {}
         for transform in reversed(self._transforms):
             match transform:

@@ -222,7 +222,7 @@ def test_rows_that_blocks_share_are_served_natively(
 ) -> None:
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0)
-    monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "STORED", ())
     x = library.array(_values(33, 9000))
     fused = nfuser.fuse(lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)))
     (kernel,) = fused.kernels(x)

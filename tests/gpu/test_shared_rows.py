@@ -66,7 +66,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let blocks keep little, so that short rows are shared by many."""
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0)
-    monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "STORED", ())
 
 
 @pytest.mark.usefixtures("small_blocks")

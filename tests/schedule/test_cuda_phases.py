@@ -62,7 +62,7 @@ def _never(*_: object) -> bool:
 def keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no form but those that read rows anew, on a GPU of a few processors."""
     monkeypatch.setattr(reduction_cuda, "SHARE_KEPT", 0)
-    monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "STORED", ())
     monkeypatch.setattr(reduction_cuda, "_is_read_again", _never)
     use_smaller_gpu(monkeypatch, multiprocessors=6, registers=4096)
 

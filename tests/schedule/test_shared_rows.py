@@ -28,7 +28,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
     monkeypatch.setattr(reduction_cuda, "SHARE_KEPT", 20)
     use_smaller_gpu(monkeypatch, most_threads=64)
-    monkeypatch.setattr(reduction_cuda, "STORED_BLOCKS", 0)
+    monkeypatch.setattr(reduction_cuda, "STORED", ())
 
 
 def _root_mean_square(x: Any) -> Any:

@@ -73,6 +73,7 @@ class Readying(Keeping, Generic[P, R]):
         self._serving = Serving(function)
         self._new_at = 0  # the number of calls when something was made for one
         self.is_of_nfuser = False  # fused always, and traced as often as it takes
+        self.goes_back = False  # from the last rows, which the way there left behind
         self.made_by: tuple[Any, ...] = ()  # what makes it anew from what, if not fuse
         self._native: object = None  # where native code looks: what the state owns
 
@@ -214,6 +215,8 @@ class Readying(Keeping, Generic[P, R]):
         place = parts.find_place(
             library, device, self._backend, has_arrays=bool(descriptors)
         )
+        if self.goes_back:
+            place = place.from_last
         return place, descriptors, integers
 
     def _seen(

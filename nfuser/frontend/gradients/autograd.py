@@ -263,7 +263,12 @@ def pulled(
         return run.pulled_as_torch(numbers, cotangents)
 
     again = pulled, (fused, shape, wanted, numbers)
-    return fused_like("backward", fused, derived, again=again, takes_the_same=False)
+    return fused_like(
+        *("backward", fused, derived),
+        again=again,
+        takes_the_same=False,
+        goes_back=True,
+    )
 
 
 @remembered
@@ -295,7 +300,12 @@ def _back(
         return {tuple(ks): found[k] for k, ks in places.items()}, of_captured
 
     again = _back, (fused, shape, wanted, numbers, plan, alike)
-    return fused_like("backward", fused, derived, again=again, takes_the_same=False)
+    return fused_like(
+        *("backward", fused, derived),
+        again=again,
+        takes_the_same=False,
+        goes_back=True,
+    )
 
 
 def _alike(leaves: Sequence[Any]) -> tuple[int, ...]:

@@ -125,7 +125,9 @@ def _pulled_kept(
         found = run.pulled(cotangent)
         return trees.unflatten(shape, found)
 
-    return fused_like("vjp", function, derived, again=(), takes_the_same=False)
+    return fused_like(
+        "vjp", function, derived, again=(), takes_the_same=False, goes_back=True
+    )
 
 
 def jvp(
@@ -226,7 +228,9 @@ def _pulled(function: Callable[..., Any], has_aux: bool) -> Fused[..., Any]:
         return _run("vjp", function, primals, has_aux).pulled(cotangent)
 
     again = _pulled, (function, has_aux)
-    return fused_like("vjp", function, derived, again=again, takes_the_same=False)
+    return fused_like(
+        "vjp", function, derived, again=again, takes_the_same=False, goes_back=True
+    )
 
 
 @remembered

@@ -31,6 +31,7 @@ def fused_like(
     *,
     again: tuple[Any, ...],
     takes_the_same: bool = True,
+    goes_back: bool = False,
 ) -> Fused[..., Any]:
     """Return ``derived`` fused as ``function`` is, and named after it.
 
@@ -49,6 +50,7 @@ def fused_like(
         )
     made: Fused[..., Any] = Fused(derived, *options)
     made.is_of_nfuser = True
+    made.goes_back = goes_back
     made.made_by = again
     return made
 

@@ -25,7 +25,7 @@ class Target:
     of inner loops: sums may be regrouped, and what no vector does is worth avoiding: to
     divide an index, to gather from an address that is chosen, to fold pairs. Where it
     ``prepares_divisions``, kernels divide indices by multiplying with what the host has
-    worked out.
+    worked out. Where blocks go ``from_last``, the first to run takes the last rows.
     """
 
     kind: str
@@ -43,6 +43,7 @@ class Target:
     cache_bytes: int = 0  # of the last cache, of what is read again
     near_bytes: int = 0  # of these, of what is fast to read again
     stack_elements: int = 0  # that a thread may keep of a row, in the cache next to it
+    from_last: bool = False  # what ran before has left the last rows in the cache
 
 
 CPU = Target(

@@ -23,7 +23,8 @@ class CudaPointwise:
 
     They follow each other along the group ``shared``, or anyhow where that is -1. Where
     ``in_turn``, ``near`` neighbouring blocks along the groups inside it are followed by
-    those that share operands with them; ``near`` is given at the launch.
+    those that share operands with them; ``near`` is given at the launch. Where blocks
+    go ``from_last``, the first of them takes the last elements.
     """
 
     groups: Groups
@@ -36,6 +37,7 @@ class CudaPointwise:
     shared: int = -1
     in_turn: bool = False
     part: int = 0  # which of several that share a kernel
+    from_last: bool = False
     near: int = field(default=1, compare=False)
     blocks: ClassVar[int] = 0
 
@@ -57,6 +59,7 @@ class CudaPointwise:
     def __str__(self) -> str:
         items = f", items={self.items}" if self.items > 1 else ""
         items += " in turn" if self.in_turn else ""
+        items += ", from the last" if self.from_last else ""
         return f"pointwise(width={self.width}, threads={self.threads}{items})"
 
 
@@ -141,6 +144,7 @@ class CudaReduction:
     multiprocessor holds ``blocks`` of them at least. Where they are ``in_step`` with
     those of other rows, all wait at the same time, and let memory work meanwhile. Long
     chains of one accumulator are ``compensated``: they keep what rounding takes away.
+    Where blocks go ``from_last``, the first of them takes the last rows.
     """
 
     kept: Groups
@@ -161,6 +165,7 @@ class CudaReduction:
     exact: bool = False
     in_step: bool = False
     phases: bool = False
+    from_last: bool = False
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
 
     @property
@@ -233,7 +238,7 @@ class CudaReduction:
         in_step = "in step, " if self.in_step else ""
         return (
             f"reduction({way}, {form}, width={self.width}, threads={threads}, "
-            f"{in_step}splits={splits})"
+            f"{in_step}splits={splits}{', from the last' if self.from_last else ''})"
         )
 
 

@@ -53,6 +53,7 @@ def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
         and rows <= shape.facts.target.most_rows,
         # Pieces come out even, so that the last of them has hardly a block too many.
         near=-(-blocks // max(pieces, 1)),
+        from_last=shape.facts.target.from_last,
     )
 
 
@@ -132,7 +133,7 @@ def _bind_neighbours(
     share = heuristic.items * heuristic.threads
     block, part = builder.split(builder.merge(axes), share, LastTile.CLAMP)
     item, thread = builder.split(part, heuristic.threads, LastTile.EXACT)
-    builder.bind(block, Binding.BLOCK_X)
+    builder.bind_blocks(block, from_last=heuristic.from_last)
     builder.bind(item, Binding.UNROLLED)
     return thread
 
@@ -142,7 +143,7 @@ def _bind_blocks(
 ) -> LoopAxis:
     flat = builder.merge(axes)
     block, thread = builder.split(flat, heuristic.threads, LastTile.GUARD)
-    builder.bind(block, Binding.BLOCK_X)
+    builder.bind_blocks(block, from_last=heuristic.from_last)
     return thread
 
 

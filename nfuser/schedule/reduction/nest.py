@@ -55,7 +55,7 @@ def _bind_rows(
         block, thread = builder.split(block, heuristic.keep, LastTile.CLAMP)
     if share is None and heuristic.rounds is not sc.const(1):
         block, turn = builder.split(block, heuristic.rounds, LastTile.SHRINK)
-    builder.bind(block, Binding.BLOCK_X)
+    builder.bind_blocks(block, from_last=heuristic.from_last)
     if turn is not None:
         builder.bind(turn, Binding.SERIAL)
     if thread is not None:

@@ -55,8 +55,11 @@ COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
 SHARE_BLOCKS = 1  # of these on a multiprocessor: the fewer, the sooner they have met
 SHARE_KEPT = 72  # registers of a thread that its part takes at most
 SHARE_SPARE = 24  # registers that long unrolled rows take besides
-STORED_THREADS = 512  # of a block that keeps a row in shared memory
-STORED_BLOCKS = 3  # of these on a multiprocessor, in 40 registers a thread
+# Threads of a block that keeps a row in shared memory, and of such blocks on a
+# multiprocessor, with 32 and with 40 registers a thread: the more, the more are on
+# their way to memory, or compute, while others wait for each other.
+STORED = ((1024, 2), (512, 3))
+STORED_WIDE = 8  # registers of a packet of quotients in f64, for which 32 are enough
 STATES_BYTES = 2 * 1024  # of a block's shared memory: states, and the system's part
 LIGHT = 4  # weight below which computing again beats keeping
 ROUND_COST = 6  # steps along a row that a meeting of its blocks costs, roughly
@@ -206,8 +209,12 @@ def _register_budget(fusion: Fusion, shape: RowShape, threads: int) -> int:
 def _spare(fusion: Fusion) -> int:
     """Return the registers that addresses take, and what is being computed."""
     is_wide = any(t.dtype is DType.F64 for t in fusion.definition)
-    names = {e.op.name for e in fusion.exprs if isinstance(e, Pointwise)}
-    return 44 if is_wide else 36 if "divide" in names else 28  # quotients are in f64
+    return 44 if is_wide else 36 if _divides(fusion) else 28
+
+
+def _divides(fusion: Fusion) -> bool:
+    """Tell whether there are quotients of f32 as exact as NumPy's: they are in f64."""
+    return any(isinstance(e, Pointwise) and e.op.name == "divide" for e in fusion.exprs)
 
 
 # -- rows that one block keeps as they are stored --------------------------------------
@@ -229,29 +236,40 @@ def _kept_as_stored(
     room = _register_budget(fusion, shape, 2 * geometry.fold)
     if stored is None or words_of(shape, geometry.fold, width) <= room:
         return None
-    threads = STORED_THREADS
+    is_wide = _divides(fusion) and 2 * width > STORED_WIDE
+    for threads, most in STORED[is_wide:]:
+        steps, blocks = _stored_steps(shape, width, stored, threads, most)
+        if blocks < 2:
+            continue
+        return cuda_heuristic(
+            fusion,
+            shape,
+            width,
+            steps=steps,
+            threads=threads,
+            geometry=Geometry(threads, 1, 1),
+            blocks=blocks,
+            as_stored=True,
+        )
+    return None
+
+
+def _stored_steps(
+    shape: RowShape, width: int, stored: int, threads: int, most: int
+) -> tuple[int, int]:
+    """Return the steps of a row, and how many blocks of it a multiprocessor holds.
+
+    Powers of two serve more lengths, if they cost no block.
+    """
 
     def fitting(steps: int) -> int:
         taken = steps * threads * width * stored + STATES_BYTES
-        return min(shape.target.shared_bytes // taken, STORED_BLOCKS)
+        return min(shape.target.shared_bytes // taken, most)
 
-    # Powers of two serve more lengths, if they cost no block.
     least = shape.least_steps(threads, width)
     steps = shape.steps(threads, width)
     steps = least if fitting(least) > fitting(steps) else steps
-    blocks = fitting(steps)
-    if blocks < 2:
-        return None
-    return cuda_heuristic(
-        fusion,
-        shape,
-        width,
-        steps=steps,
-        threads=threads,
-        geometry=Geometry(threads, 1, 1),
-        blocks=blocks,
-        as_stored=True,
-    )
+    return steps, fitting(steps)
 
 
 # -- rows that several blocks keep -----------------------------------------------------

@@ -89,6 +89,8 @@ def cuda_heuristic(
         in_step=in_step,
         phases=phases,
         geometry=geometry,
+        # Blocks that share a row wait for each other, in the order in which they begin.
+        from_last=shape.target.from_last and geometry.splits == 1 and not is_shared,
     )
 
 
