@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.host.call.library.scatters as scatters
 import nfuser.nn
 import nfuser.numpy as xp
 from nfuser.config import override
@@ -180,6 +181,51 @@ def test_many_values_have_the_same_bits_for_any_threads(rows: int, order: str) -
             found.append(made)
         assert all(np.array_equal(x, found[0], equal_nan=True) for x in found)
         np.testing.assert_allclose(found[0], wanted, 1e-10)
+
+
+@pytest.mark.parametrize("wrong", [-6, 5, -(2**62), 2**62])
+@pytest.mark.parametrize("has_runs", [False, True])
+@pytest.mark.parametrize("at", [0, 345_678, -1])
+def test_nothing_is_written_where_one_of_many_is_nowhere(
+    wrong: int, has_runs: bool, at: int
+) -> None:
+    index = RNG.integers(-5, 5, 600_000)
+    if has_runs:
+        index.sort()
+    index[at] = wrong
+    made = np.ones(5)
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+        nfuser.fuse(partial(_at, "add"))(made, index, 0.0)
+    np.testing.assert_array_equal(made, np.ones(5))
+    index[at] = 4
+    nfuser.fuse(partial(_at, "add"))(made, index, 1.0)
+    np.testing.assert_array_equal(made, 1 + np.bincount(index % 5))
+
+
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_one_of_many_numbers_is_no_place(wrong: int) -> None:
+    numbers = RNG.integers(0, 5, 600_000)
+    numbers[123_456] = wrong
+    ends = f"from {min(wrong, 0)} to {max(wrong, 4)}"
+    with pytest.raises(ValueError, match=f"minlength above the greatest.*{ends}"):
+        nfuser.fuse(lambda x: np.bincount(x, minlength=5))(numbers)
+
+
+def test_a_long_index_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It was looked at as a whole before any of it was added.
+    monkeypatch.delattr(scatters, "_look")
+    numbers = RNG.integers(0, 50, 600_000)
+    for function in (
+        lambda x: np.bincount(x, minlength=50),
+        lambda x: np.bincount(x, x * 0.5, 50),
+    ):
+        agree(function, numbers)
+
+
+def test_weights_of_64_bits_are_not_copied() -> None:
+    for weights in (WEIGHTS, WEIGHTS * 1j):
+        fused = nfuser.fuse(lambda x, w: np.bincount(x, w, 60))
+        assert not fused.kernels(NUMBERS, weights)
 
 
 def test_the_last_of_many_values_stays() -> None:

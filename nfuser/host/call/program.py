@@ -159,6 +159,7 @@ class ScatterKernels(NamedTuple):
     """What compiles each of the loops, or finds it on disk."""
 
     pieces: Callable[[], CpuKernel]
+    checked: Callable[[], CpuKernel]
     columns: Callable[[], CpuKernel]
     look: Callable[[], CpuKernel]
 

@@ -28,9 +28,10 @@ _UPDATES = {
     ScatterOp.MAX: "maximum(old, new)",
     ScatterOp.MIN: "minimum(old, new)",
 }
-# Of the index between ``bounds`` of a piece; a piece may have an array of its own, the
-# rows ``apart``. Where neighbours mostly are for the same place, that stays in a
-# register: a processor takes three times as long to read what it has just stored.
+# Of the index between ``bounds`` of a piece; a piece may have an array of its own, what
+# lies ``apart``. A negative index is counted from the end, ``wrap``, unless that is 0.
+# Where neighbours mostly are for the same place, that stays in a register: a processor
+# takes three times as long to read what it has just stored.
 _PIECES = """\
 from nfuser.codegen.primitives.cpu import (
     i64,
@@ -39,21 +40,28 @@ from nfuser.codegen.primitives.cpu import (
     minimum,
     select,
     store,
-    {cast},
+    to_i64,
+    to_u64,
+    {others}
 )
 
 
-def {entry}(start, stop, out, index, value, bounds, rows, apart, step, has_runs):
+def {entry}(
+    start, stop, out, index, value, bounds, wrongs, rows, apart, step, wrap, has_runs
+):
+    last_row = to_u64(rows - 1)
     for piece in range(start, stop):
         first = load(bounds, piece)
         end = load(bounds, piece + 1)
         base = piece * apart
+        wrong = i64(0)
         if has_runs:
             last = i64(-1)
             old = load(value, 0)
             for k in range(first, end):
                 i = load(index, k)
-                i = select(i < 0, i + rows, i)
+                i = select(i < 0, i + wrap, i)
+                {checked}
                 if i != last:
                     if last >= 0:
                         store(out, base + last, old)
@@ -66,11 +74,18 @@ def {entry}(start, stop, out, index, value, bounds, rows, apart, step, has_runs)
         else:
             for k in range(first, end):
                 i = load(index, k)
-                i = base + select(i < 0, i + rows, i)
-                old = load(out, i)
+                i = select(i < 0, i + wrap, i)
+                {checked}
+                old = load(out, base + i)
                 new = load(value, k * step)
-                store(out, i, {update})
+                store(out, base + i, {update})
+        store(wrongs, piece, wrong)
 """
+# An index that was not looked at: one that is wrong is for the last row.
+_CHECKED = """\
+inside = to_i64(minimum(to_u64(i), last_row))
+                wrong |= i ^ inside
+                i = inside"""
 # Of rows, whose elements are divided among threads.
 _COLUMNS = """\
 from nfuser.codegen.primitives.cpu import load, maximum, minimum, select, store, {cast}
@@ -113,7 +128,7 @@ def {entry}(start, stop, index, found, count, block):
 
 
 def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
-    """Return the loops of one scatter; each is given an index that is right."""
+    """Return the loops of one scatter; what checks nothing needs a right index."""
     cast = f"to_{dtype.value}"
     update = _UPDATES[op].format(cast=cast)
     own = f"{op.value}_{dtype.value}"
@@ -123,12 +138,21 @@ def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
     def kernel(
         name: str, text: str, pointers: Sequence[str], numbers: int
     ) -> Callable[[], CpuKernel]:
-        written = text.format(entry=name, cast=cast, update=update)
+        others = "" if cast in ("to_i64", "to_u64") else f"{cast},"
+        written = text.format(
+            entry=name,
+            cast=cast,
+            others=others,
+            update=update,
+            checked=_CHECKED if "checked" in name else "",
+        )
         return partial(_compiled, name, written, tuple(pointers), numbers)
 
     written = (number, whole, number)
+    listed = (*written, whole, whole)
     return ScatterKernels(
-        kernel(f"scatter_{own}", _PIECES, (*written, whole), 4),
+        kernel(f"scatter_{own}", _PIECES, listed, 5),
+        kernel(f"scatter_checked_{own}", _PIECES, listed, 5),
         kernel(f"scatter_rows_{own}", _COLUMNS, written, 4),
         kernel("look_at_index", _LOOK, (whole, whole), 2),
     )

@@ -25,6 +25,7 @@ from nfuser.ir.expr import ScatterOp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.device.cpu.kernel import CpuKernel
     from nfuser.host.call.program import CallLibrary, Scattered, ScatterKernels
 
 _GRAIN = 64  # elements of rows that a thread takes at once: no line of two threads
@@ -32,6 +33,7 @@ _FEW = 1 << 15  # indices that NumPy looks at sooner than a loop of ours is call
 _MANY = 1 << 19  # indices that are worth a second thread
 _BLOCK = 1 << 15  # indices that are looked at together
 _PIECES = 16
+_SAMPLE = 1 << 10  # indices of each piece that tell of all of them
 _EACH = 16  # values for each place of a piece that are worth an array of its own
 _IDENTITIES = {ScatterOp.ADD: -0.0, ScatterOp.MULTIPLY: 1}
 
@@ -57,19 +59,24 @@ def scatter_call(
         if is_part:
             out = out.imag if stmt.offset else out.real
         index = np.ascontiguousarray(read[1]).reshape(-1)
-        looks = _look(kernels, index)
-        check(looks, out.shape[:lead], scattered.complaint, stmt.note)
+        rows, inner = prod(out.shape[:lead]), prod(out.shape[lead:])
         value, step = _in_row(read[2], out)
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        wrap = 0 if scattered.complaint else rows
+        loops = _Loops(kernels, scattered.op, whole, index, value, rows, step, wrap)
+        own = loops.apart() if inner == 1 else None
+        looks = Looks()
+        if own is None:  # else all places were there
+            looks = _look(kernels, index)
+            check(looks, out.shape[:lead], scattered.complaint, stmt.note)
         if whole.ctypes.data != source.ctypes.data:
             whole[...] = source
-        rows, inner = prod(out.shape[:lead]), prod(out.shape[lead:])
-        if index.size and inner:
-            loops = _Loops(kernels, scattered.op, whole, index, value, rows, step)
-            if inner == 1:
-                loops.elements(looks)
-            else:
-                loops.columns(inner)
+        if own is not None:
+            loops.join(own)
+        elif index.size and inner == 1:
+            loops.elements(looks)
+        elif index.size and inner:
+            loops.columns(inner)
         if whole is not out:
             out[...] = whole
 
@@ -109,6 +116,7 @@ class _Loops(NamedTuple):
     value: Any
     rows: int
     step: int
+    wrap: int
 
     def columns(self, inner: int) -> None:
         """Take one row after another; threads share the elements of all of them."""
@@ -118,45 +126,59 @@ class _Loops(NamedTuple):
         _run(self.kernels.columns(), [*given, *numbers], inner, cost, _GRAIN)
 
     def elements(self, looks: Looks) -> None:
-        """Take one element after another, or those of pieces that are independent."""
+        """Take one element after another, or those of places that lie apart."""
         count = self.index.size
-        each = min(count // (_EACH * self.rows), _PIECES)
-        if count >= _MANY and each > 1 and self.op in _IDENTITIES:
-            self._apart(each, looks.has_runs)
-            return
         cuts: list[int] = []
         if count >= _MANY and looks.is_sorted and looks.low >= 0:
             firsts = self.index[_even(count, _PIECES)[1:-1]]
             cuts = np.searchsorted(self.index, firsts).tolist()
-        self.pieces([0, *cuts, count], looks.has_runs)
+        bounds = np.array([0, *cuts, count])
+        self._pieces(self.kernels.pieces(), self.out, bounds, looks.has_runs)
 
-    def pieces(
-        self,
-        bounds: Any,
-        has_runs: bool,
-        out: Any = None,
-        apart: int = 0,
-    ) -> None:
-        """Take what lies between ``bounds``, which no two threads write the same of."""
-        bounds = np.asarray(bounds, np.int64)
-        written = self.out if out is None else out
-        given = [x.ctypes.data for x in (written, self.index, self.value, bounds)]
-        numbers = [self.rows, apart, self.step, int(has_runs)]
-        arguments = [*given, *numbers]
-        _run(self.kernels.pieces(), arguments, bounds.size - 1, self.index.size)
+    def apart(self) -> Any:
+        """Return arrays of their own for pieces of the index, to be joined in order.
 
-    def _apart(self, pieces: int, has_runs: bool) -> None:
-        """Let each piece have an array of its own, and join these in order."""
-        dtype = self.out.dtype
-        identity = np.array(_IDENTITIES[self.op]).astype(dtype)
-        own = np.full((pieces, self.rows), identity, dtype)
-        bounds = _even(self.index.size, pieces)
-        self.pieces(bounds, has_runs, own, self.rows)
+        None if there are too few values, or if one goes to a place that is not there.
+        """
+        count = self.index.size
+        pieces = min(count // (_EACH * self.rows), _PIECES) if self.rows else 0
+        if count < _MANY or pieces <= 1 or self.op not in _IDENTITIES:
+            return None
+        identity = np.array(_IDENTITIES[self.op]).astype(self.out.dtype)
+        own = np.full((pieces, self.rows), identity, self.out.dtype)
+        bounds = _even(count, pieces)
+        runs = _has_runs(self.index)
+        is_right = self._pieces(self.kernels.checked(), own, bounds, runs, self.rows)
+        return own if is_right else None
+
+    def join(self, own: Any) -> None:
+        """Let the array have what pieces have, one after another."""
         join = np.add if self.op is ScatterOp.ADD else np.multiply
         flat = self.out.reshape(-1)
         with np.errstate(all="ignore"):
             for part in own:
                 join(flat, part, out=flat)
+
+    def _pieces(
+        self, kernel: CpuKernel, out: Any, bounds: Any, has_runs: bool, apart: int = 0
+    ) -> bool:
+        """Take what lies between ``bounds``, which no two threads write the same of.
+
+        Return whether all places were there, as far as the kernel checks them.
+        """
+        wrong = np.empty(bounds.size - 1, np.int64)
+        given = (out, self.index, self.value, bounds, wrong)
+        numbers = [self.rows, apart, self.step, self.wrap, int(has_runs)]
+        arguments = [*(x.ctypes.data for x in given), *numbers]
+        _run(kernel, arguments, wrong.size, self.index.size)
+        return not wrong.any()
+
+
+def _has_runs(index: Any) -> bool:
+    """Tell of a part of a long index whether neighbours mostly name one position."""
+    part = index[: index.size // _PIECES * _PIECES].reshape(_PIECES, -1)[:, :_SAMPLE]
+    stays = np.count_nonzero(part[:, 1:] == part[:, :-1])
+    return int(stays) > part.size * 7 // 8
 
 
 def _run(

@@ -13,7 +13,7 @@ import numpy as np
 
 import nfuser.ir.scalar_functions as scalar_functions
 import nfuser.ops as ops
-from nfuser.dtypes import DType
+from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from nfuser.ir.expr import ScatterOp
 from nfuser.trace.numpy.composed.parts import array
@@ -64,7 +64,9 @@ def weights_of(t: Tracer, weights: Any, counted: Any) -> Any:
             "bincount and histogram: expected a weight for each of what is counted"
         )
         raise ShapeError(message)
-    return found.reshape(-1).astype(np.result_type(found.dtype, np.float64))
+    kind = as_dtype(np.result_type(found.dtype, np.float64))
+    flat = t.tensor(found.reshape(-1))
+    return t.wrap(t.builder.cast(flat, kind))  # astype would copy
 
 
 def counted(
