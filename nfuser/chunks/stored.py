@@ -74,9 +74,12 @@ def _is_in_files(stored: Any) -> bool:
     zarr = sys.modules.get("zarr")
     if zarr is None or type(stored) is not zarr.Array:
         return False
-    if not hasattr(stored, "async_array"):  # before Zarr 3.1
+    try:
+        buffers = import_module("zarr.buffer")
+    except ImportError:  # before Zarr 3.1
         return False
-    buffers = import_module("zarr.buffer")
+    if not hasattr(stored, "async_array"):
+        return False
     if buffers.default_buffer_prototype() != buffers.cpu.buffer_prototype:
         return False
     return _is_of_files(stored.store) and not _is_in_a_loop()
