@@ -86,6 +86,7 @@ class _Call:
         wanted = tuple(k for k in self._places if _asks(leaves[k]))
         self._planner = _planner(fused, self._shape, wanted)
         self.plan = self._planner.plan_for(ready, leaves)
+        self._has_draws = bool(ready.variant.trace.captured.streams.drawn)
         self.results: list[Any] = []
         self.numbers: tuple[int, ...] = ()  # of the results, among all of the function
         self.added = 0  # how many of them are kept alone
@@ -98,11 +99,16 @@ class _Call:
         """Return what the function gives, and what it is to keep besides."""
         plan = self.plan
         if plan is None or not plan.added:
-            return self._fused._called(*args, **kwargs), []
+            return self._calling(self._fused)(*args, **kwargs), []
         _, owner = _unbound(self._fused)
         leaves, _ = trees.flatten(((*owner, *args), dict(kwargs)))
-        found, _, added = saving(self._fused, self._planner, plan)._called(*leaves)
+        there = saving(self._fused, self._planner, plan)
+        found, _, added = self._calling(there)(*leaves)
         return found, list(added)
+
+    def _calling(self, fused: Fused[..., Any]) -> Callable[..., Any]:
+        """Return what calls ``fused``: native code, unless draws are to be noted."""
+        return fused._called if self._has_draws else fused
 
     def tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the tensors among the arguments."""
@@ -176,7 +182,7 @@ class _Call:
         back = _back(self._fused, self._shape, wanted, numbers, self.plan, alike)
         given = tuple(leaves), tuple(cotangents.values()), tuple(kept)
         with drawing_again(self.draws):
-            of_arguments, of_captured = back._called(*given)
+            of_arguments, of_captured = self._calling(back)(*given)
         found = {wanted[k]: t for ks, t in of_arguments.items() for k in ks}
         known = self._of_captured(back, given, of_captured) if of_captured else {}
         return [
