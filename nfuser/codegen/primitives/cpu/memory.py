@@ -245,6 +245,14 @@ def _up_to_line_rule(_typing: Any, pointer: Any, index: Any, most: Any) -> Any:
     return signature(types.int64, pointer, position, types.int64), emit
 
 
+def ask_for(builder: Any, place: Any) -> None:
+    """Emit the wish that what lies at ``place`` be brought near, to be read."""
+    kind = ir.FunctionType(ir.VoidType(), [_BYTES, I32, I32, I32])
+    ask = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+    to_read, all_caches, data = (ir.Constant(I32, k) for k in (0, 3, 1))
+    builder.call(ask, [builder.bitcast(place, _BYTES), to_read, all_caches, data])
+
+
 def _fetch_rule(_typing: Any, pointer: Any, index: Any) -> Any:
     """Bring what lies there near, to be read; nothing happens where nothing does."""
     position = _index_type(index)
@@ -252,11 +260,7 @@ def _fetch_rule(_typing: Any, pointer: Any, index: Any) -> Any:
         return None
 
     def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
-        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), _BYTES)
-        kind = ir.FunctionType(ir.VoidType(), [_BYTES, I32, I32, I32])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-        to_read, all_caches, data = (ir.Constant(I32, k) for k in (0, 3, 1))
-        builder.call(ask, [place, to_read, all_caches, data])
+        ask_for(builder, builder.gep(arguments[0], [arguments[1]]))
         return context.get_dummy_value()
 
     return signature(types.void, pointer, position), emit

@@ -3,6 +3,9 @@
 
 LLVM makes no vectors of a loop that may end early. So the vectors are written here, in
 a function of their own, several at a turn: one comparison, and one bit for each lane.
+
+Mostly a row is searched that was read before, and the next one lies behind it. That is
+asked for meanwhile, as no processor looks for it beyond the end of a loop.
 """
 
 # Numba and llvmlite carry no types.
@@ -20,7 +23,12 @@ from numba.core.typing.templates import signature
 from nfuser.codegen.primitives.cpu.define import NUMBER, register
 from nfuser.codegen.primitives.cpu.features import vector_bits
 from nfuser.codegen.primitives.cpu.math.value import I32, I64, Value
-from nfuser.codegen.primitives.cpu.memory import to_bfloat, to_half
+from nfuser.codegen.primitives.cpu.memory import (
+    STACK_ALIGNMENT,
+    ask_for,
+    to_bfloat,
+    to_half,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +122,9 @@ def _scan(builder: Any, lanes: int, hits: Hits) -> None:
     at = builder.phi(I64)
     in_loop = go_if_any(hits(builder, builder.load(part(at), align=size)), following)
     builder.position_at_end(following)
+    for k in range(0, lanes, STACK_ALIGNMENT // size):
+        behind = builder.add(builder.add(at, count), ir.Constant(I64, k))
+        ask_for(builder, builder.gep(place, [behind]))
     after = builder.add(at, ir.Constant(I64, lanes))
     _meet(at, (zero, before), (after, following))
     builder.cbranch(builder.icmp_signed("<", after, whole), loop, last)
