@@ -118,6 +118,37 @@ def test_functions_that_wait_for_each_other_have_most_vectors_abreast() -> None:
     assert "interleave(2)" in source
 
 
+def _step_of_a_sine(x: Any) -> Any:
+    return x + 0.1 * np.sin(x)
+
+
+def _decay(x: Any) -> Any:
+    return np.exp(-x)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("step", "count"),
+    [(_step_of_a_sine, 20), (_decay, 40)],
+)
+def test_functions_of_a_chain_are_called_before_registers_are_short(
+    dtype: str, step: Callable[[Any], Any], count: int
+) -> None:
+    def chained(x: Any) -> Any:
+        for _ in range(count):
+            x = step(x)
+        return x
+
+    def beside(x: Any) -> Any:
+        return sum(step(x * k) for k in range(count // 2))
+
+    x = np.full(5000, 0.5, dtype)
+    source = nfuser.fuse(chained).kernels(x)[0].source
+    assert "functions_apart()" in source
+    assert f"interleave({8 if dtype == 'f4' else 4})" in source
+    assert "functions_apart()" not in nfuser.fuse(beside).kernels(x)[0].source
+
+
 def _thirty_sines(x: Any) -> Any:
     for _ in range(30):
         x = x + 0.1 * np.sin(x)

@@ -13,17 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.chains import Chains, chains_of, longest_chain
+from nfuser.lower.cpu.chains import Chains, chains_of
 from nfuser.lower.cpu.lanes import (
     ANGULAR,
     has_many_functions,
     instructions,
+    is_chain,
     is_dear,
     is_narrow_outside,
     is_wide_inside,
 )
 from nfuser.lower.kernel.additions import Additions, each_loop
-from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For, Store
+from nfuser.lower.kernel.kernel_ir import Call, DrawPacket, For
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _ABREAST_NARROW = ((16, 4), (512, 2))  # the same where none is of f64
 _ABREAST_INSIDE = ((32, 4), (512, 2))  # nor of f32 alone, but of f64 inside
 _ABREAST_CHAINED = ((512, 4),)  # the same where each waits for the one before it
 _CALLED_ABREAST = 128  # instructions of functions that are called: none holds registers
-_CHAINED = 1.5  # times the longest chain, at most, is the dear work for each result
 _SHORT = 16  # operations of which a processor has several turns of a loop in sight
 _MOST_WAITING = 8  # vectors of a chain, each of which waits four cycles for the last
 _REGISTERS = 8  # of the sixteen at least that there are; others hold numbers
@@ -78,29 +78,19 @@ def _vectors(loop: For, *, calls: bool) -> int:
         return 1
     work = sum(instructions(x) for x in dear)
     is_long = any(x.op in ANGULAR for x in dear)  # each fills what is in sight
-    if calls and work and not is_long and _is_chain(loop, work):
+    if calls and work and not is_long and is_chain(loop.body):
         return _CALLED_ABREAST // max(map(instructions, dear))
-    return next((count for most, count in _limits(loop, dear, work) if work <= most), 0)
+    return next((count for most, count in _limits(loop, dear) if work <= most), 0)
 
 
-def _limits(loop: For, dear: list[Call], work: int) -> tuple[tuple[int, int], ...]:
+def _limits(loop: For, dear: list[Call]) -> tuple[tuple[int, int], ...]:
     """Return how many vectors there may be side by side, by the work for each."""
     is_narrow = all(x.dtype is DType.F32 for x in dear)
     if is_narrow and any(is_wide_inside(x.op) for x in dear):
         return _ABREAST_INSIDE
-    if _is_chain(loop, work):
+    if is_chain(loop.body):
         return _ABREAST_CHAINED
     return _ABREAST_NARROW if is_narrow else _ABREAST
-
-
-def _is_chain(loop: For, work: int) -> bool:
-    """Tell whether most of the dear operations wait for the one before."""
-    stores = max(sum(isinstance(x, Store) for x in loop.body), 1)
-    return work <= _CHAINED * stores * longest_chain(loop.body, _dear_work)
-
-
-def _dear_work(call: Call) -> int:
-    return instructions(call) if is_dear(call.op) else 0
 
 
 def _beside(chains: Chains) -> int:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.lower.kernel.kernel_ir import Call, Element, For, Let, Load, Stmt
+from nfuser.lower.cpu.chains import longest_chain
+from nfuser.lower.kernel.kernel_ir import Call, Element, For, Let, Load, Stmt, Store
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
@@ -22,7 +23,9 @@ _WIDE_INSIDE = {"power", "hypot", *ANGULAR, *(f"{name}_bounded" for name in ANGU
 _DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
-_MOST_INSIDE = 4096  # instructions of functions, which LLVM compiles in a second
+_MOST_INSIDE = 2048  # instructions of functions, which LLVM compiles in half a second
+_MOST_CHAINED = 512  # the same where each waits: one vector after another would
+_CHAINED = 1.5  # times the longest chain, at most, is the dear work for each result
 
 
 def of_any_reach(name: str) -> str:
@@ -62,11 +65,38 @@ def is_narrow_outside(loop: For) -> bool:
 
 
 def has_many_functions(body: tuple[Stmt, ...]) -> bool:
-    """Tell whether to hold all functions in ``body`` would take LLVM very long."""
+    """Tell whether functions in ``body`` are better called than held.
+
+    To hold all of very many would take LLVM very long. Those that wait for each other
+    want several vectors side by side, which registers hold of few.
+    """
+    loops = (x for x in every(body) if isinstance(x, For))
+    return _held(body, _REDUCTION) > _MOST_INSIDE or any(
+        _held(x.body, _WIDE_FUNCTION) > _MOST_CHAINED and is_chain(x.body)
+        for x in loops
+    )
+
+
+def is_chain(body: tuple[Stmt, ...]) -> bool:
+    """Tell whether most of the dear operations wait for the one before."""
+    work = sum(_dear_work(x) for x in every(body) if isinstance(x, Call))
+    stores = max(sum(isinstance(x, Store) for x in body), 1)
+    return work <= _CHAINED * stores * longest_chain(body, _dear_work)
+
+
+def _dear_work(call: Call) -> int:
+    return instructions(call) if is_dear(call.op) else 0
+
+
+def _held(body: tuple[Stmt, ...], angular: int) -> int:
+    """Return about how many instructions the functions in ``body`` are.
+
+    One of an angle that may be large is ``angular``.
+    """
     calls = [x for x in every(body) if isinstance(x, Call) and x.dtype.is_float]
     angles = sum(x.op in ANGULAR for x in calls)
     rest = sum(instructions(x) for x in calls if is_dear(x.op) and x.op not in ANGULAR)
-    return angles * _REDUCTION + rest > _MOST_INSIDE
+    return angles * angular + rest
 
 
 def dear_strides(body: tuple[Stmt, ...]) -> frozenset[Scalar]:
