@@ -17,9 +17,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import llvmlite.binding as llvm
 from numba.core import cgutils, codegen
 
+from nfuser.codegen.numba.llvm import contexts
 from nfuser.codegen.numba.llvm.llvm_passes import run_passes
 
 
@@ -30,13 +30,14 @@ class _Library(codegen.JITCodeLibrary):
         The global one keeps every name and number that any kernel ever had.
         """
         super().__init__(codegen, name)
-        self._context = llvm.create_context()
-        self._final_module = llvm.parse_assembly(str(self._final_module), self._context)
+        self._context = contexts.create_context()
+        empty = str(self._final_module)
+        self._final_module = contexts.parse_assembly(empty, self._context)
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Add what Numba lowered to."""
         written = cgutils.normalize_ir_text(str(ir_module))
-        module = llvm.parse_assembly(written, self._context)
+        module = contexts.parse_assembly(written, self._context)
         module.name = ir_module.name
         module.verify()
         self.add_llvm_module(module)

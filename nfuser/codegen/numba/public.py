@@ -26,10 +26,12 @@ def compile_public(function: Callable[..., None], signature: str) -> MachineCode
     import llvmlite.binding as llvm
     from numba import njit
 
+    from nfuser.codegen.numba.llvm import contexts
+
     alone: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made: Any = njit(signature, error_model="numpy", **alone)(function)
     (text,) = made.inspect_llvm().values()
-    module = llvm.parse_assembly(text, llvm.create_context())
+    module = contexts.parse_assembly(text, contexts.create_context())
     defined = [x for x in module.functions if not x.is_declaration]
     (entry,) = (x for x in defined if x.linkage is llvm.Linkage.external)
     for value in (*defined, *module.global_variables):

@@ -17,6 +17,8 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
     with COMPILER:
         import llvmlite.binding as llvm
 
+        from nfuser.codegen.numba.llvm import contexts
+
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         target = llvm.Target.from_default_triple()
@@ -24,7 +26,7 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
         machine = target.create_target_machine(
             opt=1, reloc="static", codemodel="large", jit=True
         )
-        module = llvm.parse_assembly(text, llvm.create_context())
+        module = contexts.parse_assembly(text, contexts.create_context())
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=1)
         passes = llvm.create_new_module_pass_manager()
