@@ -466,6 +466,26 @@ def test_defaults_bound_anew_trace_again() -> None:
         assert found.captured.read() is None
 
 
+@pytest.mark.parametrize("name", ["__defaults__", "__kwdefaults__"])
+def test_defaults_that_are_gone_are_told(name: str) -> None:
+    def inside(x: Any, gain: float = 2.0, *, bias: float = 1.0) -> Any:
+        return x * gain + bias
+
+    def outside(x: Any) -> Any:
+        return inside(x)
+
+    def without(x: Any) -> Any:
+        return x * 7
+
+    fused, x = nfuser.fuse(outside), np.arange(3.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(fused(x), x * 2 + 1)
+    inside.__code__ = without.__code__
+    setattr(inside, name, None)
+    np.testing.assert_array_equal(fused(x), x * 7)
+    assert "inside" in fused.why()
+
+
 def test_modules_imported_inside_are_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nfuser.trace.captures.captured import Captured, CapturedArray
 
-_LOST = (AttributeError, LookupError, ValueError)
+_LOST = (AttributeError, LookupError, TypeError, ValueError)
 
 
 def changed_constants(
