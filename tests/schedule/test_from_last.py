@@ -10,6 +10,8 @@ import pytest
 
 import nfuser
 from nfuser import config
+from nfuser.device.describe.descriptor import CPU, Library
+from nfuser.runtime.place import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +65,12 @@ def test_the_way_back_goes_from_the_last_row(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_threads_of_a_cpu_have_their_own_way() -> None:
-    x = np.random.default_rng(0).random((37, 100), "float32")
-    fused, again = nfuser.fuse(_softmax), nfuser.fuse(_softmax)
-    again.goes_back = True
-    sources = [[k.source for k in f.kernels(x)] for f in (fused, again)]
-    assert sources[0] == sources[1]
+    places = [
+        find_place(Library.NUMPY, CPU, backend, has_arrays=True)
+        for backend in ("cpu", "interpret")
+    ]
+    assert [place.from_last is place for place in places] == [True, False]
+    assert [place.from_last.target.from_last for place in places] == [False, True]
 
 
 def test_blocks_that_share_a_row_begin_with_the_first() -> None:

@@ -31,7 +31,7 @@ from nfuser.frontend.gradients.keeping import (
     saving,
     standin,
 )
-from nfuser.frontend.gradients.transform import fused_like, remembered
+from nfuser.frontend.gradients.transform import remembered, way_back_like
 from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run
 
@@ -269,12 +269,7 @@ def pulled(
         return run.pulled_as_torch(numbers, cotangents)
 
     again = pulled, (fused, shape, wanted, numbers)
-    return fused_like(
-        *("backward", fused, derived),
-        again=again,
-        takes_the_same=False,
-        goes_back=True,
-    )
+    return way_back_like("backward", fused, derived, again)
 
 
 @remembered
@@ -306,12 +301,7 @@ def _back(
         return {tuple(ks): found[k] for k, ks in places.items()}, of_captured
 
     again = _back, (fused, shape, wanted, numbers, plan, alike)
-    return fused_like(
-        *("backward", fused, derived),
-        again=again,
-        takes_the_same=False,
-        goes_back=True,
-    )
+    return way_back_like("backward", fused, derived, again)
 
 
 def _alike(leaves: Sequence[Any]) -> tuple[int, ...]:

@@ -23,7 +23,12 @@ from nfuser.frontend.gradients.keeping import (
     saving,
     standin,
 )
-from nfuser.frontend.gradients.transform import check_function, fused_like, remembered
+from nfuser.frontend.gradients.transform import (
+    check_function,
+    fused_like,
+    remembered,
+    way_back_like,
+)
 from nfuser.trace import current_tracer
 from nfuser.trace import tree as trees
 from nfuser.trace.derivatives import Run, stopped
@@ -125,9 +130,7 @@ def _pulled_kept(
         found = run.pulled(cotangent)
         return trees.unflatten(shape, found)
 
-    return fused_like(
-        "vjp", function, derived, again=(), takes_the_same=False, goes_back=True
-    )
+    return way_back_like("vjp", function, derived, ())
 
 
 def jvp(
@@ -228,9 +231,7 @@ def _pulled(function: Callable[..., Any], has_aux: bool) -> Fused[..., Any]:
         return _run("vjp", function, primals, has_aux).pulled(cotangent)
 
     again = _pulled, (function, has_aux)
-    return fused_like(
-        "vjp", function, derived, again=again, takes_the_same=False, goes_back=True
-    )
+    return way_back_like("vjp", function, derived, again)
 
 
 @remembered

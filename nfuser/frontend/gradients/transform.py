@@ -31,7 +31,6 @@ def fused_like(
     *,
     again: tuple[Any, ...],
     takes_the_same: bool = True,
-    goes_back: bool = False,
 ) -> Fused[..., Any]:
     """Return ``derived`` fused as ``function`` is, and named after it.
 
@@ -50,8 +49,19 @@ def fused_like(
         )
     made: Fused[..., Any] = Fused(derived, *options)
     made.is_of_nfuser = True
-    made.goes_back = goes_back
     made.made_by = again
+    return made
+
+
+def way_back_like(
+    name: str,
+    function: Callable[..., Any],
+    derived: Callable[..., Any],
+    again: tuple[Any, ...],
+) -> Fused[..., Any]:
+    """Return ``derived``, the way back through ``function``, as ``fused_like`` does."""
+    made = fused_like(name, function, derived, again=again, takes_the_same=False)
+    made.goes_back = True
     return made
 
 

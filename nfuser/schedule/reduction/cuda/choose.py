@@ -237,7 +237,7 @@ def _kept_as_stored(
     if stored is None or words_of(shape, geometry.fold, width) <= room:
         return None
     is_wide = _divides(fusion) and 2 * width > STORED_WIDE
-    for threads, most in STORED[is_wide:]:
+    for threads, most in STORED[1:] if is_wide else STORED:
         steps, blocks = _stored_steps(shape, width, stored, threads, most)
         if blocks < 2:
             continue
