@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ X = np.arange(4.0)
 latest_made: Any = None
 LOG: list[Any] = []
 CACHE: dict[str, Any] = {}
+FRAMES: list[Any] = []
 
 
 class Step:
@@ -125,8 +127,23 @@ def unrelated(x: Any) -> Any:
     return x + 1
 
 
+def looked_at(x: Any) -> Any:
+    y = x * 2
+    FRAMES.append(inspect.currentframe())
+    return y + 1
+
+
 @pytest.mark.parametrize("function", [recursive, caught, cyclic, unrelated])
 def test_what_goes_with_the_trace_is_not(function: Callable[[Any], Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nfuser.fuse(function)(X)
+
+
+def test_a_frame_that_a_profiler_looks_at_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "FRAMES", [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nfuser.fuse(looked_at)(X)

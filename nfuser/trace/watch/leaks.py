@@ -15,15 +15,19 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from types import CellType
+from types import CellType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
+
+from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     import weakref
     from collections.abc import Iterable
 
     from nfuser.ir.tensor import SourceLine
-    from nfuser.trace.standins.standin import Standin
+
+# What holds a stand-in for somebody else.
+_PASSED_ON = (list, tuple, dict, CellType, FunctionType, Standin)
 
 
 def warn_of_kept(
@@ -39,12 +43,36 @@ def warn_of_kept(
             return
         gc.collect(generation)  # functions that call themselves hold their variables
         alive = [ref for ref in alive if ref() is not None]
+    alive = [ref for ref in alive if _is_kept(ref)]
     seen: set[SourceLine | None] = set()
     for ref in alive:
         line = _line(ref) or otherwise
         if line not in seen:
             seen.add(line)
             _warn(name, _place(ref), line)
+
+
+def _is_kept(ref: weakref.ref[Standin]) -> bool:
+    """Return whether anything but frames of calls that are over holds a stand-in.
+
+    A profiler looks at the frames of all threads, a debugger and a traceback keep them:
+    none of these is something that the function wrote. What frames hold may lie in
+    lists of arguments and closures of theirs.
+    """
+    holders: list[Any] = []
+    pending: list[Any] = [ref()]
+    seen: set[int] = set()
+    while pending:
+        ours = {id(holders), id(pending)}
+        holders = [h for h in gc.get_referrers(pending.pop()) if id(h) not in ours]
+        for holder in holders:
+            if isinstance(holder, FrameType) or id(holder) in seen:
+                continue
+            if not isinstance(holder, _PASSED_ON):
+                return True
+            seen.add(id(holder))
+            pending.append(holder)
+    return False
 
 
 def _line(ref: weakref.ref[Standin]) -> SourceLine | None:
@@ -70,6 +98,8 @@ def _place(ref: weakref.ref[Standin]) -> str:
     # No variable of ours may hold it by then: it would be found, too.
     found, holders = id(ref()), gc.get_referrers(ref())
     for holder in holders:
+        if isinstance(holder, FrameType):
+            continue
         if isinstance(holder, dict):
             return _place_in_dict(holder, found)
         if isinstance(holder, CellType):
