@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print how fast the twelve programs are: ``python -m asv_bench.programs``."""
+"""Print how fast the twelve programs are: ``python -m asv_bench.programs``.
+
+``ocean_step``, a long body without loops, is measured where it is named.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from asv_bench.compare.provenance import provenance, rows_before
 from asv_bench.programs.measure import OURS, PEERS, PLAIN, measured
-from asv_bench.programs.program import PROGRAMS
+from asv_bench.programs.program import LONG_BODY, PROGRAMS
 
 if TYPE_CHECKING:
     from asv_bench.programs.measure import Row
@@ -24,7 +27,9 @@ NAMES = {PLAIN: "NumPy", "numba": "Numba", "jax": "JAX", "torch": "torch.compile
 def main() -> None:
     """Measure the programs named, or all, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", nargs="*", help="names of modules; all if none")
+    parser.add_argument(
+        "programs", nargs="*", help="names of modules; the twelve if none"
+    )
     parser.add_argument("--size", choices=("large", "small"), default="large")
     parser.add_argument("--peers", default=",".join(PEERS), help="comma separated")
     parser.add_argument("--turns", type=int, default=5)
@@ -40,14 +45,17 @@ def main() -> None:
         config.update("jax_enable_x64", True)
     print(f"{'milliseconds':20}", *(f"{c:>10}" for c in COLUMNS), "  ratio  first call")
     rows: list[Row] = []
-    for program in PROGRAMS:
-        if given.programs and program.module not in given.programs:
+    for program in (*PROGRAMS, LONG_BODY):
+        named = program.module in given.programs
+        if not named and (given.programs or program is LONG_BODY):
             continue
         rows.append(measured(program, getattr(program, given.size), peers, given.turns))
         print(line_of(rows[-1]), flush=True)
         if given.json:
             kept[program.module] = _told(rows[-1])
-            ordered = [kept[p.module] for p in PROGRAMS if p.module in kept]
+            ordered = [
+                kept[p.module] for p in (*PROGRAMS, LONG_BODY) if p.module in kept
+            ]
             found = head | {"unit": "s", "rows": ordered}
             given.json.write_text(json.dumps(found, indent=1))
     ratios = [row.ratio for row in rows if row.ratio]

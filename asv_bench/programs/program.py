@@ -18,7 +18,7 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Program:
-    """One of the twelve: ``large`` takes NumPy 0.1 to 2 s, ``small`` has 100 elements.
+    """One program: ``large`` takes NumPy 0.1 to 2 s, ``small`` has 100 elements.
 
     ``order`` makes of the sizes, and of what the module's ``initialize`` returns, the
     arguments of the function.
@@ -149,4 +149,13 @@ PROGRAMS = (
         (100, 10),
         lambda make, n, bins: (*make(n), bins),
     ),
+)
+
+# No loop, 635 operations, 47 assignments to parts. It is no one of the twelve.
+LONG_BODY = Program(
+    "ocean_step",
+    "ocean_step",
+    (200, 100, 30),
+    (8, 7, 5),
+    lambda make, *shape: make(*shape),
 )
