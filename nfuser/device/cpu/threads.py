@@ -81,7 +81,7 @@ def run_range(
     least = chunk_size(total, grain, work)
     chunks = cuts(total, least, available_threads(), grain)
     helpers = min(helpers_for(chunks), share_of_threads() - 1)
-    words, values = cut_words(chunks.places), _packed(kernel.kinds, arguments)
+    words, values = cut_words(chunks), _packed(kernel.kinds, arguments)
     job = (ctypes.c_int64 * layout.JOB_WORDS)()
     for place, number in (
         (layout.J_INVITED, helpers),
@@ -119,6 +119,13 @@ class Cuts(NamedTuple):
 
     places: tuple[int, ...]
     each: int
+    back: tuple[tuple[int, int], ...]
+    """The chunks of the way back: each lane begins at its end."""
+
+    @property
+    def there(self) -> tuple[tuple[int, int], ...]:
+        """The chunks from the first index to the last."""
+        return tuple(pairwise(self.places))
 
     @property
     def chunks(self) -> int:
@@ -138,19 +145,27 @@ def cuts(total: int, least: int, cores: int, grain: int = 1) -> Cuts:
     ``cores`` are those there are, whatever the threads of a call. Each has a lane, or
     several one. Lanes are equal parts of any range, but for a ``grain``.
 
-    >>> cuts(100, 4, 2)
-    Cuts(places=(0, 16, 24, 32, 36, 40, 44, 50, 66, 74, 82, 86, 90, 94, 100), each=7)
+    >>> found = cuts(100, 12, 2)
+    >>> found.there
+    ((0, 12), (12, 24), (24, 36), (36, 50), (50, 62), (62, 74), (74, 86), (86, 100))
+    >>> found.back
+    ((38, 50), (26, 38), (14, 26), (0, 14), (88, 100), (76, 88), (64, 76), (50, 64))
     """
     lanes = max(min(cores, layout.MOST_LANES, total // least), 1)
     borders = [total * k // lanes // grain * grain for k in range(lanes)]
-    lengths = (b - a for a, b in pairwise([*borders, total]))
+    lengths = [b - a for a, b in pairwise([*borders, total])]
     left, begins = max(min(lengths) // least, 1), [0]
     while size := left and max(left // (TURNS * -(-cores // lanes)), 1):
         begins.append(begins[-1] + size)
         left -= size
     begins.pop()  # where the next lane begins, or before
     found = [border + least * begin for border in borders for begin in begins]
-    return Cuts((*found, total), len(begins))
+    back: list[tuple[int, int]] = []
+    for border, length in zip(borders, lengths, strict=True):
+        ends = [(length - least * begin) // grain * grain for begin in begins[1:]]
+        downward = pairwise([length, *ends, 0])
+        back += [(border + start, border + stop) for stop, start in downward]
+    return Cuts((*found, total), len(begins), tuple(back))
 
 
 def helpers_for(cuts: Cuts) -> int:
@@ -159,9 +174,10 @@ def helpers_for(cuts: Cuts) -> int:
 
 
 @lru_cache(maxsize=1024)
-def cut_words(cuts: tuple[int, ...]) -> Any:
-    """Return cuts as native code reads them."""
-    return (ctypes.c_int64 * len(cuts))(*cuts)
+def cut_words(cuts: Cuts) -> Any:
+    """Return chunks as native code reads them: those there, and those back."""
+    words = [index for chunk in cuts.there + cuts.back for index in chunk]
+    return (ctypes.c_int64 * len(words))(*words)
 
 
 def start_helpers(wanted: int) -> None:

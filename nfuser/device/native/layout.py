@@ -69,7 +69,7 @@ POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
 
 # -- threads that help with CPU kernels: the end of the table ------------------
 
-H_JOBS, H_WANTED, H_SIZE, H_STARTED = 0, 8, 16, 24
+H_JOBS, H_WANTED, H_SIZE, H_STARTED, H_BACK = 0, 8, 16, 24, 32
 H_MUTEX, H_WORK, H_DONE, POOL_BYTES = range(64, 64 * 5, 64)  # as large as any C's
 TABLE_BYTES = POOL_STATE + POOL_BYTES
 MOST_YIELDS = 50  # some 20 us
@@ -91,6 +91,7 @@ MOST_YIELDS = 50  # some 20 us
     J_TAKEN,
 ) = range(0, 8 * 12, 8)
 MOST_LANES = 8
+CHUNK_BYTES = 16  # its first index, and the one behind it
 LANE_BYTES = 64  # how many chunks of a lane are taken, in a line of memory of its own
 JOB_WORDS = (J_TAKEN + LANE_BYTES * MOST_LANES) // 8
 

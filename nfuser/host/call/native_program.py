@@ -298,7 +298,7 @@ class NativeProgram:
         least = chunk_size(total, 1, launch.cost, fetched)
         chunks = cuts(total, least, available_threads())
         helpers = helpers_for(chunks)
-        words = self.keep.structure(cut_words(chunks.places))
+        words = self.keep.structure(cut_words(chunks))
         grow = self.keep.object(partial(start_helpers, helpers))
         shared = (chunks.each, words, helpers, grow, chunks.lanes)
         caller = kernel_caller(kernel.kinds)

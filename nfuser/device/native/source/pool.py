@@ -20,6 +20,8 @@ from nfuser.device.native.c_functions import (
     sched_yield,
 )
 from nfuser.device.native.layout import (
+    CHUNK_BYTES,
+    H_BACK,
     H_DONE,
     H_JOBS,
     H_MUTEX,
@@ -59,6 +61,12 @@ def share(job: int) -> int:
     store(pool + H_JOBS, job)
     wanted = word(job + J_INVITED)
     store(pool + H_WANTED, word(pool + H_WANTED) + wanted)
+    # Each second job goes back through its range: it begins where the one before ended,
+    # with what that left in the caches.
+    back = word(pool + H_BACK)
+    store(pool + H_BACK, 1 - back)
+    chunks = word(job + J_LANES) * word(job + J_EACH)
+    store(job + J_CUTS, word(job + J_CUTS) + CHUNK_BYTES * chunks * back)
     pthread_mutex_unlock(pool + H_MUTEX)
     _wake(pool, wanted)
     _work(pool, job, 0)
@@ -173,7 +181,7 @@ def _work_in(pool: int, job: int, lane: int) -> int:
     end = first + word(job + J_EACH)
     number = first + add_atomically(taken, 1)
     while number < end:
-        cut = word(job + J_CUTS) + 8 * number
+        cut = word(job + J_CUTS) + CHUNK_BYTES * number
         status = call_kernel(
             word(job + J_CALLER),
             word(job + J_KERNEL),
