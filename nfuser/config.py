@@ -28,6 +28,7 @@ REWRITES = (
     "widen_halves",
     "simplify_casts",
     "forward_assigned_rows",
+    "forward_assigned_parts",
     "insert_axes_last",
     "merge_common_subexpressions",
     "share_derived_sums",

@@ -73,15 +73,27 @@ def concretize(fusion: Fusion, asked: Questions, answers: Answers) -> Concrete:
     """Return ``fusion`` rebuilt for all calls that give ``answers``."""
     exprs = (fusion.every[number] for number in asked.reshapes)
     patterns = dict(zip(exprs, answers.patterns, strict=True))
-    extents = Extents(asked, answers)
-    for expr in fusion.every:
-        pattern = patterns.get(expr) if isinstance(expr, Reshape) else None
-        extents.unify(expr, pattern)
+    extents = _unified(fusion, patterns, Extents(asked, answers))
+    known = 0
+    while len(extents.equal_sizes) > known:  # then more extents may be
+        known = len(extents.equal_sizes)
+        again = Extents(asked, answers, extents.equal_sizes)
+        extents = _unified(fusion, patterns, again)
     builder = _Rebuild(extents, patterns)
     for expr in fusion.exprs:
         builder.add(expr)
     outputs = [builder.output(t) for t in fusion.outputs]
     return Concrete(Fusion(fusion.name, builder.exprs, outputs), answers)
+
+
+def _unified(
+    fusion: Fusion, patterns: Mapping[Expr, ReshapePattern], extents: Extents
+) -> Extents:
+    """Return ``extents`` with those made one that expressions require to be equal."""
+    for expr in fusion.every:
+        pattern = patterns.get(expr) if isinstance(expr, Reshape) else None
+        extents.unify(expr, pattern)
+    return extents
 
 
 class _Rebuild:

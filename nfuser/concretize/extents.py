@@ -21,10 +21,19 @@ if TYPE_CHECKING:
 
 
 class Extents:
-    """What each extent is in terms of constants and one symbol for equal ones."""
+    """What each extent is in terms of constants and one symbol for equal ones.
 
-    def __init__(self, asked: Questions, answers: Answers) -> None:
-        self._facts: dict[Scalar, Scalar] = {}
+    ``equal_sizes`` has another for each size that was found to be equal to it before.
+    """
+
+    def __init__(
+        self,
+        asked: Questions,
+        answers: Answers,
+        equal_sizes: Mapping[Scalar, Scalar] | None = None,
+    ) -> None:
+        self.equal_sizes = dict(equal_sizes or {})
+        self._facts: dict[Scalar, Scalar] = dict(self.equal_sizes)
         self._parent: dict[Scalar, Scalar] = {}
         self._with_facts: dict[Scalar, Scalar] = {}
         for extent, size in zip(asked.extents, answers.classes, strict=True):
@@ -134,3 +143,17 @@ class Extents:
         for other in real[1:]:
             if other is not real[0]:
                 self._parent[other] = real[0]
+                self._compare(other, real[0])
+
+    def _compare(self, x: Scalar, y: Scalar) -> None:
+        """Note that two sizes are equal, if ``x`` and ``y`` differ by these alone.
+
+        Slices that leave out as many places at the ends of two arrays meet.
+        """
+        terms = {} if isinstance(x, Size) or isinstance(y, Size) else sc.terms_of(x - y)
+        if len(terms) != 2 or sorted(terms.values()) != [-1, 1]:
+            return
+        sizes = [m[0] for m in terms if len(m) == 1 and isinstance(m[0], Size)]
+        if len(sizes) == 2:
+            first, second = sorted(sizes, key=lambda size: size.key)
+            self.equal_sizes.setdefault(second, first)

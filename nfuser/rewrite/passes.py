@@ -15,6 +15,7 @@ from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts
 from nfuser.rewrite.forward_assigned_rows import forward_assigned_rows
 from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
@@ -34,6 +35,8 @@ PASSES = (
     widen_halves,
     simplify_casts,  # after widen_halves, which leaves casts behind
     forward_assigned_rows,
+    forward_assigned_parts,  # after rows, which do not need it then
+    drop_dead_code,
     insert_axes_last,
     merge_common_subexpressions,
     share_derived_sums,  # after it: equal factors are one tensor by then

@@ -24,7 +24,7 @@ from nfuser.ir.tensor import IterType
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from tests.fusions import CASES
-from tests.hand_built import Hand, hand_softmax, settle, sizes_of, traced
+from tests.hand_built import Hand, hand_softmax, settle, settled, sizes_of, traced
 from tests.oracle.fusion_meaning import Evaluator
 
 if TYPE_CHECKING:
@@ -244,3 +244,15 @@ def test_dtypes_and_lines_are_kept() -> None:
     assert after.outputs[0].dtype is DType.BF16
     assert after.outputs[0].source == fusion.outputs[0].source
     assert after.name == fusion.name
+
+
+def test_slices_that_meet_make_sizes_equal() -> None:
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return (x[1:] - y[:-1])[:, 1:] * z[:-1, 2:]
+
+    x = np.ones((5, 6))
+    found = settled(f, x, x, np.ones((5, 7)))
+    rows = {a.result.shape[0] for a in found.arguments}
+    columns = {a.result.shape[1] for a in found.arguments}
+    assert len(rows) == 1
+    assert len(columns) == 2  # one differs from the others by a number
