@@ -20,7 +20,7 @@ from typing import Any
 from numba.core import cgutils, codegen
 
 from nfuser.codegen.numba.llvm import contexts
-from nfuser.codegen.numba.llvm.llvm_passes import bring_in, run_passes
+from nfuser.codegen.numba.llvm.llvm_passes import run_passes
 
 
 class _Library(codegen.JITCodeLibrary):
@@ -49,7 +49,6 @@ class _Library(codegen.JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         run_passes(*self._codegen._module_pass_manager(), self._final_module)
-        bring_in(self._codegen._pass_builder(), self._final_module)
 
     def _finalize_final_module(self) -> None:
         self._finalized = True

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-OWN = "nfuser."
-"""What the names of functions begin with that kernels are given to call."""
-
 
 def run_passes(passes: Any, builder: Any, code: Any) -> None:
     """Run ``passes``, which serve once, on a module or a function, and free them."""
@@ -26,16 +23,3 @@ def run_passes(passes: Any, builder: Any, code: Any) -> None:
     finally:
         NewPassManager._dispose(passes)
         passes.detach()  # so nobody frees it again
-
-
-def bring_in(builder: Any, module: Any) -> None:
-    """Bring functions of vectors into loops that call them, now they are vectorized."""
-    import llvmlite.binding as llvm
-
-    if not any(x.name.startswith(OWN) for x in module.functions):
-        return
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    run_passes(passes, builder, module)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of floats that stand apart: a kernel with very many of them calls them.
 
-A function that branches for whole vectors stands apart in each kernel, until loops are
-vectorized; then it is brought into them.
-
 LLVM's time goes with the instructions that it sees, and a sine has a hundred. Each
 function is there for one number and for vectors of them, and says so, so that LLVM
 calls those in the loops that it vectorizes.
@@ -19,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from nfuser.codegen.numba.llvm.llvm_passes import OWN
 from nfuser.codegen.numba.llvm.loop_lanes import wish_of, with_wishes
 from nfuser.codegen.primitives.cpu.features import vector_bits
 from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, I64, Value
@@ -30,6 +26,7 @@ if TYPE_CHECKING:
     Emit = Callable[..., Any]
 
 _MARK = "nfuser.functions_apart"
+_PREFIX = "nfuser."
 _USED = "llvm.compiler.used"
 _SHORT = 16  # instructions, or fewer, are no dearer than a call
 
@@ -40,49 +37,30 @@ def set_apart(builder: Any) -> None:
         builder.module.add_named_metadata(_MARK)
 
 
-def stands_apart(builder: Any, arguments: tuple[Any, ...], *, always: bool) -> bool:
-    """Tell whether the kernel calls functions of such ``arguments``.
-
-    Where vectors are known, it does so ``always`` if the function branches for them.
-    """
-    marked = _MARK in builder.module.namedmetadata
-    return (marked or (always and vector_bits() > 0)) and all(
+def stands_apart(builder: Any, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether the kernel calls functions of such ``arguments``."""
+    return _MARK in builder.module.namedmetadata and all(
         x.type in (FLOAT, DOUBLE) for x in arguments
     )
 
 
 def call_apart(
-    builder: Any,
-    name: str,
-    body: Emit,
-    arguments: tuple[Any, ...],
-    of_vectors: Emit | None = None,
+    builder: Any, name: str, body: Emit, arguments: tuple[Any, ...]
 ) -> Any | None:
-    """Call the function ``name``, made of ``body`` at first; None if it is short.
-
-    Vectors of numbers go through ``of_vectors``, which is given another function for
-    those that are not ordinary, or through a loop around ``body``.
-    """
+    """Call the function ``name``, made of ``body`` at first; None if it is short."""
     module, kind = builder.module, arguments[0].type
-    stem = f"{OWN}{name}.{kind.intrinsic_name}"
-    function = module.globals.get(stem)
-    if function is None:
-        function = _define(module, stem, body, arguments, of_vectors)
+    stem = f"{_PREFIX}{name}.{kind.intrinsic_name}"
+    function = module.globals.get(stem) or _define(module, stem, body, arguments)
     if _is_short(function):
         return None
     return builder.call(function, arguments)
 
 
-def _define(
-    module: Any,
-    stem: str,
-    body: Emit,
-    arguments: tuple[Any, ...],
-    of_vectors: Emit | None,
-) -> Any:
+def _define(module: Any, stem: str, body: Emit, arguments: tuple[Any, ...]) -> Any:
     kind, count = arguments[0].type, len(arguments)
     function = _function(module, stem, kind, count)
-    _fill(function, body)
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.ret(body(*(Value(builder, x) for x in function.args)).ir)
     if _is_short(function):
         return function
     names: list[str] = []
@@ -90,18 +68,7 @@ def _define(
         vectors = _function(
             module, f"{stem}.x{lanes}", ir.VectorType(kind, lanes), count
         )
-        if of_vectors:
-            rare = _function(
-                module, f"{stem}.x{lanes}.rare", ir.VectorType(kind, lanes), count
-            )
-            _fill(rare, body)
-            _fill(vectors, of_vectors, rare)
-            if _MARK not in module.namedmetadata:
-                # No sooner than loops are vectorized: nothing calls it before.
-                vectors.attributes.discard("noinline")
-                vectors.attributes.add("alwaysinline")
-        else:
-            _fill_with_loop(vectors, body, kind, lanes)
+        _fill(vectors, body, kind, lanes)
         names.append(f"_ZGV_LLVM_N{lanes}{'v' * count}_{stem}({vectors.name})")
     _say(function, f'"vector-function-abi-variant"="{",".join(names)}"')
     return function
@@ -124,12 +91,7 @@ def _say(function: Any, attribute: str) -> None:
     set.add(function.attributes, attribute)
 
 
-def _fill(function: Any, body: Emit, *given: Any) -> None:
-    builder = ir.IRBuilder(function.append_basic_block())
-    builder.ret(body(*given, *(Value(builder, x) for x in function.args)).ir)
-
-
-def _fill_with_loop(function: Any, body: Emit, kind: Any, lanes: int) -> None:
+def _fill(function: Any, body: Emit, kind: Any, lanes: int) -> None:
     """Write a loop over the lanes, which LLVM turns into one vector."""
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     row = ir.ArrayType(kind, lanes)
@@ -162,7 +124,9 @@ def _fill_with_loop(function: Any, body: Emit, kind: Any, lanes: int) -> None:
 
 def keep_functions(module: Any) -> None:
     """Keep what nothing calls before LLVM vectorizes, and parameters as they are."""
-    own = (x for x in module.functions if x.name.startswith(OWN))
+    if _MARK not in module.namedmetadata:
+        return
+    own = (x for x in module.functions if x.name.startswith(_PREFIX))
     kept = [x for x in own if x.blocks and not _is_short(x)]
     if not kept:
         return

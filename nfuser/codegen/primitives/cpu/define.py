@@ -23,8 +23,6 @@ Body: TypeAlias = Callable[..., Value]
 """From one `Value` an operand to the result."""
 TypedBody: TypeAlias = Callable[..., Value]
 """As `Body`, after the operands' Numba type."""
-ForVectors: TypeAlias = Callable[[Any], Body | None]
-"""From a Numba type to a body that is given a function for rare vectors as well."""
 
 BOOL: Kinds = frozenset({types.boolean})
 SIGNED: Kinds = frozenset({types.int8, types.int16, types.int32, types.int64})
@@ -50,25 +48,16 @@ def common_type(operands: tuple[Any, ...], kinds: Kinds) -> Any:
     return kind if kind in kinds else None
 
 
-def define(
-    name: str,
-    arity: int,
-    kinds: Kinds,
-    body: TypedBody,
-    to: Any = None,
-    of_vectors: ForVectors | None = None,
-) -> Any:
+def define(name: str, arity: int, kinds: Kinds, body: TypedBody, to: Any = None) -> Any:
     """Return the intrinsic `name` over `arity` operands of one type among `kinds`.
 
-    Its result has the type of the operands unless `to` gives another. Vectors of floats
-    go through what `of_vectors` gives for their type, if anything, in a function apart.
+    Its result has the type of the operands unless `to` gives another.
     """
 
     def emit(_context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
-        kind = typed.args[0]
-        wide = of_vectors(kind) if of_vectors else None
-        if to is None and stands_apart(builder, arguments, always=wide is not None):
-            made = call_apart(builder, name, partial(body, kind), arguments, wide)
+        if to is None and stands_apart(builder, arguments):
+            of_kind = partial(body, typed.args[0])
+            made = call_apart(builder, name, of_kind, arguments)
             if made is not None:
                 return made
         values = [Value(builder, argument) for argument in arguments]

@@ -92,7 +92,7 @@ cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bound
 sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"))
 cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
 tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
-power = define("power", 2, NUMBER, powers.power, of_vectors=powers.for_vectors)
+power = define("power", 2, NUMBER, powers.power)
 ldexp = _float_binary("ldexp", exponential.scale)
 sqrt_near = _float_unary("sqrt_near", values.sqrt)
 rsqrt = _float_unary("rsqrt", _inverse_root)

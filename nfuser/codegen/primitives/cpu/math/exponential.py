@@ -88,27 +88,16 @@ def exp(x: Value) -> Value:
 
 def exp_pair(x: Value, tail: Value) -> Value:
     """Return e^(x + tail) for a tail far below x; beyond the range any tail will do."""
+    p = precision_of(x)
+    n, whole, exact = _nearest(clamp(x, *p.exp_range))
     # Only beyond the range of results is a tail this large, or infinite, or NaN.
     tail = select(tail > -MOST_TAIL, tail, -MOST_TAIL)
     tail = select(tail < MOST_TAIL, tail, MOST_TAIL)
-    return _scale(*_exp_pair_parts(clamp(x, *precision_of(x).exp_range), tail))
-
-
-def exp_pair_inside(x: Value, tail: Value) -> Value:
-    """Return e^(x + tail) where it is a normal number, with the bits of `exp_pair`."""
-    near, n = _exp_pair_parts(x, tail)
-    return from_bits(bits(near) + (n << precision_of(x).fraction_bits))
-
-
-def _exp_pair_parts(x: Value, tail: Value) -> tuple[Value, Value]:
-    """Return e^(x + tail) as a number near 1, and the power of two that it is times."""
-    p = precision_of(x)
-    n, whole, exact = _nearest(x)
     tail = fma(whole, -p.constants.ln2[1], tail)
     rest = exact + tail
     near = fma(rest * rest, polynomial(rest, p.fits.exp), tail)
     high, lost = fast_two_sum(x.constant(1.0), exact)
-    return high + (near + lost), n
+    return _scale(high + (near + lost), n)
 
 
 def exp2(x: Value) -> Value:

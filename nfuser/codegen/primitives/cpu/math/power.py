@@ -7,36 +7,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from nfuser.codegen.primitives.cpu.arithmetic import is_float
 from nfuser.codegen.primitives.cpu.math.exponential import (
     INFINITY,
     NAN,
     exp_pair,
-    exp_pair_inside,
     log_parts,
     precision_of,
 )
-from nfuser.codegen.primitives.cpu.math.lookup import lookup, takes_entries
-from nfuser.codegen.primitives.cpu.math.power_tables import (
-    EXP2_FIT,
+from nfuser.codegen.primitives.cpu.math.tables import (
+    DOUBLE,
     EXP2_NARROW_FIT,
-    EXP2_SINGLE,
-    INVERSES,
-    INVERSES_SINGLE,
-    LN2_SHORT,
-    LOG2_FIT,
     LOG2_NARROW_FIT,
-    LOG2_SINGLE,
-    LOG2_SINGLE_REST,
-    LOG_FIT,
-    LOGARITHMS,
-    LOGARITHMS_REST,
-    PARTS_BITS,
-    PARTS_BITS_SINGLE,
+    LOG_PAIR_FIT,
+    SINGLE,
 )
-from nfuser.codegen.primitives.cpu.math.tables import DOUBLE, SINGLE
 from nfuser.codegen.primitives.cpu.math.value import (
     FLOAT,
     Value,
@@ -54,50 +41,38 @@ from nfuser.codegen.primitives.cpu.math.value import (
     to_double,
     to_single,
     two_product,
-    unless_rare,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-INSIDE = 700.0
-"""The exponential of what is less in size is a normal number."""
-INSIDE_SINGLE = 125.0
-"""The same to base 2, and of float32."""
+TWELFTH = (0.08333333333333333, 4.625929269271485e-18)
+LN2_SHORT = (0.6931471803691238, 1.9082149292705877e-10)
+"""ln(2), its first word short enough for exact products with exponents."""
 MOST = 2.0**64
 """An exponent of this size makes 0 or infinity of any number but 1."""
-SIXTEENTHS = 1.5 * 2.0**48
-"""Added to a float64, it rounds to a multiple of 1/16."""
 
 
-class _Parts(NamedTuple):
-    """What a positive number is: ``2^exponent * mantissa``."""
+def _log_pair(x: Value) -> tuple[Value, Value]:
+    """Return the logarithm of a positive float64 in two words.
 
-    exponent: Value
-    mantissa: Value  # near 1 to near 2
-    place: Value  # of the mantissa in tables, in its last bits
-
-
-def _parts(x: Value, bits_of_place: int) -> _Parts:
-    """Split a positive normal number."""
-    p = precision_of(x)
-    half = 1 << (p.fraction_bits - bits_of_place - 1)
-    pattern = bits(x)
-    shifted = pattern + (half - p.one_bits)
-    exponent = (shifted >> p.fraction_bits) + p.shift_bits
-    mantissa = pattern - (shifted & -(1 << p.fraction_bits))
-    place = shifted.logical_right(p.fraction_bits - bits_of_place)
-    return _Parts(from_bits(exponent) - p.round_shift, from_bits(mantissa), place)
-
-
-def _any_parts(x: Value, bits_of_place: int) -> _Parts:
-    """Split a size, subnormal or not; what is infinite or NaN has parts as well."""
-    p = precision_of(x)
-    small = x < p.smallest_normal
-    lift = p.fraction_bits + 2
-    parts = _parts(select(small, x * 2.0**lift, x), bits_of_place)
-    lifted = select(small, x.constant(float(lift)), 0.0)
-    return parts._replace(exponent=parts.exponent - lifted)
+    It is that of ``(1 + s/2) / (1 - s/2)``, which is ``s + s^3/12`` and less. What the
+    quotient lost of s changes it by ``1 / (1 - s^2/4)`` times as much.
+    """
+    k, f = log_parts(x)
+    under = fma(f, 0.5, 1.0)
+    lost = fma(f, 0.5, 1.0 - under)
+    s = f / under
+    square = s * s
+    # 1 - s/2 is 1 / (1 + f/2).
+    rest = fma(-s, lost, fma(-s, under, f)) * fma(s, -0.5, 1.0)
+    rest = fma(rest * square, fma(square, 0.0625, 0.25), rest)
+    cube = square * s
+    tail = fma(fma(s, s, -square), s, fma(square, s, -cube))
+    series = fma(square, polynomial(square, LOG_PAIR_FIT), TWELFTH[1])
+    cubic, low = two_product(cube, TWELFTH[0])
+    cubic, low = fast_two_sum(cubic, fma(cube, series, fma(tail, TWELFTH[0], low)))
+    high, lost = fast_two_sum(s, cubic)
+    low = lost + (low + rest)
+    total, lost = fast_two_sum(k * LN2_SHORT[0], high)
+    return total, lost + fma(k, LN2_SHORT[1], low)
 
 
 def _log_edges(size: Value, logarithm: Value) -> Value:
@@ -106,57 +81,12 @@ def _log_edges(size: Value, logarithm: Value) -> Value:
     return select(size.equals(0.0), -INFINITY, logarithm)
 
 
-def _log_pair(parts: _Parts) -> tuple[Value, Value]:
-    """Return the logarithm of a float64 in two words."""
-    k, m, place = parts
-    r = fma(m, lookup(INVERSES, place), -1.0)
-    whole = fma(k, LN2_SHORT[0], lookup(LOGARITHMS, place))
-    low = fma(k, LN2_SHORT[1], lookup(LOGARITHMS_REST, place))
-    square, rest = two_product(r, r * -0.5)
-    high, lost = fast_two_sum(whole, r)
-    high, more = fast_two_sum(high, square)
-    low = (low + rest) + (lost + more)
-    low = fma(r * r * r, polynomial(r, LOG_FIT), low)
-    return fast_two_sum(high, low)
-
-
-def _log2_of_single(parts: _Parts) -> tuple[Value, Value]:
-    """Return the logarithm to base 2 of a float32 as a sum of two float64.
-
-    It is right to 2^-37; only the first terms of its polynomial need more digits than a
-    float32 has.
-    """
-    k, m, place = parts
-    r = fma(m, lookup(INVERSES_SINGLE, place), -1.0)
-    whole = k + lookup(LOG2_SINGLE, place)
-    square = r * r
-    first, second = (fma(r, LOG2_FIT[n + 1], LOG2_FIT[n]) for n in (2, 4))
-    bend = fma(square, second, first)
-    rest = fma(square * r, bend, lookup(LOG2_SINGLE_REST, place))
-    wide = to_double(r)
-    near = fma(wide, fma(wide, LOG2_FIT[1], LOG2_FIT[0]), to_double(whole))
-    return near, to_double(rest)
-
-
-def _product_of_single(parts: _Parts, y: Value) -> Value:
-    high, low = _log2_of_single(parts)
-    wide = to_double(y)
-    return fma(wide, low, wide * high)
-
-
-def _exp2_to_single(x: Value) -> Value:
-    """Return 2^x as a float32, which is rounded once, subnormal or not."""
-    shifted = x + SIXTEENTHS
-    rest = x - (shifted - SIXTEENTHS)
-    first, second = (fma(rest, EXP2_FIT[n + 1], EXP2_FIT[n]) for n in (0, 2))
-    slope = fma(rest * rest, second, first)
-    exponent = bits(shifted) << (DOUBLE.fraction_bits - 4)
-    power = from_bits(bits(lookup(EXP2_SINGLE, bits(shifted))) + exponent)
-    return to_single(fma(power * rest, slope, power))
-
-
 def _power_of_single(size: Value, y: Value) -> Value:
-    """Return ``size ** y`` of float32 by long polynomials, where tables are dear."""
+    """Return ``size ** y`` of float32, in float64 and without a quotient.
+
+    Logarithm and power are right to 2^-32, by polynomials of no more than that; the
+    result is rounded once, subnormal or not.
+    """
     k, f = log_parts(size)
     wide = to_double(f)
     whole = to_double(_log_edges(size, k))
@@ -171,14 +101,9 @@ def _power_of_single(size: Value, y: Value) -> Value:
 
 def _power_of_size(size: Value, y: Value) -> Value:
     """Return ``size ** y`` for a size, which is not negative."""
-    if size.type == FLOAT and not takes_entries():
-        return _power_of_single(size, y)
     if size.type == FLOAT:
-        parts = _any_parts(size, PARTS_BITS_SINGLE)
-        parts = parts._replace(exponent=_log_edges(size, parts.exponent))
-        product = _product_of_single(parts, y)
-        return _exp2_to_single(clamp(product, *SINGLE.exp2_range))
-    high, low = _log_pair(_any_parts(size, PARTS_BITS))
+        return _power_of_single(size, y)
+    high, low = _log_pair(size)
     high = _log_edges(size, high)
     product, lost = two_product(y, high)
     return exp_pair(product, fma(y, low, lost))
@@ -197,30 +122,6 @@ def _power_floats(x: Value, y: Value) -> Value:
     result = select(odd, copysign(result, x), result)
     result = select(_is_below_zero(x) & ~whole, x.constant(NAN), result)
     return select(y.equals(0.0) | x.equals(1.0), 1.0, result)
-
-
-def _power_inside(x: Value, y: Value) -> tuple[Value, Value]:
-    """Return ``x ** y``, and where all is ordinary, so that it is right.
-
-    An infinite exponent, or one that is not a number, gives a product of its kind.
-    """
-    if x.type == FLOAT:
-        product = _product_of_single(_parts(x, PARTS_BITS_SINGLE), y)
-        result, most = _exp2_to_single(product), INSIDE_SINGLE
-    else:
-        high, low = _log_pair(_parts(x, PARTS_BITS))
-        product, lost = two_product(y, high)
-        result, most = exp_pair_inside(product, fma(y, low, lost)), INSIDE
-    return result, _is_normal(x) & (absolute(product) < most)
-
-
-def _is_normal(x: Value) -> Value:
-    """Tell whether ``x`` is positive, and neither subnormal, infinite nor NaN."""
-    p = precision_of(x)
-    lowest = -(1 << (p.bits - 1))
-    # What is no such number comes, as a signed integer, after the last of them.
-    from_least = bits(x) + (lowest - (1 << p.fraction_bits))
-    return from_least < lowest + (2 * p.bias << p.fraction_bits)
 
 
 def _is_below_zero(x: Value) -> Value:
@@ -244,28 +145,6 @@ def _power_integers(a: Value, b: Value) -> Value:
 def power(kind: Any, a: Value, b: Value) -> Value:
     """Return a to the power b; integer exponents are not negative."""
     return _power_floats(a, b) if is_float(kind) else _power_integers(a, b)
-
-
-def for_vectors(kind: Any) -> Callable[..., Value] | None:
-    """Return what gives powers of vectors, the same numbers as `power`, if it is other.
-
-    Float32 gains nothing by it where tables are dear.
-    """
-    if not is_float(kind) or (kind.bitwidth == 32 and not takes_entries()):
-        return None
-    return _power_of_vectors
-
-
-def _power_of_vectors(rare: Any, x: Value, y: Value) -> Value:
-    """Return the power of two vectors; ``rare`` is a function for those that have one.
-
-    Mostly all bases of a vector are positive and all results ordinary, so that nothing
-    has to be asked of each.
-    """
-    result, usual = _power_inside(x, y)
-    return unless_rare(
-        usual, result, lambda: x.make(x.builder.call(rare, [x.ir, y.ir]))
-    )
 
 
 def hypot(a: Value, b: Value) -> Value:

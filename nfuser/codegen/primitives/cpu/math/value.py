@@ -2,8 +2,7 @@
 """Expressions over one LLVM value, written with Python operators.
 
 Everything here emits straight-line IR: no branches and no calls but LLVM intrinsics
-that have vector forms, so that a loop around an expression stays vectorisable. Where a
-value is a vector already, `unless_rare` branches for all of its lanes.
+that have vector forms, so that a loop around an expression stays vectorisable.
 """
 
 # llvmlite carries no types, so the builder and its values are Any here.
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 FLOAT: Any = ir.FloatType()
 DOUBLE: Any = ir.DoubleType()
@@ -29,7 +28,7 @@ I64: Any = ir.IntType(64)
 
 
 class Value:
-    """An LLVM value, one number or a vector, and the builder of its expression.
+    """A scalar LLVM value and the builder that extends its expression.
 
     Operators take another `Value` of the same type or a Python number. Integer `>>`
     keeps the sign and `<`, `>` compare integers as signed.
@@ -43,27 +42,17 @@ class Value:
 
     @property
     def type(self) -> Any:
-        """The LLVM type of one number."""
-        return self.ir.type.element if self.lanes else self.ir.type
-
-    @property
-    def lanes(self) -> int:
-        """How many numbers there are in a vector; 0 if this is none."""
-        return getattr(self.ir.type, "count", 0)
-
-    def of(self, kind: Any) -> Any:
-        """Return the LLVM type of as many numbers of this ``kind``."""
-        return ir.VectorType(kind, self.lanes) if self.lanes else kind
+        """The LLVM type."""
+        return self.ir.type
 
     @property
     def is_float(self) -> bool:
         """Whether this is a float rather than an integer."""
-        return isinstance(self.type, ir.FloatType | ir.DoubleType)
+        return isinstance(self.ir.type, ir.FloatType | ir.DoubleType)
 
     def constant(self, number: float) -> Value:
         """Return `number` in this value's type."""
-        filled = [number] * self.lanes if self.lanes else number
-        return Value(self.builder, ir.Constant(self.ir.type, filled))
+        return Value(self.builder, ir.Constant(self.type, number))
 
     def make(self, value: Any) -> Value:
         """Wrap an LLVM value under the same builder."""
@@ -168,20 +157,13 @@ class Value:
 def call(name: str, first: Value, *rest: Value, flags: Sequence[str] = ()) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on the operands' one type."""
     operands = (first, *rest)
-    kind = first.ir.type
+    function_type = ir.FunctionType(first.type, [first.type] * len(operands))
     function: Any = first.builder.module.declare_intrinsic(
-        _named(name, first), (), ir.FunctionType(kind, [kind] * len(operands))
+        name, [first.type], function_type
     )
     return first.make(
         first.builder.call(function, [v.ir for v in operands], fastmath=flags)
     )
-
-
-def _named(name: str, *operands: Value) -> str:
-    """Return the name of an intrinsic for operands of these types."""
-    lanes = [f"v{x.lanes}" if x.lanes else "" for x in operands]
-    kinds = [x.type.intrinsic_name for x in operands]
-    return ".".join([name, *map("".join, zip(lanes, kinds, strict=True))])
 
 
 def fma(a: Value, b: Value | float, c: Value | float) -> Value:
@@ -194,13 +176,12 @@ def fma(a: Value, b: Value | float, c: Value | float) -> Value:
 def ldexp(x: Value, n: Value) -> Value:
     """Return ``x * 2**n`` rounded once; ``n`` has the width of ``x``."""
     builder: Any = x.builder
-    power = n if n.type == I32 else n.make(builder.trunc(n.ir, n.of(I32)))
+    power = n.ir if n.type == I32 else builder.trunc(n.ir, I32)
+    function_type = ir.FunctionType(x.type, [x.type, I32])
     function: Any = builder.module.declare_intrinsic(
-        _named("llvm.ldexp", x, power),
-        (),
-        ir.FunctionType(x.ir.type, [x.ir.type, power.ir.type]),
+        "llvm.ldexp", [x.type, I32], function_type
     )
-    return x.make(builder.call(function, [x.ir, power.ir]))
+    return x.make(builder.call(function, [x.ir, power]))
 
 
 def absolute(x: Value) -> Value:
@@ -242,23 +223,23 @@ def clamp(x: Value, low: float, high: float) -> Value:
 def bits(x: Value) -> Value:
     """Return the bits of a float as an integer."""
     integer = I32 if isinstance(x.type, ir.FloatType) else I64
-    return x.make(x.builder.bitcast(x.ir, x.of(integer)))
+    return x.make(x.builder.bitcast(x.ir, integer))
 
 
 def from_bits(x: Value) -> Value:
     """Return the float of these bits."""
     floating = FLOAT if x.type.width == 32 else DOUBLE
-    return x.make(x.builder.bitcast(x.ir, x.of(floating)))
+    return x.make(x.builder.bitcast(x.ir, floating))
 
 
 def to_double(x: Value) -> Value:
     """Widen a float32."""
-    return x.make(x.builder.fpext(x.ir, x.of(DOUBLE)))
+    return x.make(x.builder.fpext(x.ir, DOUBLE))
 
 
 def to_single(x: Value) -> Value:
     """Round a float64 to float32."""
-    return x.make(x.builder.fptrunc(x.ir, x.of(FLOAT)))
+    return x.make(x.builder.fptrunc(x.ir, FLOAT))
 
 
 LONG_POLYNOMIAL = 8
@@ -303,17 +284,3 @@ def two_product(a: Value, b: Value | float) -> tuple[Value, Value]:
     """Return the rounded product and its exact error."""
     product = a * b
     return product, fma(a, b, -product)
-
-
-def unless_rare(usual: Value, common: Value, rare: Callable[[], Value]) -> Value:
-    """Return ``common`` if ``usual`` holds in all lanes, else what ``rare`` emits."""
-    builder: Any = usual.builder
-    kind = ir.IntType(usual.lanes)
-    every = builder.icmp_signed("==", builder.bitcast(usual.ir, kind), kind(-1))
-    before = builder.block
-    with builder.if_then(builder.not_(every), likely=False):
-        other, inside = rare().ir, builder.block
-    result = builder.phi(common.ir.type)
-    result.add_incoming(common.ir, before)
-    result.add_incoming(other, inside)
-    return common.make(result)
