@@ -43,35 +43,38 @@ def warn_of_kept(
             return
         gc.collect(generation)  # functions that call themselves hold their variables
         alive = [ref for ref in alive if ref() is not None]
-    alive = [ref for ref in alive if _is_kept(ref)]
+    if not alive or not _is_kept(*alive):
+        return
     seen: set[SourceLine | None] = set()
     for ref in alive:
         line = _line(ref) or otherwise
-        if line not in seen:
+        if line not in seen and _is_kept(ref):
             seen.add(line)
             _warn(name, _place(ref), line)
 
 
-def _is_kept(ref: weakref.ref[Standin]) -> bool:
-    """Return whether anything but frames of calls that are over holds a stand-in.
+def _is_kept(*refs: weakref.ref[Standin]) -> bool:
+    """Return whether anything but frames of calls that are over holds one of stand-ins.
 
     A profiler looks at the frames of all threads, a debugger and a traceback keep them:
     none of these is something that the function wrote. What frames hold may lie in
     lists of arguments and closures of theirs.
     """
     holders: list[Any] = []
-    pending: list[Any] = [ref()]
+    held: list[Any] = [ref() for ref in refs]
     seen: set[int] = set()
-    while pending:
-        ours = {id(holders), id(pending)}
-        holders = [h for h in gc.get_referrers(pending.pop()) if id(h) not in ours]
+    while held:
+        ours = {id(holders), id(held)}
+        # All of memory is looked at, once for all that is held.
+        holders = [h for h in gc.get_referrers(*held) if id(h) not in ours]
+        held = []
         for holder in holders:
             if isinstance(holder, FrameType) or id(holder) in seen:
                 continue
             if not isinstance(holder, _PASSED_ON):
                 return True
             seen.add(id(holder))
-            pending.append(holder)
+            held.append(holder)
     return False
 
 
