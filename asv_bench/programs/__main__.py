@@ -45,17 +45,14 @@ def main() -> None:
         config.update("jax_enable_x64", True)
     print(f"{'milliseconds':20}", *(f"{c:>10}" for c in COLUMNS), "  ratio  first call")
     rows: list[Row] = []
-    for program in (*PROGRAMS, LONG_BODY):
-        named = program.module in given.programs
-        if not named and (given.programs or program is LONG_BODY):
-            continue
+    every = (*PROGRAMS, LONG_BODY)
+    named = [program for program in every if program.module in given.programs]
+    for program in named if given.programs else PROGRAMS:
         rows.append(measured(program, getattr(program, given.size), peers, given.turns))
         print(line_of(rows[-1]), flush=True)
         if given.json:
             kept[program.module] = _told(rows[-1])
-            ordered = [
-                kept[p.module] for p in (*PROGRAMS, LONG_BODY) if p.module in kept
-            ]
+            ordered = [kept[p.module] for p in every if p.module in kept]
             found = head | {"unit": "s", "rows": ordered}
             given.json.write_text(json.dumps(found, indent=1))
     ratios = [row.ratio for row in rows if row.ratio]

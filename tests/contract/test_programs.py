@@ -17,13 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser
+
 sys.path.append(str(Path(__file__).parents[2]))  # after what is installed
 
 from asv_bench.programs.__main__ import main
-from asv_bench.programs.program import PROGRAMS, Program, copied, listed
+from asv_bench.programs.program import LONG_BODY, PROGRAMS, Program, copied, listed
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+_EVERY = (*PROGRAMS, pytest.param(LONG_BODY, marks=pytest.mark.slow))
+_MOST_KERNELS = 40  # of the long body; fewer than 20 are the aim
 
 
 def _decorated(program: Program, folder: Path) -> tuple[ModuleType, str, str]:
@@ -42,7 +47,7 @@ def _decorated(program: Program, folder: Path) -> tuple[ModuleType, str, str]:
     return module, plain, text
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.module)
+@pytest.mark.parametrize("program", _EVERY, ids=lambda p: p.module)
 def test_the_decorator_alone_fuses_it(program: Program, tmp_path: Path) -> None:
     module, plain, text = _decorated(program, tmp_path)
     lines = ndiff(plain.splitlines(), text.splitlines())
@@ -59,6 +64,11 @@ def test_the_decorator_alone_fuses_it(program: Program, tmp_path: Path) -> None:
         for one, other in pairs:
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
     assert fused.cache_info().traces == 1
+
+
+def test_operations_of_a_long_body_share_kernels() -> None:
+    shown = nfuser.fuse(LONG_BODY.plain).explain(*LONG_BODY.given((200, 100, 30)))
+    assert shown.kernels <= _MOST_KERNELS
 
 
 def test_parts_of_a_table_are_written_to_one_file(

@@ -21,6 +21,7 @@ from nfuser.ir.tensor import tensor
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts
 from tests.hand_built import Hand
+from tests.rewrite.beside_numpy import assert_as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,20 +166,7 @@ def overwritten(a: Any, b: Any) -> Any:
 def test_results_are_numpys(
     function: Callable[..., Any], shape: tuple[int, int]
 ) -> None:
-    rng = np.random.default_rng(7)
-    theirs = [rng.random(shape) for _ in range(2)]
-    ours = [x.copy() for x in theirs]
-    fused = nfuser.fuse(function)
-    for _ in range(2):  # arguments are others in the second call
-        wanted, found = function(*theirs), fused(*ours)
-        for one, other in zip(_listed(found), _listed(wanted), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
-
-
-def _listed(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
+    assert_as_numpy(function, shape)
 
 
 def test_an_array_of_which_only_the_inner_part_is_read_is_never_made() -> None:

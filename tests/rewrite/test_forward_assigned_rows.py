@@ -20,6 +20,7 @@ from nfuser.ir.expr import Assign, Slice
 from nfuser.ir.tensor import tensor
 from nfuser.rewrite.forward_assigned_rows import forward_assigned_rows
 from tests.hand_built import Hand
+from tests.rewrite.beside_numpy import assert_as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,20 +165,7 @@ def shifted(a: Any, b: Any) -> Any:
 def test_results_are_numpys(
     function: Callable[..., Any], shape: tuple[int, int]
 ) -> None:
-    rng = np.random.default_rng(7)
-    theirs = [rng.random(shape) for _ in range(2)]
-    ours = [x.copy() for x in theirs]
-    fused = nfuser.fuse(function)
-    for _ in range(2):  # arguments are others in the second call
-        wanted, found = function(*theirs), fused(*ours)
-        for one, other in zip(_listed(found), _listed(wanted), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
-
-
-def _listed(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
+    assert_as_numpy(function, shape)
 
 
 def test_a_sweep_computes_the_row_that_it_begins_with() -> None:
