@@ -166,7 +166,7 @@ B_RECORD, B_GIVEN, B_HELD, B_ITEMS = 0, 8, 16, 24
     R_NUMBERS,
     RECORD_BYTES,
 ) = range(0, 8 * 28, 8)
-MOST_OBJECTS = 48
+MOST_OBJECTS = 256  # made by a call: what a long function has between kernels
 MOST_MOVES = 16  # places that move with the iterations of loops
 MOST_SLOTS = MOST_ARGUMENTS + MOST_OBJECTS + MOST_MOVES
 # Behind the addresses by slot: the iterations of loops by depth, the state of this

@@ -411,6 +411,15 @@ def test_what_native_code_serves_is_counted() -> None:
     assert served(fused, X, X) == 0
 
 
+def test_calls_that_make_many_arrays_are_native() -> None:
+    def parts(x: Any) -> Any:
+        return tuple(x[k:] * 2 for k in range(100))
+
+    x = _array(200)
+    for found, expected in zip(warm(parts, x)(x), parts(x), strict=True):
+        _same(found, expected)
+
+
 def test_what_is_forgotten_is_not_served() -> None:
     fused = nfuser.fuse(_plain)
     with config.override(cache_size=4):
