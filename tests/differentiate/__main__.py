@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CHUNK = 20  # programs a process
-_BACKENDS = ("cpu", "interpret")
+COUNTS = ("calls", "unjudged", "leaked", "points", "apart")
+_BACKENDS = ("cpu", "interpret", "cuda")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Result:
     calls: int = 0
     unjudged: int = 0
     leaked: int = 0
+    points: int = 0
+    apart: int = 0
     report: str | None = None
     is_late: bool = False
 
@@ -77,7 +80,8 @@ def _run_one(task: Task, seed: int) -> Result:
     except Exception as error:  # noqa: BLE001 (whatever it raised is the finding)
         return Result(seed, report=_report(seed, [f"{type(error).__name__}: {error}"]))
     report = _report(seed, tally.problems) if tally.problems else None
-    return Result(seed, tally.calls, tally.unjudged, tally.leaked, report)
+    counts = {name: getattr(tally, name) for name in COUNTS}
+    return Result(seed, **counts, report=report)
 
 
 def _parsed() -> argparse.Namespace:
@@ -107,20 +111,24 @@ def main() -> int:
         return 0
     until = time.time() + given.seconds
     task = Task(given.seed, given.seed + given.programs, given.backend, until)
-    programs = calls = unjudged = leaked = wrong = 0
+    programs = wrong = 0
+    counts = dict.fromkeys(COUNTS, 0)
     for result in run_all(task, given.jobs, _CHUNK):
         programs += not result.is_late
-        calls += result.calls
-        unjudged += result.unjudged
-        leaked += result.leaked
+        for name in COUNTS:
+            counts[name] += getattr(result, name)
         if result.report is not None:
             wrong += 1
             _say(result.report)
         if programs % 100 == 0 and not result.is_late:
-            _say(f"{programs} programs, {calls} calls, {wrong} programs wrong")
+            _say(
+                f"{programs} programs, {counts['calls']} calls, {wrong} programs wrong"
+            )
     _say(
-        f"gradients: {programs} programs, {calls} calls, {wrong} programs wrong, "
-        f"{unjudged} gradients not judged, {leaked} are no number in JAX alone"
+        f"gradients: {programs} programs, {counts['calls']} calls, {wrong} programs "
+        f"wrong, {counts['unjudged']} gradients not judged, {counts['leaked']} are no "
+        f"number in JAX alone; JAX and PyTorch differ in {counts['apart']} of "
+        f"{counts['points']} elements"
     )
     return int(wrong > 0)
 

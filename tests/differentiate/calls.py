@@ -26,6 +26,7 @@ from nfuser.trace import call_of, trace_function, tree
 from tests.differentiate.noise import MORE_RUNS, UNITS, Noisy, gap, spread
 from tests.differentiate.numeric import STEP, differences
 from tests.differentiate.programs import Program, random_program
+from tests.fuzz.backends import from_torch, to_torch
 from tests.hand_built import sizes_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Tally:
     calls: int = 0
     unjudged: int = 0
     leaked: int = 0
+    points: int = 0  # elements of gradients that JAX and PyTorch computed both
+    apart: int = 0  # of these, where they differ
     problems: list[str] = field(default_factory=list[str])
 
     def judge(
@@ -61,25 +64,56 @@ class Derived:
     """The gradient of a function in all of its arguments, and what it means."""
 
     def __init__(self, function: Callable[..., Any], count: int, backend: str) -> None:
-        fused = nfuser.fuse(function, backend=backend)
-        self.kernels = nfuser.grad(fused, argnums=tuple(range(count)))
+        self.kernels = nfuser.grad(
+            fused_on(function, backend), argnums=tuple(range(count))
+        )
+        self._called = called_on(self.kernels, backend)
 
-    def meaning(self, xs: Sequence[Any], unit: float = 0.0, seed: int = 0) -> list[Any]:
-        """Return what the fusion of a call means, with noise in what it rounds."""
-        return meaning_of(self.kernels, xs, unit, seed)
+    def __call__(self, xs: Sequence[Any]) -> Sequence[Any]:
+        """Return what the kernels compute, as NumPy's arrays."""
+        return self._called(*xs)
+
+    def meaning(self, xs: Sequence[Any]) -> Meaning:
+        """Return what computes the gradients that the fusion of a call means."""
+        return Meaning(self.kernels, xs)
 
 
-def meaning_of(
-    fused: nfuser.Fused[..., Any], xs: Sequence[Any], unit: float = 0.0, seed: int = 0
-) -> list[Any]:
-    """Return what the fusion of a call means, with noise in what it rounds."""
-    trace = trace_function(fused._function, call_of(tuple(xs)))
-    taken = trace.captured.read(tuple(xs))
-    assert taken is not None
-    arrays = [*tree.flatten(tuple(xs))[0], *taken]
-    sizes = sizes_of(*(np.shape(x) for x in arrays))
-    found = Noisy(arrays, sizes, unit, seed).run(trace.fusion)
-    return tree.flatten(tree.unflatten(trace.output_tree, found))[0]
+def fused_on(function: Callable[..., Any], backend: str) -> nfuser.Fused[..., Any]:
+    """Return the function fused; for ``cuda``, tensors say where it runs."""
+    if backend == "cuda":
+        return nfuser.fuse(function, dialect="numpy")
+    return nfuser.fuse(function, backend=backend)
+
+
+def called_on(fused: Callable[..., Any], backend: str) -> Callable[..., Any]:
+    """Return a function of NumPy's arrays, which ``cuda`` moves to the device."""
+    if backend != "cuda":
+        return fused
+
+    def call(*given: Any) -> Any:
+        leaves, shape = tree.flatten(given)
+        found = fused(*tree.unflatten(shape, [to_torch(np.asarray(x)) for x in leaves]))
+        outputs, shape = tree.flatten(found)
+        return tree.unflatten(shape, [from_torch(x) for x in outputs])
+
+    return call
+
+
+class Meaning:
+    """What the fusion of a call means, by NumPy; it is traced once."""
+
+    def __init__(self, fused: nfuser.Fused[..., Any], xs: Sequence[Any]) -> None:
+        trace = trace_function(fused._function, call_of(tuple(xs)))
+        taken = trace.captured.read(tuple(xs))
+        assert taken is not None
+        self._trace = trace
+        self._arrays = [*tree.flatten(tuple(xs))[0], *taken]
+        self._sizes = sizes_of(*(np.shape(x) for x in self._arrays))
+
+    def __call__(self, unit: float = 0.0, seed: int = 0) -> list[Any]:
+        """Return the outputs, with noise of this size in what is rounded."""
+        found = Noisy(self._arrays, self._sizes, unit, seed).run(self._trace.fusion)
+        return tree.flatten(tree.unflatten(self._trace.output_tree, found))[0]
 
 
 def check(seed: int, backend: str) -> Tally:
@@ -102,24 +136,42 @@ def _check_wide(tally: Tally, program: Program, backend: str) -> None:
     derived = Derived(function, len(program.shapes), backend)
     for turn in range(TURNS):
         xs = program.arguments(turn)
-        meant = derived.meaning(xs)
         if turn == 0:
+            meant = derived.meaning(xs)()
             tally.judge("f64 and differences", meant, differences(function, *xs), 2e-4)
             if find_spec("jax"):
-                _beside_jax(tally, "f64 and JAX", meant, of_jax(program, xs))
+                _beside_others(tally, "f64", meant, program, xs)
         _near(tally, "f64 kernels", derived, xs, "float64")
 
 
-def _beside_jax(
-    tally: Tally, what: str, found: Sequence[Any], theirs: Sequence[Any]
+def _beside_others(
+    tally: Tally, what: str, found: Sequence[Any], program: Program, xs: Sequence[Any]
 ) -> None:
-    """Judge beside JAX, but for NaN that a branch that was not taken leaves there."""
+    """Judge beside JAX, and count where PyTorch differs from it.
+
+    NaN that a branch that was not taken leaves in JAX is not judged.
+    """
+    kind = "complex_function" if np.iscomplexobj(xs[0]) else "function"
+    theirs = of_jax(program, xs, kind)
+    if find_spec("torch"):
+        from tests.differentiate.of_torch import WORDS, gradients_of
+
+        others = gradients_of(getattr(program, kind)(WORDS), xs)
+        tally.points += sum(g.size for g in theirs)
+        tally.apart += sum(map(_count_apart, theirs, others))
     pairs = list(zip(found, theirs, strict=True))
     leaked = [np.isnan(other) & np.isfinite(one) for one, other in pairs]
     tally.leaked += sum(bool(places.any()) for places in leaked)
     held = zip(leaked, pairs, strict=True)
     wanted = [np.where(places, one, other) for places, (one, other) in held]
-    tally.judge(what, found, wanted, 1e-8)
+    tally.judge(f"{what} and JAX", found, wanted, 1e-8)
+
+
+def _count_apart(one: Any, other: Any) -> int:
+    """Return in how many elements two gradients differ by more than rounding."""
+    size = 1 + np.abs(other[np.isfinite(other)]).max(initial=0)
+    same = np.isclose(one, other, rtol=1e-8, atol=1e-8 * size, equal_nan=True)
+    return int((~same).sum())
 
 
 def _check_narrow(
@@ -130,11 +182,9 @@ def _check_narrow(
         xs = [x.astype(dtype) for x in program.arguments(turn)]
         if turn == 0:
             wide = [x.astype(np.float64) for x in xs]
-            wanted = derived.meaning(wide)
-            within(
-                *(tally, f"{name} and f64", derived.meaning(xs), wanted),
-                *(lambda u, s, wide=wide: derived.meaning(wide, u, s), UNITS[name]),
-            )
+            exact = derived.meaning(wide)
+            found = derived.meaning(xs)()
+            within(tally, f"{name} and f64", found, exact, UNITS[name])
         _near(tally, f"{name} kernels", derived, xs, "float32", UNITS[name])
 
 
@@ -147,33 +197,31 @@ def _near(
     rounded: float = 0.0,
 ) -> None:
     """Judge kernels: they give what their fusion means, but for their rounding."""
-    found = derived.kernels(*xs)
+    found = derived(xs)
     tally.calls += 1
     if [(g.dtype, g.shape) for g in found] != [(x.dtype, x.shape) for x in xs]:
         tally.problems.append(f"{what}: gradients of another form")
         return
-    wanted = derived.meaning(xs)
-    noisy = lambda u, s: derived.meaning(xs, u, s)  # noqa: E731
-    within(tally, what, found, wanted, noisy, UNITS[computed], rounded)
+    within(tally, what, found, derived.meaning(xs), UNITS[computed], rounded)
 
 
 def within(
     tally: Tally,
     what: str,
     found: Sequence[Any],
-    wanted: Sequence[Any],
-    noisy: Callable[[float, int], Any],
+    meaning: Meaning,
     unit: float,
     rounded: float = 0.0,
 ) -> None:
     """Judge by what noise does to each output, with more of it where that is near."""
-    far = spread(noisy, wanted, unit)
+    wanted = meaning()
+    far = spread(meaning, wanted, unit)
     for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
         size = 1 + float(np.abs(np.asarray(other).astype(complex)).max(initial=0))
         room = 4 * (unit + rounded) * size
         off = gap(one, other)
         if off > 8 * far[k] + room:
-            far = spread(noisy, wanted, 2 * unit, MORE_RUNS)
+            far = spread(meaning, wanted, 2 * unit, MORE_RUNS)
         if not far[k] <= UNSTEADY * size:
             tally.unjudged += 1
         elif not off <= 8 * far[k] + room:
@@ -187,14 +235,13 @@ def _check_complex(tally: Tally, program: Program, backend: str) -> None:
     for turn in range(TURNS):
         zs = program.complex_arguments(turn)
         if turn == 0:
-            meant = derived.meaning(zs)
+            meant = derived.meaning(zs)()
             parts = [part for z in zs for part in (z.real, z.imag)]
             slopes = differences(lambda *p: function(*_joined(p)), *parts)
             wanted = [a - 1j * c for a, c in zip(slopes[::2], slopes[1::2])]  # noqa: B905
             tally.judge("c128 and differences", meant, wanted, 2e-4)
             if find_spec("jax"):
-                theirs = of_jax(program, zs, "complex_function")
-                _beside_jax(tally, "c128 and JAX", meant, theirs)
+                _beside_others(tally, "c128", meant, program, zs)
         _near(tally, "c128 kernels", derived, zs, "float64")
 
 
@@ -213,15 +260,16 @@ def _check_twice(tally: Tally, program: Program, backend: str) -> None:
         pairs = zip(slopes(*xs), weights, strict=True)
         return sum((g * w).sum() for g, w in pairs)
 
-    again = nfuser.grad(nfuser.fuse(along, backend=backend))
-    meant = meaning_of(again, (xs,))
+    again = nfuser.grad(fused_on(along, backend))
+    meant = Meaning(again, (xs,))()
     sides = [
-        meaning_of(slopes, [x + s * w for x, w in zip(xs, weights, strict=True)])
+        Meaning(slopes, [x + s * w for x, w in zip(xs, weights, strict=True)])()
         for s in (STEP, -STEP)
     ]
     wanted = [(a - c) / (2 * STEP) for a, c in zip(*sides, strict=True)]
     tally.judge("second gradient and differences", meant, wanted, 1e-3)
-    tally.judge("second gradient's kernels", again(xs), meant, 1e-9, call=True)
+    found = called_on(again, backend)(xs)
+    tally.judge("second gradient's kernels", found, meant, 1e-9, call=True)
 
 
 def _check_tangents(tally: Tally, program: Program, backend: str) -> None:
@@ -233,13 +281,14 @@ def _check_tangents(tally: Tally, program: Program, backend: str) -> None:
     def pushed(xs: Any, tangents: Any) -> Any:
         return nfuser.jvp(function, xs, tangents)[1]
 
-    found = nfuser.fuse(pushed, backend=backend)(tuple(xs), tuple(tangents))
-    slopes = Derived(function, len(xs), backend).meaning(xs)
+    called = called_on(fused_on(pushed, backend), backend)
+    found = called(tuple(xs), tuple(tangents))
+    slopes = Derived(function, len(xs), backend).meaning(xs)()
     wanted = sum(float((g * t).sum()) for g, t in zip(slopes, tangents, strict=True))
     tally.judge("tangents", [found], [wanted], 1e-8, call=True)
 
 
-def of_jax(program: Program, xs: list[Any], kind: str = "function") -> list[Any]:
+def of_jax(program: Program, xs: Sequence[Any], kind: str = "function") -> list[Any]:
     """Return the gradients that JAX computes."""
     import jax
 
