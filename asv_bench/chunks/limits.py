@@ -28,6 +28,7 @@ import numpy as np
 import nfuser
 from asv_bench.chunks.__main__ import seconds_of
 from asv_bench.chunks.workloads import chain
+from asv_bench.compare.memory import idle, peak
 from asv_bench.compare.provenance import provenance
 from nfuser.device.reuse import POOL
 
@@ -87,11 +88,11 @@ def memory() -> dict[str, float]:
     for scheduler in ("threads", "sync"):  # a task beside others, and one with helpers
         dask.compute(fused(da.zeros(4 * size, chunks=size)).max(), scheduler=scheduler)
     POOL.clear()  # memory of the call above that waits for the next
-    idle = _idle()
+    before = idle()
     begin = perf_counter()
     fused(x).max().compute()
     seconds = perf_counter() - begin
-    used = _status("VmHWM") - idle
+    used = peak() - before
     in_flight = 2 * 2 * CHUNK_BYTES  # two threads, an input and an output each
     print(f"{count * CHUNK_BYTES / 1e9:.1f} GB in {seconds:.1f} s", end=", ")
     print(f"peak {used / 2**20:.0f} MiB of {in_flight / 2**20:.0f} MiB in flight")
@@ -111,19 +112,6 @@ def memory() -> dict[str, float]:
         "in flight, MiB": in_flight / 2**20,
         "plain Dask / nfuser": plain / ours,
     }
-
-
-def _idle() -> int:
-    """Return what the process takes now; from here on the peak is counted anew."""
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    return _status("VmRSS")
-
-
-def _status(name: str) -> int:
-    with open("/proc/self/status") as file:
-        row = next(row for row in file if row.startswith(name))
-    return int(row.split()[1]) * 1024
 
 
 def store() -> dict[str, float]:

@@ -3,13 +3,14 @@
 
 What is found: that 200 steps in f64 are those of torch; that the losses of f32, and of
 bf16 under autocast, lie within the spread that seeds have in torch alone; how long a
-step takes, and what it keeps for the way back.
+step takes, what it keeps for the way back, and its peak memory in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from asv_bench.compare.memory import peak_of
 from asv_bench.compare.provenance import provenance
 from asv_bench.compare.training_models import (
     EAGER,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 STEPS, SEEDS, ROUNDS = 200, range(3), 15
 SMALL = {perceptron: Size(120, 1, 32), transformer: Size(8, 12, 16)}
 LARGE = {perceptron: Size(4096, 1, 512), transformer: Size(8, 128, 128, words=512)}
+MODELS = {model.__name__: model for model in (perceptron, transformer)}
+LIBRARIES = {"nfuser": FUSED, "torch": EAGER, "torch.compile": EAGER}
 AUTOCAST: Any = partial(torch.autocast, "cpu", torch.bfloat16)
 
 
@@ -91,17 +95,40 @@ def kept(made: Made) -> int:
     return total
 
 
-def speed(model: Callable[..., Made], rounds: int) -> dict[str, dict[str, Any]]:
+def steps_of(model: Callable[..., Made], name: str, size: Size) -> tuple[Made, Any]:
+    """Return a model in the words of a library, and what takes a step of it."""
+    made = model(LIBRARIES[name], size, 0, torch.float32)
+    if name == "torch.compile":
+        made = Made(made.parameters, torch.compile(made.loss))
+    optimizer = torch.optim.SGD(made.parameters, lr=0.1, momentum=0.9)
+    return made, partial(step, made, optimizer)
+
+
+def _peak_here(model: str, name: str, size: Size) -> int:
+    """Return the peak memory of three steps after three others."""
+    _, call = steps_of(MODELS[model], name, size)
+
+    def run() -> None:
+        for _ in range(3):
+            call()
+
+    run()
+    return peak_of(run)
+
+
+def peak(model: str, name: str, *, is_tiny: bool) -> int:
+    """Return the peak memory of steps, beyond what the process holds between them."""
+    part = [model, name, *(["--tiny"] if is_tiny else [])]
+    command = [sys.executable, "-m", "asv_bench.compare.training", "--peak", *part]
+    return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def speed(model: Callable[..., Made], size: Size, rounds: int) -> dict[str, Any]:
     """Return seconds of a step, and the bytes it keeps, of each library."""
-    size = (LARGE if rounds > 1 else SMALL)[model]
     calls: dict[str, Callable[[], Any]] = {}
     found: dict[str, dict[str, float]] = {}
-    for name, pieces in (("nfuser", FUSED), ("torch", EAGER), ("torch.compile", EAGER)):
-        made = model(pieces, size, 0, torch.float32)
-        if name == "torch.compile":
-            made = Made(made.parameters, torch.compile(made.loss))
-        optimizer = torch.optim.SGD(made.parameters, lr=0.1, momentum=0.9)
-        calls[name] = partial(step, made, optimizer)
+    for name in LIBRARIES:
+        made, calls[name] = steps_of(model, name, size)
         for _ in range(3):
             calls[name]()
         found[name] = {"kept": kept(made)}
@@ -119,17 +146,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--tiny", action="store_true", help="a few steps, small models")
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    sizes = SMALL if given.tiny else LARGE
+    if given.peak:
+        of_one = _peak_here(*given.peak, sizes[MODELS[given.peak[0]]])
+        sys.stdout.write(f"{of_one}\n")
+        return 0
     steps, rounds = (3, 1) if given.tiny else (STEPS, ROUNDS)
     rows: list[dict[str, Any]] = []
-    for model in (perceptron, transformer):
-        row = {"name": model.__name__, "steps": steps}
+    for model in MODELS.values():
+        row: dict[str, Any] = {"name": model.__name__, "steps": steps}
         row["f64"] = equal(model, steps)
         row["f32"] = spread(model, steps, None)
         row["bf16"] = spread(model, steps, AUTOCAST)
-        found = speed(model, rounds)
+        found = speed(model, sizes[model], rounds)
         row["values"] = {name: of["seconds"] for name, of in found.items()}
         row["kept"] = {name: of["kept"] for name, of in found.items()}
+        row["peak"] = {
+            name: peak(model.__name__, name, is_tiny=given.tiny) for name in LIBRARIES
+        }
         rows.append(row)
         sys.stdout.write(f"{json.dumps(row, indent=1)}\n")
     if given.json:
