@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 CHEAP = 8  # expressions that are rather computed twice than stored and read
+_STEPS = (
+    2  # of them, operations on two arrays that a loop goes through along fewer axes
+)
 
 
 def with_cheap_producers(
@@ -41,7 +44,8 @@ def with_cheap_producers(
     """
     if any(isinstance(e, Assign) for e in exprs):
         return exprs
-    reads = _Producers(fusion, written)
+    rank = max(_rank(t) for e in exprs for t in results(e))
+    reads = _Producers(fusion, written, rank)
     own = dict.fromkeys(exprs)
     is_library_call = any(isinstance(e, LIBRARY_CALLS) for e in exprs)
     takes_views = is_library_call or any(isinstance(e, Loop) for e in exprs)
@@ -60,11 +64,17 @@ def with_cheap_producers(
 
 
 class _Producers:
-    """What computes tensors of a fusion; nothing of the arrays in ``written``."""
+    """What computes tensors of a fusion; nothing of the arrays in ``written``.
 
-    def __init__(self, fusion: Fusion, written: AbstractSet[TensorView]) -> None:
+    Who reads them has loops along ``rank`` axes.
+    """
+
+    def __init__(
+        self, fusion: Fusion, written: AbstractSet[TensorView], rank: int
+    ) -> None:
         self.fusion = fusion
         self.written = written
+        self.rank = rank
 
     def transposes(self, tensor: TensorView) -> list[Expr]:
         """Return what only turns the matrices of ``tensor``, read as they then lie.
@@ -104,7 +114,11 @@ class _Producers:
         return list(closure)
 
     def cheap(self, tensor: TensorView) -> list[Expr]:
-        """Return what computes ``tensor`` from at most one array, if that is cheap."""
+        """Return what computes ``tensor`` from at most one array, if that is cheap.
+
+        From two, if it is stretched along an axis of the loops that read it: such
+        arrays are small, and a kernel of its own takes longer than what it does.
+        """
         closure: dict[Expr, None] = {}
         leaves: dict[Expr, None] = {}
         stack = [self.fusion.definition[tensor]]
@@ -122,7 +136,15 @@ class _Producers:
                 return []
             stack.extend(self.fusion.definition[t] for t in sources(expr))
         arrays = [e for e in leaves if isinstance(e, Argument) and e.result.ndim]
-        return list(closure) if sum(not a.by_value for a in arrays) < 2 else []
+        most = 1
+        steps = sum(isinstance(e, Pointwise) for e in closure)
+        if steps <= _STEPS and _rank(tensor) < self.rank:
+            most = 2
+        return list(closure) if sum(not a.by_value for a in arrays) <= most else []
+
+
+def _rank(tensor: TensorView) -> int:
+    return sum(not axis.is_broadcast for axis in tensor.axes)
 
 
 def _keeps_matrices(expr: Permute) -> bool:

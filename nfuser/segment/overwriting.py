@@ -71,8 +71,9 @@ class Overwriting:
         """Tell whether one kernel may run ``exprs``, and leave what is ``stored``.
 
         It may read an array that it writes into element by element, each before it is
-        overwritten, if it leaves nothing else: loops for others would come later. What
-        a loop inside reads in a turn is read before that turn stores anything.
+        overwritten, for that value and no other. If it folds rows it leaves nothing
+        else: loops for others would come later. What a loop inside reads in a turn is
+        read before that turn stores anything.
         """
         if not self._writes:
             return True
@@ -87,9 +88,14 @@ class Overwriting:
             if readers - self._own[assign]:
                 return False
             turns = any(isinstance(e, Loop) for e in self._own[assign])
-            if readers and not turns and tuple(stored) != (assign.value,):
+            alone = tuple(stored) == (assign.value,) or _is_elementwise(exprs)
+            if readers and not turns and not alone:
                 return False
         return True
+
+
+def _is_elementwise(exprs: Sequence[Expr]) -> bool:
+    return all(isinstance(e, (Pointwise, *VIEWS)) for e in exprs)
 
 
 def _left_before(fusion: Fusion, assign: Assign) -> tuple[Expr, list[Expr]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import (
     Argument,
+    Assign,
     Constant,
     Expr,
     FromScalar,
@@ -156,7 +157,10 @@ class _Cutter:
     def _merge_siblings(self) -> None:
         """Merge what shares inputs but no edge: one kernel reads them once."""
         groups = list(dict.fromkeys(self.group_of.values()))
-        if len(groups) > _MOST_SIBLINGS:
+        if (
+            len([g for g in groups if not isinstance(g.exprs[0], Assign)])
+            > _MOST_SIBLINGS
+        ):
             return
         reads = {group: self._reads(group) for group in groups}
         apart = self._apart(groups)
