@@ -256,19 +256,19 @@ def _check_twice(tally: Tally, program: Program, backend: str) -> None:
     xs = program.arguments()
     weights = [np.sin(2 * x + 1) for x in xs]
 
-    def along(xs: Any) -> Any:
+    def along(xs: Any, weights: Any) -> Any:
         pairs = zip(slopes(*xs), weights, strict=True)
         return sum((g * w).sum() for g, w in pairs)
 
     again = nfuser.grad(fused_on(along, backend))
-    meant = Meaning(again, (xs,))()
+    meant = Meaning(again, (xs, weights))()
     sides = [
         Meaning(slopes, [x + s * w for x, w in zip(xs, weights, strict=True)])()
         for s in (STEP, -STEP)
     ]
     wanted = [(a - c) / (2 * STEP) for a, c in zip(*sides, strict=True)]
     tally.judge("second gradient and differences", meant, wanted, 1e-3)
-    found = called_on(again, backend)(xs)
+    found = called_on(again, backend)(xs, weights)
     tally.judge("second gradient's kernels", found, meant, 1e-9, call=True)
 
 
