@@ -127,7 +127,9 @@ class Run:
         b = self._tracer.builder
         reached = {variable.held for variable in (*self.variables, *self._captured)}
         for expr in b.exprs[: self._end]:
-            if not reached.isdisjoint(sources(expr)):
+            custom = b.customs.get(results(expr)[0])
+            given = sources(expr) if custom is None else custom.inputs
+            if not reached.isdisjoint(given):
                 made = (t for t in results(expr) if t not in b.stopped)
                 reached.update(
                     t for t in made if t.dtype.is_float or t.dtype.is_complex

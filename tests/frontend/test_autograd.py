@@ -269,6 +269,50 @@ def test_products_are_saved_and_gradients_of_gradients_go_through_them() -> None
         assert torch.allclose(ours, theirs)
 
 
+def _layers(x: Any, b: Any) -> Any:
+    y = np.tanh(x + b)
+    return y, y * b, np.exp(y.sum(-1))
+
+
+def _layers_of_torch(x: Any, b: Any) -> Any:
+    y = torch.tanh(x + b)
+    return y, y * b, torch.exp(y.sum(-1))
+
+
+def test_a_result_is_saved_in_the_place_of_what_it_is_computed_of() -> None:
+    x, b = _leaf(3, 4), _leaf(4)
+    fused = nfuser.fuse(lambda x, b: np.tanh(x + b))
+    assert _saved(fused(x, b)) == [(3, 4)]
+    found: list[list[Any]] = []
+    for call in (fused, lambda x, b: torch.tanh(x + b)):
+        value, slopes = call(x, b), []
+        for k in range(4):  # derivatives of derivatives, to the fourth
+            total = (value * torch.cos(torch.arange(12.0).reshape(3, 4) + k)).sum()
+            value, of_b = torch.autograd.grad(total, (x, b), create_graph=True)
+            slopes += [value.detach(), of_b.detach()]
+        found.append(slopes)
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("asking", [(True, True), (True, False), (False, True)])
+def test_gradients_of_gradients_go_to_results_that_others_are_made_of(
+    asking: tuple[bool, bool],
+) -> None:
+    given = [_leaf(3, 4).requires_grad_(asking[0]), _leaf(4).requires_grad_(asking[1])]
+    asked = [x for x in given if x.requires_grad]
+    found: list[list[Any]] = []
+    for call in (nfuser.fuse(_layers), _layers_of_torch):
+        slopes, kept = list(call(*given)), []
+        for _ in range(3):
+            total = sum((k + 1) * torch.tanh(t / 9).sum() for k, t in enumerate(slopes))
+            slopes = torch.autograd.grad(total, asked, create_graph=True)
+            kept += [t.detach() for t in slopes]
+        found.append(kept)
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-9)
+
+
 def _normed_sum(x: Any, y: Any, weight: Any) -> Any:
     held = x + y
     return held / torch.sqrt((held * held).mean(-1, keepdim=True) + 0.1) * weight

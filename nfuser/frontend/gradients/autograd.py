@@ -27,6 +27,7 @@ from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import (
     KeepingPlan,
     Planner,
+    let_stand,
     read_kept,
     saving,
     standin,
@@ -293,6 +294,8 @@ def _back(
         if plan is not None:
             read_kept(run, plan, kept)
         found, of_captured = run.pulled_as_torch(numbers, cotangents)
+        if plan is not None:
+            let_stand(run, plan, kept)
         first: dict[tuple[int, Any], int] = {}
         places: dict[int, list[int]] = {}
         for k, t in enumerate(found):

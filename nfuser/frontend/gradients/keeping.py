@@ -37,6 +37,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import live_exprs
 from nfuser.ir.walk import toposort
+from nfuser.ops.customs import Custom
 from nfuser.partition import Choice, Saved, cut, sums_of_arrays
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.parts import is_array
@@ -64,13 +65,15 @@ class Kept:
 
     It has the number ``place`` among all that the function computes, and ``digest``
     says of what; ``output`` is its number among the results, if it is one. It has
-    ``dtype`` in memory.
+    ``dtype`` in memory. Gradients of gradients go to a result that ``stands``, and not
+    to what it is computed of.
     """
 
     place: int
     digest: str
     output: int | None
     dtype: DType
+    stands: bool = False
 
 
 @value
@@ -185,9 +188,9 @@ def _plan(
 ) -> KeepingPlan:
     """Return the plan that keeps ``choices``.
 
-    Gradients of recorded gradients go back to the arguments through what is kept: all
-    of them that it depends on are kept as well, as torch knows where they come from.
-    Of a sum they are known without their elements.
+    Gradients of recorded gradients go back to the arguments through what is kept. Torch
+    knows where a result comes from; of what else is kept, all arguments that it depends
+    on are kept as well. Of a sum they are known without their elements.
     """
     places = {t: k for k, t in enumerate(run.made)}
     chosen = {c.tensor: c.why for c in choices}
@@ -195,8 +198,9 @@ def _plan(
     arguments = _arguments_of(b, inside)
     kept = [t for t in inside if t not in arguments]
     summed = [t for t in kept if t in sizes.sums]
-    others = [t for t in kept if t not in sizes.sums]
-    for tensor in _arguments_of(b, others, summed) if is_recorded else ():
+    standing = [t for t in kept if _stands(b, run, t) and t not in summed]
+    others = [t for t in kept if t not in (*summed, *standing)]
+    for tensor in _arguments_of(b, others, (*summed, *standing)) if is_recorded else ():
         chosen.setdefault(tensor, "an argument of what is kept")
     terms = [t for t in _arguments_of(b, summed) if t not in chosen]
     saved: list[Saved] = []
@@ -207,7 +211,10 @@ def _plan(
         saved.append(Saved(name, shape, dtype, prod(shape) * dtype.itemsize, why))
     return KeepingPlan(
         frozenset(held[t] for t in chosen if t in held),
-        tuple(_kept(b, run, t, places[t], sizes.dtype(t)) for t in kept),
+        tuple(
+            _kept(b, run, t, places[t], sizes.dtype(t), stands=t in standing)
+            for t in kept
+        ),
         tuple(saved),
         run.constant(),
         frozenset(held[t] for t in terms if t in held),
@@ -240,10 +247,19 @@ def _name(
     return f"value {places[tensor]}" if tensor in places else "captured"
 
 
-def _kept(b: Builder, run: Run, tensor: TensorView, place: int, dtype: DType) -> Kept:
+def _stands(b: Builder, run: Run, tensor: TensorView) -> bool:
+    """Tell whether ``tensor`` is a result whose derivative is its own alone."""
+    expr = b.fusion([tensor]).definition[tensor]
+    is_apart = len(results(expr)) == 1 and tensor not in b.customs
+    return is_apart and tensor in run.outputs
+
+
+def _kept(
+    b: Builder, run: Run, tensor: TensorView, place: int, dtype: DType, *, stands: bool
+) -> Kept:
     outputs = run.outputs
     output = outputs.index(tensor) if tensor in outputs else None
-    return Kept(place, digest(b, tensor), output, dtype)
+    return Kept(place, digest(b, tensor), output, dtype, stands)
 
 
 def digest(b: Builder, tensor: TensorView) -> str:
@@ -363,6 +379,32 @@ def read_kept(run: Run, plan: KeepingPlan, kept: Sequence[Any]) -> list[TensorVi
         read = run.fitting(item, tensor, k.dtype)
         b.read_instead(tensor, b.unrounded(read, tensor.dtype))
     return found
+
+
+def let_stand(run: Run, plan: KeepingPlan, kept: Sequence[Any]) -> None:
+    """Let derivatives of what was derived go to the results that are ``kept``.
+
+    Torch knows where these come from.
+    """
+    tracer = current_tracer()
+    assert tracer is not None
+    b = tracer.builder
+    for k, item in zip(plan.kept, kept, strict=True):
+        if k.stands:
+            made, held = at(b, run, k), tracer.tensor(item)
+            b.customs[made] = Custom((held,), (made,), _Cast(b, held))
+
+
+@value
+class _Cast:
+    """Gives a cotangent to what is kept of a result, in the dtype of that."""
+
+    b: Builder
+    held: TensorView
+
+    def __call__(self, ts: Sequence[TensorView | None]) -> list[TensorView | None]:
+        (t,) = ts
+        return [None if t is None else self.b.cast(t, self.held.dtype)]
 
 
 def copied(array: Any) -> Any:
