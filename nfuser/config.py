@@ -32,6 +32,7 @@ REWRITES = (
     "insert_axes_last",
     "merge_common_subexpressions",
     "share_derived_sums",
+    "forward_beside_arrays",
     "copy_leaf_outputs",
     "place_assignments",
 )

@@ -39,6 +39,8 @@ from nfuser.ir.expr import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nfuser.ir.expr import Group
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
@@ -60,6 +62,8 @@ class Classes:
             self._relate_parts(real, imaginary)
         for other, first in fusion.sums_in_parts.items():
             self._relate_parts(first, other)
+        if not (fusion.reductions or fusion.scans or fusion.partial_sums):
+            self._relate_alike(fusion.outputs)
 
     def of(self, tensor: TensorView, single: bool) -> list[Keys]:
         """Return the classes of each axis, outermost first; broadcast axes have none.
@@ -111,10 +115,19 @@ class Classes:
             right = tuple((result, k) for k in new)
             self._join(right, left)
 
+    def _relate_alike(self, outputs: Iterable[TensorView]) -> None:
+        """Join the axes of results that are of one shape, though nothing else tells."""
+        known: dict[tuple[sc.Scalar, ...], TensorView] = {}
+        for output in outputs:
+            first = known.setdefault(output.shape, output)
+            if first is not output:
+                self._relate_parts(first, output)
+
     def _relate_parts(self, real: TensorView, imaginary: TensorView) -> None:
         """Join the axes of two arrays that are one to readers, if they run alike.
 
-        Both parts of a complex array are, and partial sums of the same rows.
+        Both parts of a complex array are, and partial sums of the same rows, and so are
+        results of one shape.
         """
         axes = range(real.ndim)
         first = [self._found(((real, k),)) for k in axes]

@@ -17,6 +17,7 @@ from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts
 from nfuser.rewrite.forward_assigned_rows import forward_assigned_rows
+from nfuser.rewrite.forward_beside_arrays import forward_beside_arrays
 from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
@@ -40,6 +41,7 @@ PASSES = (
     insert_axes_last,
     merge_common_subexpressions,
     share_derived_sums,  # after it: equal factors are one tensor by then
+    forward_beside_arrays,  # so are equal parts of arrays
     drop_dead_code,
     copy_leaf_outputs,  # late: it makes what the others take out
     place_assignments,  # so does this, and the order that it leaves is to stay

@@ -24,6 +24,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.ir.scalar import Const
 from nfuser.segment.asked_once import asked_once
 from nfuser.segment.both_ways import in_parts, only_one_way, summed_both_ways
 from nfuser.segment.computed_again import is_free, with_cheap_producers
@@ -32,6 +33,7 @@ from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
+    from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, ShouldMerge
     from nfuser.segment.sharding import Shardings
@@ -155,25 +157,29 @@ class _Cutter:
                 self._try(self.group_of[producer], self.group_of[expr], tensor)
 
     def _merge_siblings(self) -> None:
-        """Merge what shares inputs but no edge: one kernel reads them once."""
+        """Merge what shares inputs but no edge: one kernel reads them once.
+
+        Borders of arrays share a kernel if they are alike: to launch it takes longer
+        than what it does.
+        """
         groups = list(dict.fromkeys(self.group_of.values()))
         if (
             len([g for g in groups if not isinstance(g.exprs[0], Assign)])
             > _MOST_SIBLINGS
         ):
             return
-        reads = {group: self._reads(group) for group in groups}
+        have = {group: self._reads(group) | self._borders(group) for group in groups}
         apart = self._apart(groups)
         for k, first in enumerate(groups):
             for second in groups[k + 1 :]:
                 alive = first.exprs and second.exprs
-                if not alive or reads[first].isdisjoint(reads[second]):
+                if not alive or have[first].isdisjoint(have[second]):
                     continue
                 if first in apart[second] or second in apart[first]:
                     continue
                 self._try(first, second)
                 if not second.exprs:
-                    reads[first] |= reads[second]
+                    have[first] |= have[second]
                     apart = self._apart([g for g in groups if g.exprs])
 
     def _apart(self, groups: list[_Group]) -> dict[_Group, set[_Group]]:
@@ -190,6 +196,11 @@ class _Cutter:
         read = (t for e in group.exprs for t in sources(e) if t.ndim)
         found = (self._whole.get(t, t) for t in read)
         return {self._together.get(t, t) for t in found}
+
+    def _borders(self, group: _Group) -> set[tuple[Scalar, ...]]:
+        """Return the shapes of what ``group`` leaves that is short along some axis."""
+        shapes = {t.shape for t in self._stored(group.exprs) if t.ndim > 1}
+        return {shape for shape in shapes if any(map(_is_short, shape))}
 
     def _try(
         self, first: _Group, second: _Group, tensor: TensorView | None = None
@@ -377,7 +388,12 @@ class _Cutter:
         return found
 
 
+def _is_short(extent: Scalar) -> bool:
+    return isinstance(extent, Const) and extent.value <= _SHORT
+
+
 _MOST_SIBLINGS = 64
+_SHORT = 4
 _ASKED = Rejection("should_merge", "the caller keeps them apart")
 _SPREAD = Rejection("sharding", "the pieces run on different parts of what ranks hold")
 _OVERWRITTEN = Rejection(

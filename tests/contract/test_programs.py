@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _EVERY = (*PROGRAMS, pytest.param(LONG_BODY, marks=pytest.mark.slow))
-_MOST_KERNELS = 40  # of the long body; fewer than 20 are the aim
+_MOST_KERNELS = 19  # of the long body, which has 47 assignments
 
 
 def _decorated(program: Program, folder: Path) -> tuple[ModuleType, str, str]:
