@@ -28,6 +28,7 @@ from nfuser.ir.scalar import Const
 from nfuser.segment.asked_once import asked_once
 from nfuser.segment.both_ways import in_parts, only_one_way, summed_both_ways
 from nfuser.segment.computed_again import is_free, with_cheap_producers
+from nfuser.segment.elementwise import is_elementwise
 from nfuser.segment.order import Order
 from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
@@ -219,10 +220,11 @@ class _Cutter:
         if not self.overwriting.allows(exprs, self._stored(exprs)):
             self._refuse(first, second, tensor, _OVERWRITTEN)
             return
-        found = self.find(self._fusion_of(exprs))
-        if isinstance(found, tuple):
-            self._refuse(first, second, tensor, *found)
-            return
+        if not is_elementwise(exprs):  # which schedulers take; they would look longer
+            found = self.find(self._fusion_of(exprs))
+            if isinstance(found, tuple):
+                self._refuse(first, second, tensor, *found)
+                return
         self.groups.merge(second, first, between)
         first.exprs, second.exprs = exprs, []
         for expr in exprs:
