@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import less
-from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
 from nfuser.lower.cpu.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import Prefetch, dealt, in_turn, land_rows, prefetch
 from nfuser.lower.cuda.combine import Combiner
@@ -16,36 +14,25 @@ from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
 from nfuser.lower.elements.in_bounds import in_bounds
 from nfuser.lower.elements.output_stores import Stores
-from nfuser.lower.elements.row_steps import (
-    Chunk,
-    chunk_of,
-    fold_steps,
-    folds_steps,
-    in_steps,
-    join_chunks,
-)
 from nfuser.lower.elements.values import Values
-from nfuser.lower.folds import fold
 from nfuser.lower.folds.across import Across
-from nfuser.lower.folds.fold_lanes import fold_lanes
 from nfuser.lower.folds.launch_phases import in_phase, next_phase
-from nfuser.lower.folds.persistent import computed_everywhere, forget, is_everywhere
+from nfuser.lower.folds.persistent import forget
 from nfuser.lower.folds.scan_steps import lower_scans
 from nfuser.lower.kernel.kernel_ir import (
     AwaitCopies,
     Buffer,
-    Folded,
     For,
     If,
     Kernel,
-    Lane,
     LoopCounter,
     Stmt,
-    Var,
     guarded,
     kernel_name,
 )
+from nfuser.lower.kernel.loop_edits import changed
 from nfuser.lower.launch import launch_of
+from nfuser.lower.row_passes import RowSteps
 from nfuser.lower.sweep import lower_turns
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
@@ -54,11 +41,9 @@ from nfuser.schedule.placement.row_passes import RowPasses
 from nfuser.schedule.scheduled import Meeting, Scheduled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from nfuser.ir.expr import Reduce
     from nfuser.ir.tensor import TensorView
-    from nfuser.lower.elements.value_scopes import Key
+    from nfuser.lower.folds import fold
     from nfuser.schedule.nest import Leaf
     from nfuser.schedule.scheduled import RowFolding
 
@@ -91,6 +76,8 @@ class _Builder:
         self.out = Stores(
             self.values, self.buffers, self.passes, self.combiner, self.stager
         )
+        self.tiles = RowSteps(self.values, self.combiner, self.out, self.across)
+        self.rest: RowSteps | None = None  # of rows between whose ends packets lie
         self.before: list[Stmt] = []  # what precedes the rows that a block takes
         self.behind: tuple[Stmt, ...] = ()  # what follows them
         self.ahead: tuple[Stmt, ...] = ()  # copies of the next
@@ -123,7 +110,7 @@ class _Builder:
             lower_turns(self.values, self.scheduled.turns, self.out.store)
         elif not self.out.has_rows:
             self.out.store_rows()
-            self.values.row.stmts[:] = self._with_lanes(self.values.row.stmts, {}, [])
+            self._stmts[:] = self.tiles.with_lanes(self._stmts, {}, [])
         else:
             self._reduce()
         body: tuple[Stmt, ...] = tuple(self.values.row.stmts)
@@ -161,11 +148,12 @@ class _Builder:
     def _reduce(self) -> None:
         values, rows = self.values, self.rows
         copies = stage_columns(values, rows.room)
-        self.before.extend(self._in_steps(copies) if copies else ())
+        self.before.extend(self.tiles.in_steps(copies) if copies else ())
         self.shared_bytes = land_rows(values)
         if not self.shared_bytes:
             values.keep_placed(rows.room)
             self.shared_bytes = self.across.shared_bytes
+        self.rest = self.tiles.of_rest()
         turn = self._turn()
         if turn and (loads := in_turn(values, turn)):
             self._begin_in_turn(loads)
@@ -173,7 +161,7 @@ class _Builder:
             forget(values)
         if self.across.is_in_memory:
             zeros = self.across.stored(self.out.slots(), self.out.write)
-            self.before.extend(self._in_steps(zeros))
+            self.before.extend(self.tiles.in_steps(zeros))
         self.before.extend(self.across.cleared())
         for level in range(self.levels):
             self._fold_level(level)
@@ -189,7 +177,7 @@ class _Builder:
         """Store the sums that registers hold; let threads of a row end it together."""
         across = self.across
         if not across.is_in_memory:
-            self.behind = self._in_steps(
+            self.behind = self.tiles.in_steps(
                 across.stored(self.out.slots(), self.out.write)
             )
         self.values.emit_all(across.ended(self.levels))
@@ -223,70 +211,43 @@ class _Builder:
         self.values.emit(If(is_last, tuple(body)))
 
     @property
-    def _is_clamped(self) -> bool:
-        """Whether steps beyond the end of a row are the last one again."""
-        return any(bound.is_clamped for bound in self.nest.reduced_bounds)
-
-    @property
     def rows(self) -> RowFolding:
         """How rows are folded; a kernel without reductions does not ask."""
         assert self.scheduled.rows is not None
         return self.scheduled.rows
 
     def _tile(self, level: int, states: dict[Reduce, fold.State]) -> None:
-        """Add one pass over the row: fold into ``states``, store what is complete."""
-        outputs, sums = self.passes.outputs(level), self.passes.sums(level)
-        if not states and not outputs and not sums:
+        """Add one pass over the row: fold into ``states``, store what is complete.
+
+        What no packet holds is on its way before the packets are.
+        """
+        rest = self.rest and self.rest.tile(level, states)
+        if self.rest and rest:
+            at = self.meeting if level and self.rows.keeps else len(self._stmts)
+            early = self.rest.in_steps((), rest.early)
+            self._stmts[at:at] = in_phase(self.combiner, level, early)
+        whole = self.tiles.tile(level, states)
+        if whole is None:
             return
-        values = self.values
-        roots = self.passes.roots()[level]
-        is_free = not sums and self._is_free(states, outputs, roots)
-        values.early = self._early_loads(level)
-        kept = () if is_free or not states else self._kept_first(roots)
-        self.out.ends = self.nest.reduced_bounds if is_free and not states else ()
-        after: list[Stmt] = []
-        chunk, folded = Chunk(), list[Folded]()
-        with values.one_pass() as step:
-            rereads = not (outputs or sums)
-            folding = self._fold_all(states, after, chunk, folded, rereads=rereads)
-            for output in outputs:
-                self.out.store(output, after)
-            for total in sums:
-                real = self.combiner.for_real_rows
-                self.across.add(total, self.outputs[total.result], real)
-        self.out.ends = ()
-        early, values.early = tuple(values.early or ()), None
-        if is_free:
-            values.everywhere |= step.kept
-        join_chunks(values, self.combiner, states, folding, chunk)
-        body = (*step.begin, *self._with_lanes(step.loop, folding, folded), *after)
+        body, early = whole.body, whole.early
         turn = self._turn()
         if turn and level == 0 and self._copies_ahead():
-            ahead = prefetch(values, early, turn, self.across.shared_bytes)
+            ahead = prefetch(self.values, early, self.across.shared_bytes)
             body, early = self._ahead(ahead, body)
         else:
             early = self._begun_before(level, early)
-        parts = ((), early, body) if is_free else (body, early, kept)
+        parts = ((), early, body) if whole.is_free else (body, early, whole.kept)
         back = self.rows.back and not states
-        steps = self._in_steps(*parts, chunk=chunk, back=back)
-        values.row.stmts.extend(in_phase(self.combiner, level, steps))
+        steps = self.tiles.in_steps(*parts, chunk=whole.chunk, back=back)
+        self._stmts.extend(in_phase(self.combiner, level, steps))
+        if self.rest and rest:
+            steps = self.rest.in_steps(rest.body, chunk=rest.chunk)
+            self._stmts.extend(in_phase(self.combiner, level, steps))
 
-    def _is_free(
-        self,
-        states: dict[Reduce, fold.State],
-        outputs: list[TensorView],
-        roots: list[Key],
-    ) -> bool:
-        """Tell whether steps beyond the end of a row may run all of a pass but stores.
-
-        What they fold may be folded again, or nothing is folded; and what they read of
-        earlier passes, these have left for them.
-        """
-        if states:
-            may_run = not outputs and all(map(fold.may_repeat, states))
-        else:
-            may_run = self.nest.lane is None and self._is_clamped
-        return may_run and is_everywhere(self.values, roots)
+    @property
+    def _stmts(self) -> list[Stmt]:
+        """What is done once a row."""
+        return self.values.row.stmts
 
     def _begun_before(self, level: int, early: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Begin ``early`` loads before the pass if that helps; return what is left.
@@ -294,83 +255,13 @@ class _Builder:
         Copies to shared memory all have to be there first. What all rows share is on
         its way while the threads meet.
         """
-        values = self.values
-        if early and values.landed and not self.is_in_turn:
-            values.emit_all((*self._in_steps(early), AwaitCopies()))
+        if early and self.values.landed and not self.is_in_turn:
+            self.values.emit_all((*self.tiles.in_steps(early), AwaitCopies()))
             return ()
         if early and level and self.rows.keeps:
-            values.row.stmts[self.meeting : self.meeting] = self._in_steps((), early)
+            self._stmts[self.meeting : self.meeting] = self.tiles.in_steps((), early)
             return ()
         return early
-
-    def _fold_all(
-        self,
-        states: dict[Reduce, fold.State],
-        after: list[Stmt],
-        chunk: Chunk,
-        folded: list[Folded],
-        *,
-        rereads: bool,
-    ) -> dict[Reduce, fold.State]:
-        """Fold into ``states``; return what elements are folded into one by one."""
-        folding = {
-            r: chunk_of(self.values, r, state, after)
-            for r, state in states.items()
-            if not (self._folds_lanes(r) or folds_steps(self.scheduled, r))
-        }
-        for reduce, state in states.items():
-            if finds_apart(self.values, reduce):
-                del folding[reduce]
-                folded += fold_place(
-                    self.values, self.combiner, reduce, state, after, rereads=rereads
-                )
-            elif reduce in folding:
-                self._fold_element(reduce, folding[reduce])
-            elif folds_steps(self.scheduled, reduce):
-                fold_steps(self.values, self.combiner, reduce, state, chunk)
-            else:
-                fold_lanes(self.values, self.combiner, reduce, state, after)
-        return folding
-
-    def _kept_first(self, roots: list[Key]) -> tuple[Stmt, ...]:
-        """Return what computes, of what is kept, all that the pass of ``roots`` can.
-
-        Where the end of a row is clamped that takes no condition, so no register has
-        to be cleared; what is folded then does.
-        """
-        values = self.values
-        if not self._is_clamped:
-            return ()
-        fresh = computed_everywhere(values, roots)
-        with values.one_pass() as step:
-            for key in fresh:
-                values.value(*key)
-        values.everywhere |= step.kept
-        return step.then([])
-
-    def _with_lanes(
-        self,
-        body: Iterable[Stmt],
-        folding: dict[Reduce, fold.State],
-        folded: list[Folded],
-    ) -> list[Stmt]:
-        """Mark the loops over lanes of which vectors are to be made."""
-        lane, runs_along = self.nest.lane, self.levels == 0 or self.nest.lane_reduces
-        has_vectors = runs_along and self.scheduled.target.has_vectors
-        if lane is None or not has_vectors or any(len(s) > 1 for s in folding.values()):
-            return list(body)
-        for reduce, (state,) in folding.items():
-            assert isinstance(state, Var)
-            begin, *_ = fold.initial(reduce)
-            join = fold.joiner(reduce, state.dtype, reassociate=True)
-            folded.append(Folded(state, begin, join))
-        mark = Lane(self.scheduled.walk, tuple(folded))
-        return [
-            replace(stmt, lane=mark)
-            if isinstance(stmt, For) and stmt.index is lane.index
-            else stmt
-            for stmt in body
-        ]
 
     def _turn(self) -> Leaf | None:
         """Return the loop over the rows that a block takes after each other."""
@@ -389,21 +280,31 @@ class _Builder:
         Taken step by step, copies need no registers until their turn. Where the last
         packet is repeated beyond the end, what takes them comes second: all steps do.
         """
-        self.before.extend(self._in_steps((), loads.first))
+        following = self._copied(loads)
         self.values.emit(AwaitCopies())
         meetings = self.levels if self.rows.in_step else 0
-        pieces = dealt(self._in_steps((), loads.following), meetings)
+        pieces = dealt(following, meetings)
         *self.meanwhile, self.ahead = map(self._if_another_turn, pieces)
         self.shared_bytes = loads.shared_bytes
-        if self._is_clamped:
+        if self.tiles.is_clamped:
             return body, loads.taken
         return (*loads.taken, *body), ()
 
+    def _copied(self, loads: Prefetch) -> tuple[Stmt, ...]:
+        """Copy the first of a block's rows before it begins; return copies of the next.
+
+        Where a row ends may depend on which it is.
+        """
+        turn = self._turn()
+        assert turn is not None
+        steps = self.tiles.in_steps((), loads.copies)
+        self.before.extend(changed(steps, {turn.index: sc.const(0)}))
+        return changed(steps, {turn.index: turn.index + 1})
+
     def _begin_in_turn(self, loads: Prefetch) -> None:
         """Wait for this row, and let the next be on its way from here on."""
-        self.before.extend(self._in_steps((), loads.first))
+        following = self._copied(loads)
         self.values.emit(AwaitCopies())
-        following = self._in_steps((), loads.following)
         self.values.emit_all(self._if_another_turn(following))
         self.shared_bytes = loads.shared_bytes
         self.is_in_turn = True
@@ -412,39 +313,3 @@ class _Builder:
         turn = self._turn()
         assert turn is not None
         return guarded(less(turn.index + 1, turn.stop), body)
-
-    def _early_loads(self, level: int) -> list[Stmt] | None:
-        """Return where loads go that all start before the first of them is waited for.
-
-        Rows that are kept are read by the first pass; what all rows share, while the
-        threads meet before the pass that reads it.
-        """
-        if self.nest.leaf(Binding.UNROLLED) is None:
-            return None
-        is_in_time = level == 0 or self.rows.eager or not self.rows.keeps
-        return [] if is_in_time else None
-
-    def _folds_lanes(self, reduce: Reduce) -> bool:
-        return self.nest.lane_reduces and fold.is_of_exponentials(reduce)
-
-    def _fold_element(self, reduce: Reduce, state: fold.State) -> None:
-        values = self.values
-        element = values.value(reduce.source, self.space.source_point(reduce))
-        joined = fold.combined(
-            reduce,
-            state,
-            fold.lifted(reduce, element, place_along(values, reduce)),
-            values.let,
-            reassociate=self.scheduled.target.has_vectors,
-        )
-        self.combiner.assign(state, joined)
-
-    def _in_steps(
-        self,
-        body: tuple[Stmt, ...],
-        *first: tuple[Stmt, ...],
-        chunk: Chunk | None = None,
-        back: bool = False,
-    ) -> tuple[Stmt, ...]:
-        chunk, loops = chunk or Chunk(), self.values.loops
-        return in_steps(self.scheduled, first, body, chunk, loops, back=back)

@@ -7,14 +7,16 @@ for each loop of the space its index in terms of the leaves'.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir import scalar as sc
+from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
-from nfuser.ir.scalar_functions import minimum
+from nfuser.ir.scalar_functions import less, minimum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,9 +68,15 @@ class LastTile(Enum):
 
 @node
 class LoopAxis:
-    """A loop while its nest is being built."""
+    """A loop while its nest is being built; it may end before its ``extent``."""
 
     extent: Scalar
+    end: Scalar | None = None
+
+    @property
+    def stop(self) -> Scalar:
+        """What the index stays below."""
+        return self.extent if self.end is None else self.end
 
 
 @node
@@ -91,7 +99,18 @@ class Merge:
     result: LoopAxis
 
 
-Transform: TypeAlias = Split | Merge
+@node
+class Align:
+    """``source -> (outer, inner)`` from ``start`` on: all that is whole."""
+
+    source: LoopAxis
+    outer: LoopAxis
+    inner: LoopAxis
+    factor: Scalar
+    start: Scalar
+
+
+Transform: TypeAlias = Split | Merge | Align
 
 
 @node
@@ -131,6 +150,8 @@ class Nest:
     index_of: Mapping[Scalar, Scalar]
     kept_bounds: tuple[LoopBound, ...]
     reduced_bounds: tuple[LoopBound, ...]
+    rest: Nest | None = None
+    """Elements of the same rows, one a thread, that no whole tile holds."""
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -154,6 +175,7 @@ class NestBuilder:
         self._count = len(kept) + len(reduced)
         self._index: dict[LoopAxis, Scalar] = {}
         self._from_last: set[LoopAxis] = set()
+        self._rest: tuple[Align, LoopAxis] | None = None
 
     def axis(self, loop: LoopIndex) -> LoopAxis:
         """Return the axis that stands for ``loop`` of the space."""
@@ -172,6 +194,27 @@ class NestBuilder:
         inner = LoopAxis(factor)
         self._transforms.append(Split(source, outer, inner, factor, tail))
         return outer, inner
+
+    def align(
+        self, source: LoopAxis, factor: int, begin: Scalar
+    ) -> tuple[LoopAxis, LoopAxis]:
+        """Tile ``source``, whose element 0 lies at ``begin``, between boundaries.
+
+        Each multiple of ``factor`` is one. ``begin``, in kept loops of the space, tells
+        how many whole tiles there are: as many as fit the extent, or one less.
+        """
+        past = (begin + (factor - 1)) % factor
+        end = (source.extent + (past + 1)) // factor - 1
+        outer = LoopAxis(source.extent // factor, end)
+        inner = LoopAxis(sc.const(factor))
+        start = factor - 1 - past
+        self._transforms.append(Align(source, outer, inner, inner.extent, start))
+        return outer, inner
+
+    def bind_rest(self, whole: LoopAxis, by: LoopAxis) -> None:
+        """Let ``by`` take what lies before and behind the tiles ``whole`` of a row."""
+        tiles = (t for t in self._transforms if isinstance(t, Align))
+        self._rest = next(t for t in tiles if t.outer is whole), by
 
     def merge(self, axes: Sequence[LoopAxis]) -> LoopAxis:
         """Join ``axes`` (outermost first) into one that runs through all of them."""
@@ -225,10 +268,12 @@ class NestBuilder:
                     at = index[outer] * factor + index[inner]
                     if tail in (LastTile.GUARD, LastTile.CLAMP):
                         is_clamped = tail is LastTile.CLAMP
-                        bounds[source] = LoopBound(at, source.extent, is_clamped)
+                        bounds[source] = LoopBound(at, source.stop, is_clamped)
                     if tail is LastTile.CLAMP:
-                        at = minimum(at, source.extent - 1)
+                        at = minimum(at, source.stop - 1)
                     index[source] = at
+                case Align(source, outer, inner, factor, start):
+                    index[source] = start + index[outer] * factor + index[inner]
         for transform in self._transforms:  # a shrunk axis may be split once more
             match transform:
                 case Split(source, outer, inner, factor, LastTile.SHRINK):
@@ -262,15 +307,43 @@ class NestBuilder:
                 lane, lane_reduces = leaf, axis in folding
             else:
                 leaves[axis in folding].append(leaf)
-        every = {**self._kept, **self._reduced}
-        return Nest(
+        rows: dict[Scalar, Scalar] = {x: index[axis] for x, axis in self._kept.items()}
+        nest = Nest(
             tuple(leaves[False]),
             tuple(leaves[True]),
             lane,
             lane_reduces,
-            {loop: index[axis] for loop, axis in every.items()},
+            {**rows, **{x: index[axis] for x, axis in self._reduced.items()}},
             tuple(b for axis, b in bounds.items() if axis not in folding),
             tuple(b for axis, b in bounds.items() if axis in folding),
+        )
+        if self._rest is None:
+            return nest
+        rest = self._rest_of(nest, index, *self._rest)
+        return replace(_of_rows(nest, rows), rest=_of_rows(rest, rows))
+
+    def _rest_of(
+        self, nest: Nest, index: dict[LoopAxis, Scalar], tile: Align, by: LoopAxis
+    ) -> Nest:
+        """Return the nest of what lies before and behind whole tiles, taken ``by``."""
+        at, whole = index[by], tile.outer.stop * tile.factor
+        place = at + (1 - less(at, tile.start)) * whole
+        found = {tile.source: place}
+        for transform in reversed(self._transforms):
+            match transform:
+                case Merge(outer, inner, result) if result in found:
+                    found[outer] = found[result] // inner.extent
+                    found[inner] = found[result] % inner.extent
+                case _:
+                    pass
+        along = {x: found[axis] for x, axis in self._reduced.items()}
+        return replace(
+            nest,
+            reduced=tuple(leaf for leaf in nest.reduced if leaf.binding.is_bound),
+            lane=None,
+            lane_reduces=False,
+            index_of={**nest.index_of, **along},
+            reduced_bounds=(LoopBound(at, tile.source.extent - whole),),
         )
 
     def _descendants(self, roots: Iterable[LoopAxis]) -> set[LoopAxis]:
@@ -279,8 +352,28 @@ class NestBuilder:
             match transform:
                 case Merge(outer, _, result) if outer in found:
                     found.add(result)
-                case Split(source, outer, inner) if source in found:
+                case Split(source, outer, inner) | Align(source, outer, inner) if (
+                    source in found
+                ):
                     found.update((outer, inner))
                 case _:
                     pass
         return found
+
+
+def _of_rows(nest: Nest, rows: Mapping[Scalar, Scalar]) -> Nest:
+    """Return ``nest`` with the indices of ``rows`` in what depends on them."""
+
+    def placed(x: Scalar) -> Scalar:
+        return scalar_walk.substitute([x], rows)[0]
+
+    return replace(
+        nest,
+        index_of={
+            x: at if x in rows else placed(at) for x, at in nest.index_of.items()
+        },
+        reduced_bounds=tuple(
+            replace(b, index=placed(b.index), extent=placed(b.extent))
+            for b in nest.reduced_bounds
+        ),
+    )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -11,6 +11,7 @@ import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Argument
 from nfuser.schedule.facts.memory import interleaved, memory_numbers
+from nfuser.schedule.placement.placement import Placement, Where
 from nfuser.schedule.placement.varying import Varying
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         SerialHeuristic,
     )
     from nfuser.schedule.nest import Leaf, Nest
-    from nfuser.schedule.placement.placement import LeftOut, Placement, Placements
+    from nfuser.schedule.placement.placement import LeftOut, Placements
     from nfuser.segment import Rejection
 
 
@@ -194,6 +195,22 @@ class Scheduled:
         nests = [self.nest, *([self.tile.nest] if self.tile else [])]
         leaves = (leaf.index for nest in nests for leaf in nest.leaves)
         return 1 + max((x.number for x in (*leaves, *self.space.loops)), default=-1)
+
+    @property
+    def rest(self) -> Scheduled | None:
+        """The elements of the same rows that no whole packet holds, if there are any.
+
+        Each is kept by the thread that has it.
+        """
+        if self.nest.rest is None or self.rows is None:
+            return None
+        kept = (key for key, placement in self.placements.items() if placement.is_kept)
+        return replace(
+            self,
+            nest=self.nest.rest,
+            rows=replace(self.rows, room=1, back=False, unguarded=None),
+            placements=dict.fromkeys(kept, Placement(Where.REGISTERS)),
+        )
 
     def varying(self) -> Varying:
         """Return what the values vary with."""

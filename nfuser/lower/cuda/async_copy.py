@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -39,25 +38,20 @@ DEALT = 0.9  # of a row's copies that begin in meetings, if there are two of the
 
 @node
 class Prefetch:
-    """Loads as copies of the first row, copies of the next, and what takes them."""
+    """Loads of a row as copies, and what takes them."""
 
-    first: tuple[Stmt, ...]
-    following: tuple[Stmt, ...]
+    copies: tuple[Stmt, ...]
     taken: tuple[Stmt, ...]
     shared_bytes: int
 
 
-def prefetch(
-    values: Values, loads: Sequence[Stmt], turn: Leaf, size: int = 0
-) -> Prefetch:
-    """Return ``loads`` of one step in a row ahead.
+def prefetch(values: Values, loads: Sequence[Stmt], size: int = 0) -> Prefetch:
+    """Return ``loads`` of one step by way of shared memory.
 
-    The rows of a block are those of the loop ``turn``. The first ``size`` bytes of
-    shared memory are taken.
+    The first ``size`` bytes of it are taken.
     """
     landings: dict[DType, Array] = {}
-    first: list[Stmt] = []
-    following: list[Stmt] = []
+    copies: list[Stmt] = []
     taken: list[Stmt] = []
     slots = values.scheduled.threads * _steps(values)
     for load in loads:
@@ -66,12 +60,10 @@ def prefetch(
         landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
         landings[dtype] = landing
         at = _slot(values) * width + size // dtype.itemsize
-        for row, copies in ((sc.const(0), first), (turn.index + 1, following)):
-            (index,) = scalar_walk.substitute([load.index], {turn.index: row})
-            copies.append(CopyPacket(landing, at, load.buffer, index, width))
+        copies.append(CopyPacket(landing, at, load.buffer, load.index, width))
         taken.append(TakePacket(load.array, load.at, landing, at, width))
         size += slots * width * dtype.itemsize
-    return Prefetch(tuple(first), tuple(following), tuple(taken), size)
+    return Prefetch(tuple(copies), tuple(taken), size)
 
 
 def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
@@ -87,8 +79,7 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
     slots = values.scheduled.threads * _steps(values)
     whole = slots * width * sum(key[0].dtype.itemsize for key in rows)
     landings: dict[DType, Array] = {}
-    first: list[Stmt] = []
-    following: list[Stmt] = []
+    copies: list[Stmt] = []
     size = 0
     for key in rows:
         tensor, dtype = key[0], key[0].dtype
@@ -96,12 +87,9 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
         landings[dtype] = landing
         at = _slot(values) * width + size // dtype.itemsize
         source = values.address(*key) - values.lane_index
-        for row, copies in ((sc.const(0), first), (turn.index + 1, following)):
-            (index,) = scalar_walk.substitute([source], {turn.index: row})
-            place = at + row % 2 * (whole // dtype.itemsize)
-            buffer = values.buffers[tensor]
-            copies.append(CopyPacket(landing, place, buffer, index, width))
         place = at + turn.index % 2 * (whole // dtype.itemsize)
+        buffer = values.buffers[tensor]
+        copies.append(CopyPacket(landing, place, buffer, source, width))
         array = values.kept.get(key) or values.array(dtype.compute, width)
         taken = TakePacket(array, sc.const(0), landing, place, width)
         if placements[key].where is Where.REGISTERS:
@@ -111,7 +99,7 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
             values.filled.add(key)
             values.everywhere.add(key)
         size += slots * width * dtype.itemsize
-    return Prefetch(tuple(first), tuple(following), (), 2 * size)
+    return Prefetch(tuple(copies), (), 2 * size)
 
 
 def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:

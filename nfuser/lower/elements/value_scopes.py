@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from nfuser.ir import scalar as sc
 from nfuser.lower.elements.guards import even_conditions, exclusive_reads
@@ -93,6 +93,14 @@ class Scopes:
         self.varying = scheduled.varying()
         self.place = self.varying.place  # where a value belongs
         self.needs = self.varying.needs  # what it is computed from, or found with
+
+    def beside(self, scheduled: Scheduled) -> Self:
+        """Return the values of other elements of the same rows, in the same kernel."""
+        made = type(self)(scheduled, self.loops)
+        made.row, made.arrays = self.row, self.arrays
+        made.buffers, made.parameters = self.buffers, self.parameters
+        made.integers, made._inverses = self.integers, self._inverses
+        return made
 
     def keep_placed(self, room: int) -> None:
         """Declare arrays for what passes leave for each other."""

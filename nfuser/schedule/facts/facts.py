@@ -56,6 +56,12 @@ class Linear:
             and all(step % chunk == 0 for step in others)
         )
 
+    def beside(self, other: Linear) -> Linear:
+        """Return how far this is from ``other``, whose loops are all regular."""
+        loops = dict.fromkeys([*self.steps, *other.steps])
+        steps = {x: self.steps.get(x, 0) - other.steps.get(x, 0) for x in loops}
+        return Linear(self.start - other.start, steps, self.irregular, self.unit)
+
 
 @node
 class Access:

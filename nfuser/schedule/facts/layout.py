@@ -7,6 +7,7 @@ serves every call with the same pattern.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -186,19 +187,84 @@ def packet_width(
         if size % width == 0:
             widths.append(width)
         width //= 2
-    return max(widths, key=lambda n: sum(_worth(a, group, n, facts) for a in unit))
+    return max(widths, key=lambda n: _speed(unit, group, n, facts))
+
+
+def leader_of(
+    group: Sequence[LoopIndex], found: Sequence[Access], width: int, facts: Facts
+) -> tuple[Access, int] | None:
+    """Return whose memory packets are better counted by than by rows, and their width.
+
+    Rows may begin anywhere between two boundaries of packets. Those of most bytes are
+    then whole packets from the first boundary in each row on; what lies before and
+    behind these goes element by element. None where packets of ``width``, which begin
+    with the rows, are as fast.
+    """
+    unit = [a for a in found if is_unit(a, group[-1])]
+    if not unit:
+        return None
+    wide = min(16 // min(a.tensor.dtype.itemsize for a in unit), 8)
+    size = 1
+    for loop in group:
+        size *= facts.size(loop.extent)
+    if wide == 1 or size < LEAST_PACKETS * wide:
+        return None
+
+    def speed(leader: Access) -> float:
+        return LED * _speed(unit, group, wide, facts, leader)
+
+    sizes = [_elements(a, facts) for a in unit]
+    leaders = [
+        a
+        for a, n in zip(unit, sizes, strict=True)
+        if n == max(sizes) and _may_lead(a, group)
+    ]
+    best = max(leaders, key=speed, default=None)
+    if best is None or speed(best) <= _speed(unit, group, width, facts):
+        return None
+    return best, wide
+
+
+def _elements(access: Access, facts: Facts) -> int:
+    return math.prod(facts.size(extent) for extent in access.tensor.shape)
+
+
+def _may_lead(access: Access, group: Sequence[LoopIndex]) -> bool:
+    """Tell whether rows of ``access`` begin where the host and kernels can tell."""
+    where = access.address
+    forward = all(step >= 0 for loop, step in where.steps.items() if loop not in group)
+    return forward and where.start >= 0 and not (where.irregular or access.guards)
+
+
+LEAST_PACKETS = 4 * 32  # of a row that elements before and behind them are worth
+LED = 0.97  # share of their speed that packets keep beside such elements
 
 
 # Share of the memory's speed that accesses of so many bytes reach, roughly.
 _SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
 
 
+def _speed(
+    unit: Sequence[Access],
+    group: Sequence[LoopIndex],
+    width: int,
+    facts: Facts,
+    leader: Access | None = None,
+) -> float:
+    """Return the speed at which all of ``unit`` move."""
+    return sum(_worth(a, group, width, facts, leader) for a in unit)
+
+
 def _worth(
-    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+    access: Access,
+    group: Sequence[LoopIndex],
+    width: int,
+    facts: Facts,
+    leader: Access | None,
 ) -> float:
     """Return the speed at which ``access`` moves its bytes, times their number."""
     size = access.tensor.dtype.itemsize
-    if is_packed(access, group, width, facts):
+    if is_packed(access, group, width, facts, leader):
         return size * _SPEED[min(width * size, 16)]
     # A thread's neighbours lie ``width`` elements away: the cache has to help.
     return size * _SPEED[size] * 0.9
@@ -215,22 +281,33 @@ def runs_along(access: Access, lane: LoopIndex) -> bool:
 
 
 def is_packed(
-    access: Access, group: Sequence[LoopIndex], width: int, facts: Facts
+    access: Access,
+    group: Sequence[LoopIndex],
+    width: int,
+    facts: Facts,
+    leader: Access | None = None,
 ) -> bool:
-    """Tell whether packets of ``access`` are aligned, each wholly under its guard."""
+    """Tell whether packets of ``access`` are aligned, each wholly under its guard.
+
+    Where there is a ``leader``, packets begin where those of its memory do.
+    """
     itemsize = access.tensor.dtype.itemsize
     chunk = min(width, 16 // itemsize)
+    where = access.address.beside(leader.address) if leader else access.address
     return (
         facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
-        and access.address.is_aligned(chunk, group)
-        and all(_is_even(guard, group, width) for guard in access.guards)
+        and where.is_aligned(chunk, group)
+        and all(_is_even(g, group, 0 if leader else width) for g in access.guards)
     )
 
 
 def _is_even(guard: Linear, group: Sequence[LoopIndex], width: int) -> bool:
-    """Tell whether a guard holds for all of a packet or for none of it."""
+    """Tell whether a guard holds for all of a packet or for none of it.
+
+    A ``width`` of 0 is that of packets which begin anywhere.
+    """
     step = guard.steps.get(group[-1], 0)
-    if group[-1] in guard.irregular or abs(step) > 1:
+    if group[-1] in guard.irregular or abs(step) > (1 if width else 0):
         return False
     # What grows along the lanes is above 0 from 1 on, what falls, down to 1.
     edge = replace(guard, start=guard.start - 1) if step > 0 else guard
@@ -249,6 +326,7 @@ def packed(
     width: int,
     facts: Facts,
     tensors: Sequence[TensorView],
+    leader: Access | None = None,
 ) -> Packed:
     """Return the accesses along ``group`` that go in packets of ``width``."""
     if width == 1:
@@ -256,7 +334,7 @@ def packed(
     return frozenset(
         (tensors.index(a.tensor), a.point)
         for a in found
-        if is_unit(a, group[-1]) and is_packed(a, group, width, facts)
+        if is_unit(a, group[-1]) and is_packed(a, group, width, facts, leader)
     )
 
 
@@ -274,10 +352,7 @@ def runs_inside(
         total = 0
         for access in found:
             if is_unit(access, lane):
-                elements = access.tensor.dtype.itemsize
-                for extent in access.tensor.shape:
-                    elements *= facts.size(extent)
-                total += elements
+                total += access.tensor.dtype.itemsize * _elements(access, facts)
         return total
 
     return unit_bytes(reduced[-1]) >= unit_bytes(kept[-1])

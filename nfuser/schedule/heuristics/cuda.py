@@ -13,6 +13,7 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.maps import Point
     from nfuser.ir.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
@@ -145,6 +146,10 @@ class CudaReduction:
     those of other rows, all wait at the same time, and let memory work meanwhile. Long
     chains of one accumulator are ``compensated``: they keep what rounding takes away.
     Where blocks go ``from_last``, the first of them takes the last rows.
+
+    Where rows begin anywhere between two packets, these are counted from the first
+    boundary of those of one access, the ``leader``; the elements before and behind them
+    go one by one.
     """
 
     kept: Groups
@@ -157,6 +162,7 @@ class CudaReduction:
     wide_index: bool
     compensated: bool = False
     packed: Packed = frozenset()
+    leader: tuple[int, Point] | None = None
     threads: int = 0
     flight: int = 1
     blocks: int = 0
@@ -236,8 +242,9 @@ class CudaReduction:
         if self.is_flexible:
             threads = f"up to {self.threads}"
         in_step = "in step, " if self.in_step else ""
+        width = f"{self.width} between ends" if self.leader else str(self.width)
         return (
-            f"reduction({way}, {form}, width={self.width}, threads={threads}, "
+            f"reduction({way}, {form}, width={width}, threads={threads}, "
             f"{in_step}splits={splits}{', from the last' if self.from_last else ''})"
         )
 

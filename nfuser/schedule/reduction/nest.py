@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from nfuser.schedule.heuristics.cuda import CudaReduction
 
 
-def cuda_nest(space: Space, heuristic: CudaReduction, share: Scalar | None) -> Nest:
+def cuda_nest(
+    space: Space,
+    heuristic: CudaReduction,
+    share: Scalar | None,
+    begin: Scalar | None = None,
+) -> Nest:
     """Rows over blocks, one row over threads; packets along memory.
+
+    Where rows ``begin`` anywhere between two packets, these are counted from the first
+    boundary on, and the first threads of a row take the elements that are left.
 
     A block takes ``share`` rows after each other, if that is not None. The threads of a
     row are x where memory runs along the row (a warp then reads neighbours and folds by
@@ -27,14 +35,18 @@ def cuda_nest(space: Space, heuristic: CudaReduction, share: Scalar | None) -> N
     reduced = builder.merged(heuristic.reduced)
     lanes = reduced if heuristic.inner else kept
     packet = None
-    if heuristic.width > 1:
+    if begin is not None:
+        lanes[-1], packet = builder.align(lanes[-1], heuristic.width, begin)
+    elif heuristic.width > 1:
         lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)
     fold, keep = Binding.THREAD_X, Binding.THREAD_Y
     if not heuristic.inner:
         fold, keep = keep, fold
     _bind_rows(builder, kept, heuristic, keep, share)
     if reduced:
-        _bind_fold(builder, reduced, heuristic, fold)
+        place = _bind_fold(builder, reduced, heuristic, fold)
+        if begin is not None:
+            builder.bind_rest(lanes[-1], place)
     if packet is not None:
         builder.bind(packet, Binding.PACKET)
     return builder.freeze()
@@ -67,7 +79,8 @@ def _bind_fold(
     reduced: list[LoopAxis],
     heuristic: CudaReduction,
     threads: Binding,
-) -> None:
+) -> LoopAxis:
+    """Bind what runs along a row; return the place among all that share one."""
     along = builder.merge(reduced)
     share = heuristic.fold * heuristic.splits
     flight = 1 if heuristic.is_persistent else heuristic.flight
@@ -77,6 +90,7 @@ def _bind_fold(
     together = None
     if flight > 1:
         together, place = builder.split(place, share, LastTile.EXACT)
+    among = place
     if heuristic.is_split:
         block, place = builder.split(place, heuristic.fold, LastTile.EXACT)
         builder.bind(block, Binding.BLOCK_Y)
@@ -87,6 +101,7 @@ def _bind_fold(
     if together is not None:
         builder.bind(together, Binding.UNROLLED, flight)
     builder.bind(place, threads)
+    return among
 
 
 def _row_end(heuristic: CudaReduction, length: Scalar) -> LastTile:

@@ -10,6 +10,7 @@ from nfuser.schedule.facts.layout import (
     grouped,
     is_packed,
     is_unit,
+    leader_of,
     ordered,
     packed,
     packet_width,
@@ -53,17 +54,27 @@ class RowShape:
         self.reduced = grouped(reduced, found, facts)
         self.rows = self.count(space.kept)
         self.length = self.count(space.reduced)
+        self._led = self._find_leader()
+
+    def _find_leader(self) -> tuple[Access, int] | None:
+        """Return whose packets are counted by where rows begin between two."""
+        group = self.lane_group()
+        is_alone = self.inner and len(self.reduced) == 1
+        if not (self.target.has_blocks and is_alone):
+            return None
+        width = packet_width(group, self.found, self.facts)
+        return leader_of(group, self.found, width, self.facts)
 
     def by_columns(self) -> RowShape:
         """Return the same rows, to be folded along the kept loops."""
         made = copy(self)
-        made.inner = False
+        made.inner, made._led = False, None
         return made
 
     def by_rows(self) -> RowShape:
         """Return the same rows, to be gone through along the reduced loops."""
         made = copy(self)
-        made.inner = True
+        made.inner, made._led = True, None
         return made
 
     def count(self, loops: tuple[LoopIndex, ...]) -> int:
@@ -182,7 +193,7 @@ class RowShape:
             if not is_along or not (is_folded or len(self.outputs) > 1):
                 continue
             dtype = access.tensor.dtype
-            if not is_packed(access, lane, width, self.facts):
+            if not is_packed(access, lane, width, self.facts, self.leader(width)):
                 if access in rows:
                     return None
                 continue
@@ -194,9 +205,16 @@ class RowShape:
 
     def width(self) -> int:
         """Return the packet width along the lane."""
+        if self._led is not None:
+            return self._led[1]
         group = self.lane_group()
         return packet_width(group, self.found, self.facts) if group else 1
 
     def packed(self, width: int, tensors: Sequence[TensorView]) -> Packed:
         """Return what goes in packets of ``width``."""
-        return packed(self.lane_group(), self.found, width, self.facts, tensors)
+        group, leader = self.lane_group(), self.leader(width)
+        return packed(group, self.found, width, self.facts, tensors, leader)
+
+    def leader(self, width: int) -> Access | None:
+        """Return the access whose packets of ``width`` are counted by, if not rows."""
+        return self._led[0] if self._led is not None and width > 1 else None

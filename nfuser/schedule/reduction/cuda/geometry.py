@@ -64,6 +64,7 @@ def cuda_heuristic(
     always as many; those that go by single elements are ``known`` for their addresses.
     """
     known = known or is_shared or exact
+    tensors, leader = memory_tensors(fusion), shape.leader(width)
     return CudaReduction(
         shape.kept,
         shape.reduced,
@@ -79,7 +80,8 @@ def cuda_heuristic(
         ),
         wide_index=needs_wide_index(fusion, shape.facts),
         compensated=steps == 0 and sums_in_f64(fusion),
-        packed=shape.packed(width, memory_tensors(fusion)),
+        packed=shape.packed(width, tensors),
+        leader=(tensors.index(leader.tensor), leader.point) if leader else None,
         threads=threads,
         flight=flight,
         blocks=blocks,
