@@ -48,7 +48,7 @@ def _batch_norm(x: Any, weight: Any, bias: Any, cotangent: Any) -> Any:
 
 SMALL = {
     _standardised: ((1500, 37),),
-    _normalised: ((20_001,),),
+    _normalised: ((80_001,),),
     _softmax: ((32_768,),),
     _batch_norm: ((1500, 40), (40,), (40,), (1500, 40)),
 }

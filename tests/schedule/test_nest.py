@@ -223,3 +223,30 @@ def test_an_axis_of_one_has_index_zero() -> None:
     builder.bind(builder.one(), Binding.BLOCK_X)
     nest = builder.freeze()
     assert [x.extent for x in nest.leaves] == [sc.const(1)]
+
+
+@given(
+    length=st.integers(64, 90),
+    factor=st.sampled_from([2, 4, 8]),
+    spare=st.integers(0, 20),
+)
+@settings(deadline=None)
+def test_tiles_from_the_first_boundary_and_the_rest_cover_every_index_once(
+    length: int, factor: int, spare: int
+) -> None:
+    rows, along = _loops([3, length])
+    builder = NestBuilder([rows], [along])
+    begin = rows * (along.extent + spare)
+    whole, lane = builder.align(builder.axis(along), factor, begin)
+    step, place = builder.split(whole, 32, LastTile.GUARD)
+    builder.bind_rest(whole, place)
+    builder.bind(builder.axis(rows), Binding.BLOCK_X)
+    builder.bind(step, Binding.SERIAL)
+    builder.bind(place, Binding.THREAD_X)
+    builder.bind(lane, Binding.PACKET)
+    nest = builder.freeze()
+    assert nest.rest is not None
+    found = _counted(nest, [3, length])
+    starts = {row: min(k for r, k in found if r == row) for row, _ in found}
+    assert all((row * (length + spare) + k) % factor == 0 for row, k in starts.items())
+    assert found + _counted(nest.rest, [3, length]) == _all([3, length])

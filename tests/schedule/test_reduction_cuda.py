@@ -76,12 +76,12 @@ def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
     assert row * heuristic.blocks < CUDA.shared_bytes
     for function, shape in (
         (_softmax, (16384, 4096)),  # in registers
-        (_softmax, (8192, 32769)),  # in no packets
         (lambda x: _softmax(np.tan(np.sin(np.tan(x)))), HALF_ROW),  # dear
         (lambda x: x.max(axis=1), HALF_ROW),  # read once
     ):
         assert not _chosen_for_halves(function, *shape).as_stored, shape
     assert not _chosen(_softmax, 8192, 32768)[1].as_stored  # a block's alone
+    assert _chosen_for_halves(_softmax, 8192, 32769).as_stored  # but for its ends
 
 
 def test_two_rows_that_would_fill_a_multiprocessor_lie_side_by_side() -> None:

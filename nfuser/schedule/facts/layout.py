@@ -195,7 +195,7 @@ def leader_of(
 ) -> tuple[Access, int] | None:
     """Return whose memory packets are better counted by than by rows, and their width.
 
-    Rows may begin anywhere between two boundaries of packets. Those of most bytes are
+    Rows may begin anywhere between two boundaries of packets. All that are as long are
     then whole packets from the first boundary in each row on; what lies before and
     behind these goes element by element. None where packets of ``width``, which begin
     with the rows, are as fast.
@@ -213,11 +213,13 @@ def leader_of(
     def speed(leader: Access) -> float:
         return LED * _speed(unit, group, wide, facts, leader)
 
-    sizes = [_elements(a, facts) for a in unit]
+    most = max(_elements(a, facts) for a in unit)
+    rows = [a for a in unit if _elements(a, facts) == most]
     leaders = [
         a
-        for a, n in zip(unit, sizes, strict=True)
-        if n == max(sizes) and _may_lead(a, group)
+        for a in rows
+        if _may_lead(a, group)
+        and all(is_packed(other, group, wide, facts, a) for other in rows)
     ]
     best = max(leaders, key=speed, default=None)
     if best is None or speed(best) <= _speed(unit, group, width, facts):

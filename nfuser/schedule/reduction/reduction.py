@@ -121,7 +121,7 @@ def _begin(
         return None
     number, point = heuristic.leader
     where = address(point, strides[memory_tensors(fusion)[number]])
-    zeros = dict.fromkeys(space.reduced, sc.const(0))
+    zeros: dict[Scalar, Scalar] = dict.fromkeys(space.reduced, sc.const(0))
     return scalar_walk.substitute([where], zeros)[0]
 
 
