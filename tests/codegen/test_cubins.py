@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -127,22 +128,40 @@ def _centred(x: Any, weight: Any, bias: Any) -> Any:
     return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
 
 
-@pytest.mark.parametrize(("rows", "form"), [(100, "splits=any"), (300, "looped")])
+def _room(past: int, *shape: int) -> Any:
+    """Return elements of 16 bits that begin so many past where a packet may."""
+    room = np.empty(math.prod(shape) + 16, ml_dtypes.bfloat16)
+    begin = next(k for k in range(16) if room[k:].ctypes.data % 16 == 2 * past)
+    return room[begin : begin + math.prod(shape)].reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("rows", "past", "form"),
+    [
+        (100, 0, "splits=any"),
+        (100, 1, "splits=any"),
+        (300, 0, "width=8 between ends"),
+        (300, 1, "looped"),  # in no packets
+    ],
+)
 def test_long_odd_rows_and_their_weights_keep_to_their_registers(
-    rows: int, form: str
+    rows: int, past: int, form: str
 ) -> None:
     fused = nfuser.fuse(_centred, backend="interpret")
     shapes = [(rows, 65_537), (65_537,), (65_537,)]
-    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
+    (kernel,) = fused.kernels(*(_room(past, *s) for s in shapes))
     assert form in kernel.schedule
     _check(kernel)
 
 
-def test_odd_rows_that_are_read_again_keep_to_their_registers() -> None:
+@pytest.mark.parametrize(("past", "form"), [(0, "between ends"), (1, "looped")])
+def test_odd_rows_that_are_read_again_keep_to_their_registers(
+    past: int, form: str
+) -> None:
     fused = nfuser.fuse(_backward, backend="interpret")
     shapes = [(300, 33_001), (300, 33_001), (33_001,)]
-    (kernel,) = fused.kernels(*(np.empty(s, ml_dtypes.bfloat16) for s in shapes))
-    assert "looped" in kernel.schedule
+    (kernel,) = fused.kernels(*(_room(past, *s) for s in shapes))
+    assert form in kernel.schedule
     _check(kernel)
 
 
