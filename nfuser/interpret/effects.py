@@ -21,7 +21,7 @@ from nfuser.interpret.expressions import (
     stored_kind,
 )
 
-_PACKET = re.compile(r"(load|store)_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
+_PACKET = re.compile(r"(load|store)_packet(_across)?_(2|4|8|16)(_f16|_bf16|_bool|)")
 _COPY = re.compile(r"copy_packet_(2|4|8|16)")
 _DRAW = re.compile(r"draw_packet_(2|4|8|16)")
 _TAKE = re.compile(r"take_packet_(2|4|8|16)(_f16|_bf16|_bool|)")
@@ -212,7 +212,7 @@ def _packet(
     place: str,
     names: KnownNames,
 ) -> str:
-    verb, length, suffix = packet.groups()
+    verb, across, length, suffix = packet.groups()
     if len(arguments) != 4:
         reason = "a packet takes an array, its index, a pointer, and an index"
         raise names.refusal(call, reason)
@@ -230,4 +230,5 @@ def _packet(
     held = f"v_{ast.unparse(array)}, {integer(k, names)}"
     index = integer(i, names)
     order = f"{held}, {index}" if verb == "load" else f"{index}, {held}"
-    return f"{source}.{verb}_packet(w, {order}, {place}, {length}, {suffix!r})"
+    method = f"{verb}_packet{across or ''}"
+    return f"{source}.{method}(w, {order}, {place}, {length}, {suffix!r})"

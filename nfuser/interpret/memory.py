@@ -219,11 +219,52 @@ class Pointer:
         stored = self._read(wave, at, owners, line, volatile=False)
         self.access.packet_reads += positions.size
         values = widen(suffix, stored).reshape(length, -1)
-        for n in range(length):
-            row = values[n]
+        self._fill(wave, array, k, values, positions, mask, line)
+
+    def load_packet_across(
+        self,
+        wave: Wave,
+        array: LocalArray,
+        k: Any,
+        index: Any,
+        mask: Mask,
+        line: int,
+        length: int,
+        suffix: str,
+    ) -> None:
+        """Read ``length`` elements at any place into ``array[k:]``, as two packets."""
+        first = self.address // self.region.storage.itemsize + self.offset
+        past = (first % length + index) % length
+        whole = (index - past, index + length - 1 - (past + length - 1) % length)
+        found: list[Vector] = []
+        for place in whole:
+            positions, at, owners = self._packet(
+                wave, place, length, mask, line, "read"
+            )
+            stored = self._read(wave, at, owners, line, volatile=False)
+            self.access.packet_reads += positions.size
+            found.append(stored.reshape(length, -1))
+        begin = np.broadcast_to(past, wave.size)[positions]
+        both = np.concatenate(found)
+        taken = np.take_along_axis(both, begin + np.arange(length)[:, None], 0)
+        values = widen(suffix, taken.ravel()).reshape(length, -1)
+        self._fill(wave, array, k, values, positions, mask, line)
+
+    def _fill(
+        self,
+        wave: Wave,
+        array: LocalArray,
+        k: Any,
+        values: Any,
+        positions: Vector,
+        mask: Mask,
+        line: int,
+    ) -> None:
+        for n, taken in enumerate(values):
+            row = taken
             if mask is not None:
                 row = np.zeros(wave.size, values.dtype)
-                row[positions] = values[n]
+                row[positions] = taken
             array.write(wave, k + n, row, mask, line)
 
     def copy_packet(

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import less
 from nfuser.lower.cpu.staged_columns import stage_columns
-from nfuser.lower.cuda.async_copy import Prefetch, dealt, in_turn, land_rows, prefetch
+from nfuser.lower.cuda.async_copy import (
+    Prefetch,
+    dealt,
+    in_turn,
+    land_rows,
+    lies_across,
+    prefetch,
+)
 from nfuser.lower.cuda.combine import Combiner
 from nfuser.lower.cuda.join import Common, indices_bound
 from nfuser.lower.cuda.stage import Stager
@@ -232,7 +239,9 @@ class _Builder:
         body, early = whole.body, whole.early
         turn = self._turn()
         if turn and level == 0 and self._copies_ahead():
-            ahead = prefetch(self.values, early, self.across.shared_bytes)
+            whole_ones = [x for x in early if not lies_across(x)]
+            ahead = prefetch(self.values, whole_ones, self.across.shared_bytes)
+            body = (*filter(lies_across, early), *body)
             body, early = self._ahead(ahead, body)
         else:
             early = self._begun_before(level, early)

@@ -196,15 +196,18 @@ class NestBuilder:
         return outer, inner
 
     def align(
-        self, source: LoopAxis, factor: int, begin: Scalar
+        self, source: LoopAxis, factor: int, begin: Scalar, *, spare: bool
     ) -> tuple[LoopAxis, LoopAxis]:
         """Tile ``source``, whose element 0 lies at ``begin``, between boundaries.
 
         Each multiple of ``factor`` is one. ``begin``, in kept loops of the space, tells
-        how many whole tiles there are: as many as fit the extent, or one less.
+        how many whole tiles there are: as many as fit the extent, or one less. Where
+        they ``spare`` elements behind them, these are nearly another.
         """
         past = (begin + (factor - 1)) % factor
         end = (source.extent + (past + 1)) // factor - 1
+        if spare:
+            end = (source.extent + (past + 2)) // factor - 2
         outer = LoopAxis(source.extent // factor, end)
         inner = LoopAxis(sc.const(factor))
         start = factor - 1 - past

@@ -88,7 +88,8 @@ class RowFolding:
     nothing goes ``back`` from the end of the row, of which caches still hold what the
     pass before read last.
 
-    The first so many turns of one loop, ``unguarded``, lie within every row.
+    The first so many turns of one loop, ``unguarded``, lie within every row. Reads
+    ``across`` two packets take both.
     """
 
     order: tuple[LoopIndex, ...]
@@ -101,6 +102,7 @@ class RowFolding:
     in_step: bool = False
     back: bool = False
     unguarded: tuple[Leaf, Scalar] | None = None
+    across: Packed = frozenset()
 
 
 @value
@@ -183,6 +185,11 @@ class Scheduled:
     def packed(self) -> Packed:
         """The accesses that go in packets, each by the number of its tensor."""
         return self.heuristic.packed
+
+    @property
+    def across(self) -> Packed:
+        """The reads of packets that lie across two of memory's."""
+        return frozenset() if self.rows is None else self.rows.across
 
     @property
     def between(self) -> Mapping[TensorView, TensorView]:

@@ -236,8 +236,9 @@ class _CudaPrinter(Printer):
         """Render what goes between an array and memory in one access."""
         local = f"{self.array(stmt.array)}, {self.plain(stmt.at)}"
         match stmt:
-            case LoadPacket(_, _, buffer, index, width):
-                verb = self._packet("load_packet", buffer.dtype, width)
+            case LoadPacket(_, _, buffer, index, width, across):
+                name = "load_packet_across" if across else "load_packet"
+                verb = self._packet(name, buffer.dtype, width)
                 return f"{verb}({local}, {self.buffer(buffer)}, {self.scalar(index)})"
             case CopyPacket(_, _, buffer, index, width):
                 verb = self.primitive(f"copy_packet_{width}")

@@ -66,6 +66,11 @@ def prefetch(values: Values, loads: Sequence[Stmt], size: int = 0) -> Prefetch:
     return Prefetch(tuple(copies), tuple(taken), size)
 
 
+def lies_across(stmt: Stmt) -> bool:
+    """Tell whether ``stmt`` loads a packet out of two, which no copy does."""
+    return isinstance(stmt, LoadPacket) and stmt.across
+
+
 def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
     """Let rows be taken from one of two places, and the next be copied to the other.
 

@@ -8,7 +8,7 @@ under a condition.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
@@ -32,13 +32,16 @@ def draw_packets(kernel: Kernel) -> Kernel:
     if not has_draws(kernel):
         return kernel
     made = Additions(kernel)
-    moved = (x for x in every(kernel.body) if isinstance(x, LoadPacket | StorePacket))
-    multiples = {x.index: _multiple(x) for x in moved}
+    multiples = {x.index: _multiple(x) for x in every(kernel.body) if _is_whole(x)}
 
     def change(loop: For) -> tuple[Stmt, ...] | None:
         return _drawn(loop, made, multiples) if _is_packet(loop) else None
 
     return made.to(each_loop(kernel.body, change))
+
+
+def _is_whole(x: Stmt) -> TypeGuard[LoadPacket | StorePacket]:
+    return isinstance(x, StorePacket) or (isinstance(x, LoadPacket) and not x.across)
 
 
 def _multiple(packet: LoadPacket | StorePacket) -> int:

@@ -224,7 +224,8 @@ class Loads(Scopes):
         lane = self.nest.lane
         if lane is None or lane.binding is not Binding.PACKET:
             return False
-        if not self.scheduled.is_access((tensor, point), self.scheduled.packed):
+        moved = self.scheduled.packed | self.scheduled.across
+        if not self.scheduled.is_access((tensor, point), moved):
             return False
         if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
             return False
@@ -242,8 +243,9 @@ class Loads(Scopes):
         buffer, width = self.buffers[tensor], self.lane_size
         array, at = self._rows_of(key)
         base = address - self.lane_index
+        across = self.scheduled.is_access(key, self.scheduled.across)
         loads: tuple[Stmt, ...] = tuple(
-            LoadPacket(array, at + start, buffer, base + start, chunk)
+            LoadPacket(array, at + start, buffer, base + start, chunk, across)
             for start, chunk in packets(tensor.dtype, width)
         )
         if taken := self.taken.get(key):

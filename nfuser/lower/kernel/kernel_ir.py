@@ -157,13 +157,17 @@ class Store:
 
 @node
 class LoadPacket:
-    """Read ``width`` neighbours of a buffer into ``array[at:]`` at once."""
+    """Read ``width`` neighbours of a buffer into ``array[at:]`` at once.
+
+    Those that lie ``across`` a boundary of packets come out of two whole ones.
+    """
 
     array: Array
     at: Scalar
     buffer: Buffer
     index: Scalar
     width: int
+    across: bool = False
 
 
 @node

@@ -167,8 +167,8 @@ class _Printer:
                 | TakePacket(to, at, of, index, width)
                 | StorePacket(to, at, of, index, width)
             ):
-                source = self.place(of, index)
-                return f"{self.place(to, at)} = packet({source}, {width})"
+                source = f"{self.place(of, index)}, {width}{_lies(stmt)}"
+                return f"{self.place(to, at)} = packet({source})"
             case DrawPacket(array, at, place, key, call, width):
                 given = ", ".join(map(self.value, (place, key, call)))
                 return f"{self.place(array, at)} = words({given}, {width})"
@@ -188,3 +188,7 @@ class _Printer:
                 return f"{self.var(var)} = ticket({self.place(buffer, index)})"
             case _:
                 return repr(stmt)
+
+
+def _lies(packet: LoadPacket | TakePacket | StorePacket) -> str:
+    return ", across" if isinstance(packet, LoadPacket) and packet.across else ""

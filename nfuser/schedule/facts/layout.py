@@ -239,6 +239,7 @@ def _may_lead(access: Access, group: Sequence[LoopIndex]) -> bool:
 
 
 LEAST_PACKETS = 4 * 32  # of a row that elements before and behind them are worth
+LEAST_ACROSS = 8  # bytes of packets of which two are read for one
 LED = 0.97  # share of their speed that packets keep beside such elements
 
 
@@ -337,6 +338,36 @@ def packed(
         (tensors.index(a.tensor), a.point)
         for a in found
         if is_unit(a, group[-1]) and is_packed(a, group, width, facts, leader)
+    )
+
+
+def across(
+    group: Sequence[LoopIndex],
+    found: Sequence[Access],
+    width: int,
+    facts: Facts,
+    tensors: Sequence[TensorView],
+    leader: Access,
+) -> Packed:
+    """Return the reads along ``group`` that begin elsewhere than the ``leader``'s.
+
+    Two whole packets hold each of theirs, where those are wide enough to be worth it.
+    """
+
+    def lies_across(access: Access) -> bool:
+        itemsize = access.tensor.dtype.itemsize
+        size = min(width * itemsize, 16)
+        return (
+            is_unit(access, group[-1])
+            and access.irregular.isdisjoint(group)
+            and size >= LEAST_ACROSS
+            and facts.layouts[access.tensor].alignment % size == 0
+            and all(_is_even(guard, group, 0) for guard in access.guards)
+            and not is_packed(access, group, width, facts, leader)
+        )
+
+    return frozenset(
+        (tensors.index(a.tensor), a.point) for a in found if lies_across(a)
     )
 
 

@@ -36,7 +36,11 @@ def cuda_nest(
     lanes = reduced if heuristic.inner else kept
     packet = None
     if begin is not None:
-        lanes[-1], packet = builder.align(lanes[-1], heuristic.width, begin)
+        # Two packets that hold one across them have to end with the row.
+        spare = bool(heuristic.across)
+        lanes[-1], packet = builder.align(
+            lanes[-1], heuristic.width, begin, spare=spare
+        )
     elif heuristic.width > 1:
         lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)
     fold, keep = Binding.THREAD_X, Binding.THREAD_Y

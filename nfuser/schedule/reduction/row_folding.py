@@ -34,6 +34,7 @@ def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> RowFolding:
         in_step=heuristic.in_step,
         back=not heuristic.is_persistent,
         unguarded=_unguarded(nest, exact=heuristic.exact),
+        across=heuristic.across,
     )
 
 

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from nfuser.schedule.facts.layout import (
+    across,
     grouped,
     is_packed,
     is_unit,
@@ -214,6 +215,13 @@ class RowShape:
         """Return what goes in packets of ``width``."""
         group, leader = self.lane_group(), self.leader(width)
         return packed(group, self.found, width, self.facts, tensors, leader)
+
+    def across(self, width: int, tensors: Sequence[TensorView]) -> Packed:
+        """Return what is read in packets of ``width`` across two of memory's."""
+        leader, found = self.leader(width), self.found[len(self.outputs) :]
+        if leader is None:
+            return frozenset()
+        return across(self.lane_group(), found, width, self.facts, tensors, leader)
 
     def leader(self, width: int) -> Access | None:
         """Return the access whose packets of ``width`` are counted by, if not rows."""

@@ -12,6 +12,7 @@ words: NVVM splits vectors of eight 16-bit elements into two accesses.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -23,6 +24,7 @@ from nfuser.codegen.primitives.cuda.define import (
     I8,
     I16,
     I32,
+    I64,
     INTEGER,
     NUMBER,
     Site,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 LENGTHS = (2, 4, 8, 16)
 COPIED_BYTES = frozenset({4, 8, 16})  # by one instruction, to shared memory
 PACKET_BYTES = frozenset({2, 4, 8, 16})
+ACROSS_BYTES = frozenset({8, 16})  # of which two are read for what lies between them
+ZERO = ir.Constant(I32, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,73 @@ def _load_packet(length: int, kind: _Format) -> Any:
     return primitive(f"load_packet_{length}{kind.suffix}", rule, emit)
 
 
+def _load_packet_across(length: int, kind: _Format) -> Any:
+    def rule(a: Any, k: Any, p: Any, i: Any) -> Any:
+        size = length * p.dtype.bitwidth // 8 if is_pointer(p, kind.storage) else 0
+        fits = size in ACROSS_BYTES and kind.fits(length, a, k, p, i)
+        return types.void(a, k, p, i) if fits else None
+
+    def emit(site: Site, a: Value, k: Value, p: Value, i: Value) -> None:
+        storage = p.type.pointee
+        size = 4 if storage == F32 else 8 if storage == F64 else storage.width // 8
+        words = _words_across(site, site.element(p, i, 3), size, length * size)
+        b = site.builder
+        if storage == F64:
+            pairs = zip(words[::2], words[1::2], strict=True)
+            elements = [b.bitcast(_joined(site, *pair), F64) for pair in pairs]
+        elif size == 4:
+            elements = [b.bitcast(w, storage) for w in words]
+        else:
+            elements = _split(site, words, storage)
+        slots = _slots(site, a, 0, k, length)
+        for slot, element in zip(slots, elements, strict=True):
+            b.store(_widened(site, kind, element), slot)
+
+    return primitive(f"load_packet_across_{length}{kind.suffix}", rule, emit)
+
+
+def _joined(site: Site, low: Value, high: Value) -> Value:
+    b = site.builder
+    upper = b.shl(b.zext(high, I64), ir.Constant(I64, 32))
+    return b.or_(upper, b.zext(low, I64))
+
+
+def _words_across(site: Site, first: Value, size: int, total: int) -> list[Value]:
+    """Return the ``total`` bytes from ``first`` on, out of the two packets around them.
+
+    Words are moved down by two and by one, and by the bits of a narrow element that are
+    left, as the address has it.
+    """
+    b, count = site.builder, total // 4
+    kind = ir.VectorType(I32, count).as_pointer()
+    begin, place = (
+        b.bitcast(first, I8.as_pointer()),
+        b.trunc(b.ptrtoint(first, I64), I32),
+    )
+    past = b.and_(place, ir.Constant(I32, total - 1))
+    last = b.add(past, ir.Constant(I32, total - size))
+    words: list[Value] = []
+    for where in (ZERO, b.and_(last, ir.Constant(I32, -total))):
+        whole = b.bitcast(b.gep(begin, [b.sub(where, past)]), kind)
+        packet = unchanging(site, b.load(whole, align=total))
+        words += [b.extract_element(packet, ir.Constant(I32, n)) for n in range(count)]
+    step = count // 2
+    while step:
+        moved = b.icmp_unsigned("!=", b.and_(place, ir.Constant(I32, 4 * step)), ZERO)
+        words = [
+            b.select(moved, high, low)
+            for low, high in zip(words, words[step:], strict=False)
+        ]
+        step //= 2
+    if size >= 4:
+        return words[:count]
+    bits = b.shl(b.and_(place, ir.Constant(I32, 3)), ir.Constant(I32, 3))
+    return [
+        site.assembly("shf.r.wrap.b32 $0, $1, $2, $3;", "=r,r,r,r", I32, [*pair, bits])
+        for pair in pairwise(words)
+    ]
+
+
 def _landing(site: Site, array: Value, position: int, k: Value) -> Value:
     """Return the address of ``array[k]``, an element of shared memory."""
     return site.element(site.data(array, position), k, position + 1)
@@ -272,5 +343,5 @@ _OF_BYTES = _PLAIN, _BOOL  # 16 of them are a packet; of halves eight are
 for _length in LENGTHS:
     _copy_packet(_length)
     for _kind in _OF_BYTES if _length == 16 else (*_OF_BYTES, _F16, _BF16):
-        for _make in (_load_packet, _store_packet, _take_packet):
+        for _make in (_load_packet, _load_packet_across, _store_packet, _take_packet):
             _make(_length, _kind)
