@@ -119,6 +119,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
     while most // 2 >= threads and words > _register_budget(fusion, shape, most):
         most //= 2
     common = shape.common_words(steps, width)
+    common = 0 if shape.leader(width) else common  # two packets each, and a shift
     has_room = words + common <= _register_budget(fusion, shape, most)
     return cuda_heuristic(
         fusion,
