@@ -236,14 +236,13 @@ class Pointer:
         first = self.address // self.region.storage.itemsize + self.offset
         past = (first % length + index) % length
         whole = (index - past, index + length - 1 - (past + length - 1) % length)
-        found: list[Vector] = []
-        for place in whole:
-            positions, at, owners = self._packet(
-                wave, place, length, mask, line, "read"
-            )
-            stored = self._read(wave, at, owners, line, volatile=False)
-            self.access.packet_reads += positions.size
-            found.append(stored.reshape(length, -1))
+        packets = [self._packet(wave, x, length, mask, line, "read") for x in whole]
+        positions = packets[0][0]
+        found = [
+            self._read(wave, at, owners, line, volatile=False).reshape(length, -1)
+            for _, at, owners in packets
+        ]
+        self.access.packet_reads += 2 * positions.size
         begin = np.broadcast_to(past, wave.size)[positions]
         both = np.concatenate(found)
         taken = np.take_along_axis(both, begin + np.arange(length)[:, None], 0)

@@ -397,11 +397,15 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         *SHUFFLES,
         *NEAR,
     }
-    packets = {
-        f"{d}_packet_{n}{s}"
-        for n, s, _, _ in PACKETS
-        for d in ("load", "store", "take")
-    } | {f"copy_packet_{n}" for n in (2, 4, 8, 16)}
+    packets = (
+        {
+            f"{d}_packet_{n}{s}"
+            for n, s, _, _ in PACKETS
+            for d in ("load", "store", "take")
+        }
+        | {f"load_packet_across_{n}{s}" for n, s, _, _ in PACKETS}
+        | {f"copy_packet_{n}" for n in (2, 4, 8, 16)}
+    )
     memory = {
         f"{d}{s}" for d in ("load", "store") for s in ("", "_f16", "_bf16", "_bool")
     }

@@ -90,6 +90,14 @@ def test_a_packet_that_straddles_the_end_is_found() -> None:
         execute(body, FF, floats(126), empty(1))
 
 
+def test_two_packets_that_straddle_the_end_are_found() -> None:
+    body = "r = cuda.local.array(4, float32)\n"
+    body += "load_packet_across_4(r, 0, a, int32(i * 4 + 1))"
+    execute(body, FF, floats(132), empty(1))
+    with refuses(r"out-of-bounds read of a\[128:132\]"):
+        execute(body, FF, floats(130), empty(1))
+
+
 @pytest.mark.parametrize(("offset", "address"), [(1, 256), (0, 4), (2, 260)])
 def test_a_misaligned_packet_is_found(offset: int, address: int) -> None:
     body = "r = cuda.local.array(4, float32)\nload_packet_4(r, 0, a, int32(i * 4))"

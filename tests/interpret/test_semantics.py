@@ -194,6 +194,29 @@ def test_packets_move_and_convert(suffix: str, dtype: Any, length: int) -> None:
     assert report.accesses["b"].packet_writes == 30
 
 
+@pytest.mark.parametrize("length", [2, 4, 8])
+@pytest.mark.parametrize(("suffix", "dtype"), FORMATS)
+@pytest.mark.parametrize("past", [0, 1, 7])
+def test_packets_come_out_of_two(
+    suffix: str, dtype: Any, length: int, past: int
+) -> None:
+    room = 32 * length + 8
+    values = np.random.default_rng(1).standard_normal(room).astype(dtype)
+    output = np.zeros(32 * length, dtype)
+    body = (
+        f"r = cuda.local.array({length}, float32)\nif t < 30:\n"
+        f"    j = int32(i * {length} + {past})\n"
+        f"    load_packet_across_{length}_{suffix}(r, 0, a, j)\n"
+        f"    store_packet_{length}_{suffix}(b, int32(i * {length}), r, 0)"
+    )
+    kinds = "CPointer(uint16), CPointer(uint16)"
+    report = execute(body, kinds, PointerArgument(values), PointerArgument(output))
+    done = 30 * length
+    assert (output[:done] == values[past : past + done]).all()
+    assert not output[done:].any()
+    assert report.accesses["a"].packet_reads == 60
+
+
 def test_the_report_tells_repeated_from_distinct_reads() -> None:
     source, output = np.arange(4, dtype=np.int32), np.zeros(64, np.int32)
     body = "store(b, i, load(a, udiv(t, int32(8))))"

@@ -105,6 +105,16 @@ def test_rows_lie_in_registers_in_shared_memory_or_between_blocks(
         assert "between ends" in schedule
 
 
+@pytest.mark.parametrize("length", [1025, 1026, 2047, 4099])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32, np.float64])
+def test_weights_come_out_of_two_packets(length: int, dtype: Any) -> None:
+    x, y, w = _arrays((5, length), (5, length), (length,), dtype=dtype)
+    schedule = _check(_residual, x, y, w)
+    (kernel,) = nfuser.fuse(_residual, backend="interpret").kernels(x, y, w)
+    assert ("between ends" in schedule) == ("load_packet_across" in kernel.source)
+    assert length % 2 == 0 or x.itemsize == 8 or "between ends" in schedule
+
+
 def test_rows_that_begin_elsewhere_than_those_of_another_go_by_elements() -> None:
     x, y, w = _arrays((4, 2051), (4, 2051), (2051,))
     room = np.empty(y.size + 8, y.dtype)

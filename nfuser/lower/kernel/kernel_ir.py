@@ -157,10 +157,7 @@ class Store:
 
 @node
 class LoadPacket:
-    """Read ``width`` neighbours of a buffer into ``array[at:]`` at once.
-
-    Those that lie ``across`` a boundary of packets come out of two whole ones.
-    """
+    """Read ``width`` neighbours into ``array[at:]`` at once, or out of two packets."""
 
     array: Array
     at: Scalar

@@ -203,9 +203,9 @@ def _load_packet_across(length: int, kind: _Format) -> Any:
         size = 4 if storage == F32 else 8 if storage == F64 else storage.width // 8
         words = _words_across(site, site.element(p, i, 3), size, length * size)
         b = site.builder
-        if storage == F64:
+        if size == 8:
             pairs = zip(words[::2], words[1::2], strict=True)
-            elements = [b.bitcast(_joined(site, *pair), F64) for pair in pairs]
+            elements = [b.bitcast(_joined(site, *pair), storage) for pair in pairs]
         elif size == 4:
             elements = [b.bitcast(w, storage) for w in words]
         else:
