@@ -228,16 +228,17 @@ def test_an_axis_of_one_has_index_zero() -> None:
 @given(
     length=st.integers(64, 90),
     factor=st.sampled_from([2, 4, 8]),
-    spare=st.integers(0, 20),
+    gap=st.integers(0, 20),
+    spare=st.booleans(),
 )
 @settings(deadline=None)
 def test_tiles_from_the_first_boundary_and_the_rest_cover_every_index_once(
-    length: int, factor: int, spare: int
+    length: int, factor: int, gap: int, spare: bool
 ) -> None:
     rows, along = _loops([3, length])
     builder = NestBuilder([rows], [along])
-    begin = rows * (along.extent + spare)
-    whole, lane = builder.align(builder.axis(along), factor, begin)
+    begin = rows * (along.extent + gap)
+    whole, lane = builder.align(builder.axis(along), factor, begin, spare=spare)
     step, place = builder.split(whole, 32, LastTile.GUARD)
     builder.bind_rest(whole, place)
     builder.bind(builder.axis(rows), Binding.BLOCK_X)
@@ -248,5 +249,5 @@ def test_tiles_from_the_first_boundary_and_the_rest_cover_every_index_once(
     assert nest.rest is not None
     found = _counted(nest, [3, length])
     starts = {row: min(k for r, k in found if r == row) for row, _ in found}
-    assert all((row * (length + spare) + k) % factor == 0 for row, k in starts.items())
+    assert all((row * (length + gap) + k) % factor == 0 for row, k in starts.items())
     assert found + _counted(nest.rest, [3, length]) == _all([3, length])
