@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nfuser.domains.same_place import computed_in_place, reads_elsewhere
 from nfuser.ir.expr import Assign, Pointwise, Slice, sources
 from nfuser.ir.fusion import Fusion, rebuild
 
@@ -57,7 +58,9 @@ class _Finder:
         for expr in self._fusion.exprs:
             if isinstance(expr, Slice) and expr.result not in self._fusion.outputs:
                 assign = self._fusion.definition[expr.source]
-                if isinstance(assign, Assign) and _is_all_of(expr, assign):
+                if not isinstance(assign, Assign) or not _is_all_of(expr, assign):
+                    continue
+                if not _is_updated(self._fusion, assign):
                     self._found[expr] = assign
                     if not self._goes_on(expr, assign.value):
                         del self._found[expr]
@@ -111,6 +114,16 @@ class _Finder:
         while isinstance(expr, Slice) and expr in self._found:
             expr = self._fusion.definition[self._found[expr].value]
         return expr
+
+
+def _is_updated(fusion: Fusion, assign: Assign) -> bool:
+    """Tell whether a kernel overwrites elements by what it makes of them.
+
+    If others read the value, too, it has to be stored apart, and copied there.
+    """
+    own = computed_in_place(fusion, assign, or_apart=True)
+    is_read = any(assign.source in sources(e) for e in own)
+    return is_read and not reads_elsewhere(fusion, assign, own)
 
 
 def _is_all_of(read: Slice, assign: Assign) -> bool:

@@ -154,3 +154,14 @@ def test_a_value_that_an_array_keeps_is_read_by_its_own_kernel() -> None:
     a, b = np.random.default_rng(7).random((2, 130, 9))
     shown = nfuser.fuse(flux).explain(a, b)
     assert shown.kernels == 2  # one fills the array
+
+
+def test_what_overwrites_the_elements_it_is_made_of_is_not_stored_twice() -> None:
+    def step(a: Any, b: Any) -> Any:
+        a[1:] += b[1:]
+        c = a[1:] * 2
+        b[:-1] = c
+        return c.sum()
+
+    a, b = np.random.default_rng(7).random((2, 130, 9))
+    assert nfuser.fuse(step).explain(a, b).kernels == 2
