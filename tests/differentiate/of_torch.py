@@ -13,10 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+torch: Any = pytest.importorskip("torch")
 
 
 class Array(torch.Tensor):
