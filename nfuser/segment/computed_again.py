@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from nfuser.ir.tensor import TensorView
 
 CHEAP = 8  # expressions that are rather computed twice than stored and read
-_STEPS = (
-    2  # of them, operations on two arrays that a loop goes through along fewer axes
-)
+_STEPS = 2  # operations on two small arrays, which are rather computed twice
 
 
 def with_cheap_producers(
@@ -136,10 +134,9 @@ class _Producers:
                 return []
             stack.extend(self.fusion.definition[t] for t in sources(expr))
         arrays = [e for e in leaves if isinstance(e, Argument) and e.result.ndim]
-        most = 1
         steps = sum(isinstance(e, Pointwise) for e in closure)
-        if steps <= _STEPS and _rank(tensor) < self.rank:
-            most = 2
+        is_small = steps <= _STEPS and _rank(tensor) < self.rank
+        most = 2 if is_small else 1
         return list(closure) if sum(not a.by_value for a in arrays) <= most else []
 
 

@@ -88,13 +88,13 @@ class Overwriting:
             if readers - self._own[assign]:
                 return False
             turns = any(isinstance(e, Loop) for e in self._own[assign])
-            alone = tuple(stored) == (assign.value,) or _is_elementwise(exprs)
+            alone = tuple(stored) == (assign.value,) or _folds_nothing(exprs)
             if readers and not turns and not alone:
                 return False
         return True
 
 
-def _is_elementwise(exprs: Sequence[Expr]) -> bool:
+def _folds_nothing(exprs: Sequence[Expr]) -> bool:
     return all(isinstance(e, (Pointwise, *VIEWS)) for e in exprs)
 
 

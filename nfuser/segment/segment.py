@@ -164,10 +164,8 @@ class _Cutter:
         than what it does.
         """
         groups = list(dict.fromkeys(self.group_of.values()))
-        if (
-            len([g for g in groups if not isinstance(g.exprs[0], Assign)])
-            > _MOST_SIBLINGS
-        ):
+        computing = sum(not isinstance(g.exprs[0], Assign) for g in groups)
+        if computing > _MOST_SIBLINGS:
             return
         have = {group: self._reads(group) | self._borders(group) for group in groups}
         apart = self._apart(groups)
@@ -394,8 +392,8 @@ def _is_short(extent: Scalar) -> bool:
     return isinstance(extent, Const) and extent.value <= _SHORT
 
 
-_MOST_SIBLINGS = 64
-_SHORT = 4
+_MOST_SIBLINGS = 64  # groups that compute, of which each is tried with each
+_SHORT = 4  # elements across a border of an array, at most
 _ASKED = Rejection("should_merge", "the caller keeps them apart")
 _SPREAD = Rejection("sharding", "the pieces run on different parts of what ranks hold")
 _OVERWRITTEN = Rejection(

@@ -14,6 +14,7 @@ is refused.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from hashlib import sha256
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ class Kept:
     digest: str
     output: int | None
     dtype: DType
-    stands: bool = False
+    stands: bool
 
 
 @value
@@ -392,19 +393,14 @@ def let_stand(run: Run, plan: KeepingPlan, kept: Sequence[Any]) -> None:
     for k, item in zip(plan.kept, kept, strict=True):
         if k.stands:
             made, held = at(b, run, k), tracer.tensor(item)
-            b.customs[made] = Custom((held,), (made,), _Cast(b, held))
+            pull = partial(_cast_all, b, held.dtype)
+            b.customs[made] = Custom((held,), (made,), pull)
 
 
-@value
-class _Cast:
-    """Gives a cotangent to what is kept of a result, in the dtype of that."""
-
-    b: Builder
-    held: TensorView
-
-    def __call__(self, ts: Sequence[TensorView | None]) -> list[TensorView | None]:
-        (t,) = ts
-        return [None if t is None else self.b.cast(t, self.held.dtype)]
+def _cast_all(
+    b: Builder, dtype: DType, ts: Sequence[TensorView | None]
+) -> list[TensorView | None]:
+    return [None if t is None else b.cast(t, dtype) for t in ts]
 
 
 def copied(array: Any) -> Any:
