@@ -289,10 +289,10 @@ def _check_tangents(tally: Tally, program: Program, backend: str) -> None:
 
 
 def of_jax(program: Program, xs: Sequence[Any], kind: str = "function") -> list[Any]:
-    """Return the gradients that JAX computes."""
+    """Return the gradients that JAX computes, compiled as a whole."""
     import jax
 
     everywhere = tuple(range(len(xs)))
     with jax.enable_x64(True):
-        theirs = jax.grad(getattr(program, kind)(jax.numpy), everywhere)
+        theirs = jax.jit(jax.grad(getattr(program, kind)(jax.numpy), everywhere))
         return [np.asarray(g) for g in theirs(*map(jax.numpy.asarray, xs))]
