@@ -176,7 +176,8 @@ class _Widener:
     def _keep_narrow(self, expr: Expr) -> bool:
         """Append what stays in 16 bits, if ``expr`` does; tell whether it does.
 
-        Products, loops, views for those, and arrays that are assigned to.
+        Products, loops, views for those, and arrays that are assigned to: the copy of
+        one array that becomes another stays a copy.
         """
         if isinstance(expr, Loop):
             self._keep_loop(expr)
@@ -192,6 +193,9 @@ class _Widener:
         elif isinstance(expr, Assign):
             own = [self._narrow.get(t) or self.narrow(t) for t in sources(expr)]
             self._kept.add(expr.result)
+        elif self._is_assigned(expr):
+            own = [self._as_narrow(t) for t in sources(expr)]
+            self._kept.update(results(expr))
         elif isinstance(expr, VIEWS) and expr.result in self._multiplied:
             if expr.source not in self._narrow:
                 return False
@@ -201,6 +205,13 @@ class _Widener:
         self.exprs.append(with_sources(expr, own))
         self._give(results(expr)[0], results(expr)[0])
         return True
+
+    def _is_assigned(self, expr: Expr) -> bool:
+        """Tell whether ``expr`` is a copy, to elements of which others are assigned."""
+        if not isinstance(expr, Pointwise) or not is_copy(expr.op):
+            return False
+        users = self._fusion.users[expr.result]
+        return any(isinstance(e, Assign) and e.source is expr.result for e in users)
 
     def _keep_loop(self, expr: Loop) -> None:
         """Append a loop, which reads and leaves what it has in memory."""

@@ -85,8 +85,10 @@ def _without_identities(fusion: Fusion) -> Fusion:
 def _without_copies(fusion: Fusion) -> Fusion:
     """Assign to what was computed, not to a copy that nothing else reads.
 
-    Later steps copy what is read afterwards.
+    Later steps copy what is read afterwards. Where another assignment goes on with what
+    was computed, that has its memory, which may be the caller's.
     """
+    kept = {assign.source for assign in fusion.assignments} | set(fusion.outputs)
 
     def change(expr: Expr) -> Replacement | None:
         if not isinstance(expr, Assign):
@@ -96,7 +98,7 @@ def _without_copies(fusion: Fusion) -> Fusion:
             return None
         (whole,) = copy.operands
         is_private = len(fusion.users[expr.source]) == 1
-        if not is_private or expr.source in fusion.outputs or whole in fusion.outputs:
+        if not is_private or expr.source in fusion.outputs or whole in kept:
             return None
         if not isinstance(fusion.definition[whole], (Pointwise, Assign)):
             return None
@@ -290,8 +292,12 @@ def _with_values_last(fusion: Fusion) -> Fusion:
 
 
 def _with_old_elements_first(fusion: Fusion) -> Fusion:
-    """Copy what is read of an array after it is assigned to, before that happens."""
+    """Copy what is read of an array after it is assigned to, before that happens.
+
+    A copy that is read late itself is made early, and is read by the others.
+    """
     order = {e: k for k, e in enumerate(fusion.exprs)}
+    changed = {assign.source for assign in fusion.assignments}
     late: dict[TensorView, set[Expr]] = {}
     for assign in fusion.assignments:
         users = fusion.users[assign.source]
@@ -303,11 +309,24 @@ def _with_old_elements_first(fusion: Fusion) -> Fusion:
         return fusion
     exprs: list[Expr] = []
     old: dict[TensorView, TensorView] = {}
+    early: set[Expr] = set()
     for expr in fusion.exprs:
+        if expr in early:
+            continue
         own = [old[t] if t in old and expr in late[t] else t for t in sources(expr)]
         exprs.append(with_sources(expr, own))
         for tensor in results(expr):
             if tensor in late:
-                old[tensor] = replace(tensor)
-                exprs.append(Pointwise(COPY, (tensor,), old[tensor]))
+                copies = (e for e in fusion.users[tensor] if e in late[tensor])
+                copy = next((e for e in copies if _is_left(e, changed)), None)
+                copy = copy or Pointwise(COPY, (tensor,), replace(tensor))
+                early.add(copy)
+                exprs.append(copy)
+                (old[tensor],) = results(copy)
     return Fusion(fusion.name, exprs, [old.get(t, t) for t in fusion.outputs])
+
+
+def _is_left(expr: Expr, changed: set[TensorView]) -> bool:
+    """Tell whether ``expr`` is a copy, and one that is left as it is."""
+    is_copy = isinstance(expr, Pointwise) and expr.op is COPY
+    return is_copy and expr.result not in changed

@@ -317,7 +317,7 @@ def _laid_out(
             places |= {t: places[owner.get(t, t)] for t in parts}
             continue
         shape = tuple(facts.size(x) for x in tensor.shape)
-        strides = facts.layouts[tensor].strides
+        strides = tuple(k // len(parts) for k in facts.layouts[first].strides)
         slot = Slot(f"out{number}", shape, strides, tensor.dtype)
         outputs.append(slot)
         for k, part in enumerate(parts):

@@ -15,7 +15,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.tree as tree
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError
-from nfuser.ir.expr import Argument, View, results
+from nfuser.ir.expr import Argument, Assign, Loop, View, results
 from nfuser.trace.call import Changed, OutputLeaf
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.labelled import learn_all
@@ -25,6 +25,9 @@ from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.ir.expr import Expr
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.passed import Passed
     from nfuser.trace.tracer import Tracer
@@ -43,7 +46,8 @@ class Outputs:
         self._tracer = tracer
         self._passed = passed
         self._written = dict(tracer.written())
-        self._kept = [tracer.tensor(root) for root in self._written.values()]
+        kept = [tracer.tensor(root) for root in self._written.values()]
+        self._states = _states(tracer.builder.exprs, kept)
         self._places: dict[int, int] = {}
         self._made: dict[int, OutputLeaf] = {}
         self.tensors: list[TensorView] = []
@@ -114,7 +118,21 @@ class Outputs:
         """Return an output that shares no memory with inputs or other outputs."""
         b = self._tracer.builder
         definition = next(e for e in reversed(b.exprs) if held in results(e))
-        taken = held in self.tensors or held in self._kept
+        taken = held in self.tensors or held in self._states
         if taken or isinstance(definition, Argument | View):
             return b.point("copy", held)
         return held
+
+
+def _states(exprs: Sequence[Expr], last: Sequence[TensorView]) -> set[TensorView]:
+    """Return what arrays are after each assignment, of which ``last`` is what is left.
+
+    What comes between may be nothing, for some sizes: then two of them are one tensor.
+    """
+    found = set(last)
+    for expr in reversed(exprs):
+        if isinstance(expr, Assign) and expr.result in found:
+            found.add(expr.source)
+        elif isinstance(expr, Loop):
+            found |= {before for before, _, after in expr.pairs if after in found}
+    return found

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is returned of an array as it was before it was assigned to again.
+
+It has memory of its own, in the order that NumPy gives it.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BASE = np.arange(1.0, 73).reshape(6, 12)
+LAYOUTS: dict[str, Callable[[], Any]] = {
+    "C": _BASE.copy,
+    "F": lambda: np.asfortranarray(_BASE),
+    "reversed rows": lambda: _BASE.copy()[::-1],
+    "reversed columns": lambda: _BASE.copy()[:, ::-1],
+    "reversed, transposed": lambda: _BASE.copy()[::-1].T,
+    "strided rows": lambda: _BASE.copy()[::2],
+    "strided columns": lambda: _BASE.copy()[::2, ::-3],
+    "strided columns of F": lambda: np.asfortranarray(_BASE)[::2, ::-1],
+    "one row": lambda: _BASE.copy()[:1, ::-1],
+    "one column": lambda: _BASE.copy()[:, 3:4],
+    "no row": lambda: _BASE.copy()[:0, ::-1],
+    "half": lambda: _BASE.astype("f2")[:, ::-1],
+    "complex": lambda: (_BASE * (1 + 2j))[::-2],
+    "real parts": lambda: (_BASE * (1 + 2j)).real,
+}
+
+
+def filled(a: Any) -> Any:
+    """Return what an array is between two assignments."""
+    a -= 1
+    z = np.zeros_like(a)
+    z[...] = a
+    a[1:] += a[:-1]
+    return z
+
+
+def two_states(a: Any) -> Any:
+    """Return two states, one of them transposed."""
+    a -= 1
+    z = a.copy()
+    a[1:] += a[:-1]
+    y = np.empty_like(a.T)
+    y[...] = a.T
+    a *= 2
+    return z, y
+
+
+def in_orders(a: Any) -> Any:
+    """Return one state in two orders."""
+    a -= 1
+    z, y = a.copy(order="C"), a.copy(order="F")
+    a[1:] += a[:-1]
+    return z, y
+
+
+def both_go_on(a: Any) -> Any:
+    """Go on with an array, and with a copy of it."""
+    a[:, 1:] -= 1
+    z = np.zeros_like(a)
+    z[...] = a
+    a[:, 1:] *= a[:, :-1]
+    z[:1] = 7
+    return z, a
+
+
+def inner_goes_on(a: Any) -> Any:
+    """Go on with two arrays that are one at first."""
+    b = a * 1
+    b[:, 1:] -= 1
+    z = b.copy()
+    b[:, 1:] *= b[:, :-1]
+    z[:1] = 7
+    return z, b
+
+
+def three_go_on(a: Any) -> Any:
+    """Go on with copies after the array went on."""
+    a[:, 1:] -= 1
+    z = a.copy()
+    a[:, 1:] *= a[:, :-1]
+    y = a.copy()
+    z[:1], y[-1:], a[:1] = 7, 3, 1
+    return z, y
+
+
+def around_a_loop(a: Any) -> Any:
+    """Return what an array is before a loop, which may take no turn."""
+    a[1:] -= 1
+    z = np.empty_like(a)
+    z[...] = a
+    for _ in range(a.shape[0] - 3):
+        a[1:] += a[:-1]
+    return z
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        filled,
+        two_states,
+        in_orders,
+        both_go_on,
+        inner_goes_on,
+        three_go_on,
+        around_a_loop,
+    ],
+)
+def test_states_of_an_array_are_apart(
+    function: Callable[[Any], Any], layout: str
+) -> None:
+    ours, numpys = LAYOUTS[layout](), LAYOUTS[layout]()
+    expected, actual = function(numpys), nfuser.fuse(function)(ours)
+    if not isinstance(expected, tuple):
+        expected, actual = (expected,), (actual,)
+    expected, actual = (*expected, numpys), (*actual, ours)
+    for wanted, found in zip(expected, actual, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+        long = [k for k, n in enumerate(wanted.shape) if n > 1 and wanted.size]
+        assert [found.strides[k] for k in long] == [wanted.strides[k] for k in long]
+        shared = [np.shares_memory(wanted, other) for other in expected]
+        assert [np.shares_memory(found, other) for other in actual] == shared
+
+
+def test_a_copy_that_is_read_late_is_the_only_one() -> None:
+    told = nfuser.fuse(filled).explain(_BASE.copy())
+    copies = [o.name for p in told.pieces for o in p.operations if o.name == "copy"]
+    assert len(copies) == 2, str(told)  # of what is returned, and of rows that overlap
