@@ -36,15 +36,15 @@ from nfuser.runtime.kernel_runtime import (
     build_runtime,
     heuristics_for,
     known_runtime,
-    sources_for,
+    outlined,
 )
 from nfuser.runtime.place import common_place, find_place
 from nfuser.runtime.plan import (
     NOTHING,
     Plan,
-    build_open_program,
     build_plan,
     facts_of,
+    program_of,
     ready_plan,
     symbol_values,
 )
@@ -83,6 +83,7 @@ class Outline:
     facts: Facts
     heuristics: tuple[Heuristic, ...]
     sources: tuple[Source, ...]
+    program: CallProgram
 
 
 class FusionExecutorCache:
@@ -209,7 +210,7 @@ class FusionExecutorCache:
         found, facts, is_new = self._found(answers, place, arrays, integers, counters)
         heuristics = closed(heuristics_for(found.segmented, facts))
         runtime = self._runtime(found, heuristics, place, counters, is_new)
-        return build_open_program(found, runtime, facts, arrays, heuristics)
+        return program_of(found, runtime, facts, arrays, heuristics, reuses=False)
 
     def plan_like(
         self,
@@ -240,8 +241,11 @@ class FusionExecutorCache:
         answers = self._answers(arrays, integers, fusion)
         found, facts, _ = self._found(answers, place, arrays, integers, counters)
         heuristics = heuristics_for(found.segmented, facts)
-        sources = sources_for(found.segmented, heuristics, place)
-        return Outline(found, facts, heuristics, sources)
+        runtime = outlined(found.segmented, heuristics, place)
+        given = runtime, facts, arrays, heuristics, self._decided
+        program, _ = program_of(found, *given)
+        sources = tuple(source for source, _ in runtime.kernels)
+        return Outline(found, facts, heuristics, sources, program)
 
     def alike(self, fusion: Fusion) -> FusionExecutorCache:
         """Return a new cache for ``fusion`` that treats it as this one does its own."""

@@ -182,12 +182,13 @@ def _written_piece(
     return _written(piece.fusion, _scheduler(piece), heuristics[number], target)
 
 
-def sources_for(
+def outlined(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
-) -> tuple[Source, ...]:
-    """Return what ``build_runtime`` would compile; nothing is compiled yet."""
+) -> FusionKernelRuntime:
+    """Return what ``build_runtime`` would, but nothing of it is compiled yet."""
     pairs = zip(segmented.kernels, heuristics, strict=True)
-    return tuple(_source(s, h, place.target) for s, h in pairs)
+    made = (CompiledSegment(s, _source(s, h, place.target), None) for s, h in pairs)
+    return FusionKernelRuntime(segmented, heuristics, tuple(made), 0, 0, 0)
 
 
 def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:

@@ -258,6 +258,29 @@ def build_plan(
     Outputs whose numbers are in ``ready`` are given to each run of its program.
     ``decided`` are the integers of the call that such calls have in common, too.
     """
+    given = runtime, facts, arrays, heuristics, decided, ready
+    program, inputs = program_of(found, *given)
+    if dump.wants("host"):
+        dump.dump("host", program_text(program))
+    name = found.concrete.fusion.name
+    return ready_plan(found, runtime, place, tuple(inputs), program, name)
+
+
+def program_of(
+    found: Concretization,
+    runtime: FusionKernelRuntime,
+    facts: Facts,
+    arrays: Mapping[int, Descriptor],
+    heuristics: tuple[Heuristic, ...],
+    decided: AbstractSet[Scalar] = frozenset(),
+    ready: AbstractSet[int] = frozenset(),
+    *,
+    reuses: bool = True,
+) -> tuple[CallProgram, Mapping[int, Slot]]:
+    """Return the program of such a call, and its inputs by slot.
+
+    Its sizes may be open, unless it ``reuses`` memory.
+    """
     inputs, outputs, places = _laid_out(found, facts, arrays)
     with timing.timed("host", found.concrete.fusion.name):
         program = build_program(
@@ -269,11 +292,9 @@ def build_plan(
             heuristics,
             decided,
             ready,
+            reuses=reuses,
         )
-    if dump.wants("host"):
-        dump.dump("host", program_text(program))
-    name = found.concrete.fusion.name
-    return ready_plan(found, runtime, place, tuple(inputs), program, name)
+    return program, inputs
 
 
 def ready_plan(
@@ -324,25 +345,3 @@ def _laid_out(
             made = SlotPart(slot, k * part.dtype.itemsize)
             places[part] = places[owner.get(part, part)] = made
     return inputs, tuple(outputs), places
-
-
-def build_open_program(
-    found: Concretization,
-    runtime: FusionKernelRuntime,
-    facts: Facts,
-    arrays: Mapping[int, Descriptor],
-    heuristics: tuple[Heuristic, ...],
-) -> tuple[CallProgram, Mapping[int, Slot]]:
-    """Return a program whose sizes may be open, and its inputs by slot."""
-    inputs, outputs, places = _laid_out(found, facts, arrays)
-    with timing.timed("host"):
-        program = build_program(
-            runtime,
-            facts,
-            places,
-            tuple(inputs.values()),
-            outputs,
-            heuristics,
-            reuses=False,
-        )
-    return program, inputs

@@ -18,6 +18,7 @@ import pytest
 import nfuser
 from nfuser import Spec, config
 from nfuser import __main__ as command_line
+from nfuser.device.native.layout import MOST_OBJECTS
 from nfuser.device.native.shared import is_as_expected
 from nfuser.frontend.explain.traffic import Traffic
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Operation
 
 X = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)  # 80 bytes, a row is 20
+Y = np.ones(5)
 HERE = Path(__file__).name
 
 
@@ -330,6 +332,15 @@ def test_the_command_line_tells_the_version(
     assert capsys.readouterr().out == f"nfuser {config.VERSION}\n"
 
 
+def _many(x: Any, count: int = 257) -> Any:
+    return [np.sort(x) * k for k in range(count)]
+
+
+def _added(x: Any, others: Any) -> Any:
+    x += others[0]
+    return x * 2
+
+
 def test_whether_calls_are_native_is_told_with_the_reason() -> None:
     doubled = nfuser.fuse(lambda x: x * 2)
     told = doubled.explain(X)
@@ -345,6 +356,8 @@ def test_whether_calls_are_native_is_told_with_the_reason() -> None:
         "float16": nfuser.fuse(lambda x, s: x * s).explain(X, np.float16(2)),
         "32 arguments": nfuser.fuse(lambda xs: sum(xs)).explain([X] * 40),
         "listed": nfuser.fuse(lambda x: x * listed[0]).explain(X),
+        "more than 256 arrays": nfuser.fuse(_many).explain(np.ones(5)),
+        "share memory": nfuser.fuse(_added).explain(np.ones(5), [np.ones(5)]),
     }
     for word, found in reasons.items():
         assert found.calls is not None
@@ -371,3 +384,34 @@ def test_calls_that_are_told_to_be_native_are(given: tuple[Any, ...]) -> None:
     for _ in range(4):
         fused(*given)
     assert fused.native_calls >= 1
+
+
+@pytest.mark.skipif(not is_as_expected(), reason="no native calls here")
+@pytest.mark.filterwarnings("ignore:fuse the body of this loop:RuntimeWarning")
+@pytest.mark.parametrize("extra", [0, 1])
+def test_calls_that_make_too_many_arrays_are_told_to_go_through_python(
+    extra: int,
+) -> None:
+    many = nfuser.fuse(_many)
+    count = MOST_OBJECTS + extra - 1  # beside the sorted array
+    told = many.explain(np.ones(5), count).calls
+    for _ in range(4):
+        many(np.ones(5), count)
+    assert told is not None
+    assert told.startswith("through Python" if extra else "native")
+    assert (many.native_calls == 0) == bool(extra)
+
+
+@pytest.mark.skipif(not is_as_expected(), reason="no native calls here")
+@pytest.mark.parametrize("shared", [Y, [Y], (), None])
+def test_calls_that_write_are_told_to_be_what_they_are(shared: Any) -> None:
+    def doubled(x: Any, given: Any) -> Any:
+        x *= 2
+        return x + (Y if given is None else 1)
+
+    fused = nfuser.fuse(doubled)
+    told = fused.explain(np.ones(5), shared).calls
+    for _ in range(4):
+        fused(np.ones(5), shared)
+    assert told is not None
+    assert told.startswith("native") == bool(fused.native_calls)

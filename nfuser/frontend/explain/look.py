@@ -31,6 +31,6 @@ def look(
     captured = {a.slot: a.origin.name for a in trace.captured.arrays}
     names = {**described.names, **captured}
     seen = explain(variant.cache, trace.fusion, *asked, counters, names)
-    reason = why_not_native(asked[0], trace, described)
+    reason = why_not_native(asked[0], trace, described, seen.outline.program)
     calls = f"through Python: {reason}" if reason else "native from the third on"
     return replace(seen, explanation=replace(seen.explanation, calls=calls))

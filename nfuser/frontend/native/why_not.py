@@ -14,10 +14,13 @@ import nfuser.system as system
 from nfuser.device.describe.libraries import Library
 from nfuser.device.native import layout as at
 from nfuser.device.native.shared import is_as_expected
+from nfuser.frontend.native.words import NESTS
+from nfuser.host.call.native_limits import beyond_limits
 from nfuser.host.call.native_record import READ
 
 if TYPE_CHECKING:
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
+    from nfuser.host.call.program import CallProgram
     from nfuser.runtime.place import Place
     from nfuser.trace import Trace
 
@@ -33,7 +36,9 @@ def why_no_calls_are() -> str | None:
     return reason
 
 
-def why_not_native(place: Place, trace: Trace, described: Described) -> str | None:
+def why_not_native(
+    place: Place, trace: Trace, described: Described, program: CallProgram
+) -> str | None:
     """Return why calls like this one go through Python; None if they need not."""
     if place.backend == "interpret":
         return "the interpreter runs their kernels in Python"
@@ -43,6 +48,8 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         return "numbers on the CPU beside CUDA arrays are copied first"
     if trace.writes and place.library is not Library.NUMPY:
         return "Python looks whether the arrays that it assigns to may be written"
+    if trace.writes and (trace.captured.arrays or _has_nests(described.arguments)):
+        return "Python looks whether others share memory with those that it assigns to"
     if trace.changed:
         return "Python puts items into lists and dicts of its arguments"
     if trace.captured.streams.places and place.device.is_cuda:
@@ -53,12 +60,21 @@ def why_not_native(place: Place, trace: Trace, described: Described) -> str | No
         steps = captured.origin.steps
         if not all(s.is_attribute and type(s.key) is str for s in steps):
             return f"Python finds {captured.origin.name}; pass it as an argument"
-    return _of_arguments(described.arguments) or why_no_calls_are()
+    return (
+        _of_arguments(described.arguments, len(trace.captured.arrays))
+        or beyond_limits(program)
+        or why_no_calls_are()
+    )
 
 
-def _of_arguments(arguments: Arguments) -> str | None:
+def _has_nests(arguments: Arguments) -> bool:
+    rows = (row for given in arguments.tree.children for row in given.children)
+    return any(row.container in NESTS for row in rows)
+
+
+def _of_arguments(arguments: Arguments, captured: int) -> str | None:
     trees = list(arguments.tree.children)
-    rows = -2  # the nests of positional and of named arguments are no arguments
+    rows = captured - 2  # the nests of positional and of named ones are no arguments
     while trees:
         tree = trees.pop()
         rows += 1

@@ -36,6 +36,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.host.call import footprint
 from nfuser.host.call.homes import saves
 from nfuser.host.call.library.library_calls import blas_product, library_call
+from nfuser.host.call.native_limits import beyond_limits
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError, NumberWriter
 from nfuser.host.call.program import (
     AllocateSlot,
@@ -105,6 +106,8 @@ class NativeProgram:
         *,
         is_alone: bool = False,
     ) -> None:
+        if beyond_limits(program, positions):
+            raise NotNativeError
         self.keep = Keeper()
         self._is_alone = is_alone or num_threads() == 1
         self.objects: dict[Slot, int] = {}
@@ -124,8 +127,6 @@ class NativeProgram:
         for stmt in program.body:
             self._add(stmt)
         self.words.append(at.END)
-        if len(self.objects) > at.MOST_OBJECTS:
-            raise NotNativeError
 
     def _add(self, stmt: HostStmt) -> None:
         match stmt:
@@ -220,7 +221,7 @@ class NativeProgram:
     def _repeat(self, stmt: Repeat) -> None:
         """Let native code run the body; on the CPU other threads run Python then."""
         is_cpu = not self._device.is_cuda
-        if stmt.depth >= at.MOST_DEPTH or (stmt.flag is not None and not is_cpu):
+        if stmt.flag is not None and not is_cpu:
             raise NotNativeError
         trips, is_computed = self._trips(stmt)
         flag = -1 if stmt.flag is None else self._slots[stmt.flag]
@@ -266,8 +267,6 @@ class NativeProgram:
     def _moving(self, part: SlotPart) -> int:
         """Return the slot of what moves with the iterations of a loop around."""
         if part not in self._place_of:
-            if len(self._place_of) == at.MOST_MOVES:
-                raise NotNativeError
             first = at.MOST_SLOTS - at.MOST_MOVES
             self._place_of[part] = first + len(self._place_of)
             self._moves[part.depth].append(part)
@@ -324,11 +323,8 @@ class NativeProgram:
     # -- parameters ----------------------------------------------------------
 
     def _parameters(self, launch: LaunchKernel) -> list[int]:
-        kinds = launch.source.kinds
-        if len(kinds) > at.MOST_PARAMETERS:
-            raise NotNativeError
         words: list[int] = []
-        for argument, kind in zip(launch.arguments, kinds, strict=True):
+        for argument, kind in zip(launch.arguments, launch.source.kinds, strict=True):
             words += self._parameter(argument, kind)
         return words
 
