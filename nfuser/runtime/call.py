@@ -16,8 +16,8 @@ import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.device.allocate import finish
 from nfuser.device.describe.descriptor import (
     Library,
+    address_and_key,
     describe,
-    key_reader,
     library_of,
     pointer_reader,
 )
@@ -69,8 +69,8 @@ def make_call(
     for slot, array in arrays.items():
         library = library_of(type(array))
         assert library is not None
-        pointers[slot] = pointer = pointer_reader(library)(array)
-        key += [library, key_reader(library)(array), pointer & 15]
+        pointers[slot], own = address_and_key(library, array)
+        key.append(own)
     key += [numbers[slot] for slot in shaping]
     return DescribedCall(arrays, pointers, numbers, tuple(key))
 

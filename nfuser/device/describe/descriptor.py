@@ -41,6 +41,7 @@ __all__ = [
     "Descriptor",
     "Device",
     "Library",
+    "address_and_key",
     "describe",
     "is_array",
     "key_reader",
@@ -93,6 +94,15 @@ def pointer_reader(library: Library) -> Callable[[Any], int]:
 def key_reader(library: Library) -> Callable[[Any], Hashable]:
     """Return a function that reads all a description depends on but the address."""
     return _KEY[library]
+
+
+def address_and_key(library: Library, array: Any) -> tuple[int, Hashable]:
+    """Return where an array lies, and all of it that the plan of a call depends on.
+
+    That is its library, what its description depends on, and how it is aligned.
+    """
+    address = _POINTER[library](array)
+    return address, (library, _KEY[library](array), address & 15)
 
 
 def _torch_pointer(tensor: Any) -> int:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.describe.descriptor import (
+    address_and_key,
     describe,
-    key_reader,
     library_of,
     pointer_reader,
 )
@@ -234,6 +234,5 @@ def _keys(arrays: tuple[object, ...]) -> tuple[object, ...]:
     for array in arrays:
         library = library_of(type(array))
         assert library is not None
-        pointer = pointer_reader(library)(array)
-        found.append((library, key_reader(library)(array), pointer & 15))
+        found.append(address_and_key(library, array)[1])
     return tuple(found)

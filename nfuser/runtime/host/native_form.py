@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
 from nfuser.debug import dump
-from nfuser.device.describe.descriptor import key_reader, library_of, pointer_reader
+from nfuser.device.describe.descriptor import address_and_key, library_of
 from nfuser.device.native import layout as at
 from nfuser.device.native.shared import shared
 from nfuser.device.native.state import Record
@@ -51,8 +51,7 @@ def form_of(inputs: Sequence[Any]) -> tuple[Hashable, ...] | None:
     for item in inputs:
         library = library_of(type(item))
         if library is not None:
-            pointer = pointer_reader(library)(item)
-            found += [library, key_reader(library)(item), pointer & 15]
+            found.append(address_and_key(library, item)[1])
         elif type(item) is int and -(1 << 63) <= item < 1 << 63:
             found.append(item)
         else:

@@ -15,10 +15,9 @@ import nfuser.config as config
 from nfuser.device.describe.descriptor import (
     Descriptor,
     Library,
+    address_and_key,
     describe,
-    key_reader,
     library_of,
-    pointer_reader,
 )
 from nfuser.device.describe.libraries import array_class, is_imported
 from nfuser.device.describe.readable import fault, readable
@@ -108,8 +107,8 @@ class Arguments:
                     self.copied = {**self.copied, slot: item}
                     self.flat[place] = array
                 self.arrays[slot] = array
-                pointer = self.pointers[slot] = _pointer(library, array)
-                keys.append((library, key_reader(library)(array), pointer & 15))
+                self.pointers[slot], key = _address_and_key(library, array)
+                keys.append(key)
                 slot += 1
             elif isinstance(item, _SCALARS):
                 self.numbers[slot] = item
@@ -191,9 +190,9 @@ def _readable(array: Any) -> Any:
     return array if library is None else readable(library, array)
 
 
-def _pointer(library: Library, array: Any) -> int:
+def _address_and_key(library: Library, array: Any) -> tuple[int, Hashable]:
     try:
-        return pointer_reader(library)(array)
+        return address_and_key(library, array)
     except Exception:
         describe(array, "an argument")  # says what is wrong with it, if it knows
         raise
