@@ -23,7 +23,7 @@ from nfuser.host.call.program import text
 from nfuser.host.run.arrays import Arrays
 from nfuser.ir import scalar as sc
 from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.host.link import NotLinkedError, link
+from nfuser.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
 from nfuser.runtime.place import find_place
 
 if TYPE_CHECKING:
@@ -110,7 +110,61 @@ def _given_back(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.launch(SCALED, x))
 
 
-PROGRAMS = [_chain, _views, _strided_buffers, _products, _numbers, _given_back]
+def _row(hc: HostIrContainer, x: Any, index: Any) -> Any:
+    return hc.slice(x, (index, 0), (index + 1, x.shape[1]))
+
+
+def _loops(hc: HostIrContainer, x: Any) -> None:
+    out = hc.allocate((x.shape[0], 2, 1, x.shape[1]), np.float32)
+    with hc.loop(x.shape[0]) as i:
+        row = hc.launch(SCALED, _row(hc, x, i))
+        with hc.loop(1, -1, -1) as j:
+            place = hc.alias_select(hc.alias_select(out, 0, i), 0, j)
+            hc.launch(NUMBERS, row, 0.5, i * 2 + j, out=place)
+    hc.add_output(out)
+
+
+def _steps(hc: HostIrContainer, x: Any) -> None:
+    """Let each iteration read what the one before has written."""
+    out = hc.allocate((x.shape[0] + 1, *x.shape), np.float32)
+    hc.launch(SCALED, x, out=hc.alias_select(out, 0, 0))
+    made = hc.allocate(x.shape, np.float32)
+    with hc.loop(x.shape[0]) as i:
+        hc.launch(NUMBERS, hc.select(out, 0, i), -0.0, 1, out=made)
+        hc.launch(NUMBERS, made, 0.0, 1, out=hc.alias_select(out, 0, i + 1))
+    hc.add_output(made)
+    with hc.loop(0):
+        hc.launch(SCALED, x, out=made)
+
+
+def _branches(hc: HostIrContainer, x: Any) -> None:
+    n = hc.define_integer()
+    out = hc.allocate(x.shape, np.float32)
+    for number in (n - 5, n):
+        with hc.when(number):
+            hc.launch(SCALED, x, out=out)
+        with hc.otherwise():
+            hc.launch(NUMBERS, x, 2, n, out=out)
+    hc.add_output(hc.launch(SCALED, out))
+
+
+def _streams(hc: HostIrContainer, x: Any) -> None:
+    out = hc.allocate(x.shape, np.float32)
+    first = hc.get_stream()
+    with hc.loop(x.shape[0]) as i:
+        hc.set_stream(hc.stream(i))
+        hc.synchronize(first)
+        hc.launch(SCALED, _row(hc, x, i), out=_row(hc, out, i))
+        event = hc.record()
+        hc.set_stream(first)
+        hc.wait(event)
+    hc.add_output(hc.launch(SCALED, out))
+
+
+PROGRAMS = [
+    *(_chain, _views, _strided_buffers, _products, _numbers, _given_back),
+    *(_loops, _steps, _branches, _streams),
+]
 
 
 def _program(write: Callable[[HostIrContainer, Any], None]) -> nfuser.HostProgram:
@@ -154,8 +208,8 @@ def test_the_bits_are_the_evaluators(write: Any, library: str) -> None:
         assert len(evaluator._linked._native) == len(linked)
 
 
-def _loop(hc: HostIrContainer, x: Any) -> None:
-    with hc.loop(2):
+def _long_loop(hc: HostIrContainer, x: Any) -> None:
+    with hc.loop(MOST_STATEMENTS + 1):
         hc.launch(SCALED, x)
     hc.add_output(hc.launch(SCALED, x))
 
@@ -180,7 +234,8 @@ def _view_of_an_output(hc: HostIrContainer, x: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [_loop, _in_place, _into_an_input, _library, _view_of_an_output, _buffers]
+    "write",
+    [_long_loop, _in_place, _into_an_input, _library, _view_of_an_output, _buffers],
 )
 def test_what_does_not_link_is_the_evaluators(write: Any) -> None:
     program = _program(write)

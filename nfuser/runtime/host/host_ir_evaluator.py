@@ -65,7 +65,11 @@ class HostIrEvaluator:
         self._caches: Memo[Fusion, FusionExecutorCache] = Memo()
         self._inner: Memo[HostProgram, HostIrEvaluator] = Memo()
         self._interpreter = Interpreter(program, self._call, number_of_streams)
-        self._linked = LinkedCalls(program, backend, self._cache_of) if cache else None
+        self._linked = (
+            LinkedCalls(program, backend, self._cache_of, number_of_streams)
+            if cache
+            else None
+        )
 
     def run(
         self,

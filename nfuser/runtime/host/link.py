@@ -2,8 +2,9 @@
 """A host program, for inputs of one exact form, as one program of kernels.
 
 What an evaluator decides at each statement is decided once here: which kernels run,
-where each array lies, which numbers they are given. A program links if it is a straight
-line of launched fusions, products, views and allocations that writes into no input.
+where each array lies, which numbers they are given. A program links if it consists of
+launched fusions, products, views and allocations, and writes into no input. All its
+integers are known, so loops and conditions become a straight line.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ from nfuser.ir.tensor import TensorView
 from nfuser.runtime.build_program import with_frees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
     from nfuser.runtime.plan import Plan
+
+
+MOST_STATEMENTS = 512
+"""How long the straight line may be that loops become."""
 
 
 class NotLinkedError(Exception):
@@ -82,8 +87,10 @@ class _Linker:
     ) -> None:
         self.program = program
         self.place = place
-        self.values = values
+        self.values = dict(values)
         self.cache_of = cache_of
+        self.count = 0  # of statements met
+        self.plans: dict[Hashable, tuple[Plan, dict[int, Any]]] = {}
         self.body: list[flat.HostStmt] = []
         self.locations: dict[TensorView, Location] = {}
         self.skew: dict[flat.Slot, int] = {}  # of inputs: address modulo 16
@@ -94,8 +101,7 @@ class _Linker:
 
     def run(self) -> flat.CallProgram:
         inputs = tuple(self.skew)
-        for number, stmt in enumerate(self.program.body):
-            self._add(number, stmt)
+        self._block(self.program.body)
         outputs: list[flat.Slot] = []
         for tensor in self.program.outputs:
             found = self._found(tensor)
@@ -104,6 +110,13 @@ class _Linker:
             outputs.append(found.slot)
         body = with_frees(self.body, (*inputs, *outputs))
         return reuse_slots(flat.CallProgram(inputs, tuple(outputs), tuple(body)))
+
+    def _block(self, body: Sequence[st.Statement]) -> None:
+        for stmt in body:
+            self.count += 1
+            if self.count > MOST_STATEMENTS:
+                raise NotLinkedError
+            self._add(self.count - 1, stmt)
 
     def _add(self, number: int, stmt: st.Statement) -> None:
         match stmt:
@@ -119,8 +132,31 @@ class _Linker:
                 self._name(stmt.result, self._view(stmt))
             case st.ReshapeOp(source, result):
                 self._name(result, self._reshaped(source, result))
+            case st.IfThenElse(condition, body, orelse):
+                self._block(body if self._numbers([condition])[0] else orelse)
+            case st.ForLoop():
+                self._loop(stmt)
+            case (
+                st.GetStream()
+                | st.SetStream()
+                | st.Synchronize()
+                | st.RecordEvent()
+                | st.Wait()
+            ) if not self.place.device.is_cuda:
+                pass  # what a CPU was given before is done
             case _:
                 raise NotLinkedError
+
+    def _loop(self, loop: st.ForLoop) -> None:
+        """Write the body again and again; what an iteration defines ends with it."""
+        start, stop = self._numbers([loop.start, loop.stop])
+        inside = [t for s in st.walk(loop.body) for t in st.writes(s)]
+        own = [t for t in dict.fromkeys(inside) if t not in self.locations]
+        for index in range(start, stop, loop.step):
+            self.values[loop.index] = index
+            self._block(loop.body)
+            for tensor in own:
+                self.locations.pop(tensor, None)
 
     # -- where tensors lie ---------------------------------------------------
 
@@ -215,9 +251,8 @@ class _Linker:
         written = [x.slot for x in ready.values()]
         if len({*used, *written}) < len({*used}) + len(written):
             raise NotLinkedError  # a kernel might read what it has overwritten
-        plan, numbers = self.cache_of(stmt.function).plan_like(
-            self.place, given, {k: self._described(x) for k, x in ready.items()}
-        )
+        outs = {k: self._described(x) for k, x in ready.items()}
+        plan, numbers = self._plan(stmt.function, given, outs)
         outputs = plan.program.outputs
         for tensor, slot in zip(stmt.results, outputs, strict=True):
             if (slot.shape, slot.dtype) != (self._shape(tensor), tensor.dtype):
@@ -231,6 +266,18 @@ class _Linker:
         for tensor, slot in zip(stmt.results, outputs, strict=True):
             if tensor not in self.locations:
                 self._name(tensor, inserted.location(slot))
+
+    def _plan(
+        self, function: Fusion, given: Sequence[Any], outs: Mapping[int, Descriptor]
+    ) -> tuple[Plan, dict[int, Any]]:
+        """Return what iterations have in common that launch the same in one form."""
+        # Numbers by their text: -0.0, 0.0, 0 and False are equal.
+        forms = (x if isinstance(x, Descriptor) else repr(x) for x in given)
+        key = function, (*forms,), (*outs.items(),)
+        if key not in self.plans:
+            found = self.cache_of(function).plan_like(self.place, given, outs)
+            self.plans[key] = found
+        return self.plans[key]
 
     def _operand(self, x: st.Operand) -> Any:
         if isinstance(x, TensorView):

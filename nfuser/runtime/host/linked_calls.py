@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import nfuser.host.ir.statements as st
 from nfuser.device.describe.descriptor import describe, pointer_reader
 from nfuser.errors import NfuserError
 from nfuser.host.call.evaluate import Evaluator
@@ -36,7 +37,9 @@ MOST_NATIVE = 8  # forms that native code is asked about one after another
 class LinkedCalls:
     """Runs a program for inputs of known forms; others are the evaluator's.
 
-    A form is linked when it comes first, and served natively when it comes again.
+    A form is linked when it comes first, and served natively when it comes again. Loops
+    make linking long, so a program that has some is linked a call later: integers of
+    the call, which may differ each time, are part of its form.
     """
 
     def __init__(
@@ -44,11 +47,15 @@ class LinkedCalls:
         program: HostProgram,
         backend: str | None,
         cache_of: Callable[[Fusion], FusionExecutorCache],
+        streams: int,
     ) -> None:
         self._program = program
         self._backend = backend
+        self._streams = streams
         self._cache_of = cache_of
         self._linked: Memo[Hashable, _Linked | None] = Memo()
+        self._met: Memo[Hashable, None] = Memo()
+        self._has_loops = any(isinstance(s, st.ForLoop) for s in program.body)
         self._native: tuple[NativeForm, ...] = ()
         self._may_link = bool(program.outputs) and any(
             isinstance(x.value, TensorView) for x in program.inputs
@@ -64,6 +71,8 @@ class LinkedCalls:
                 return list(found)
         if (key := form_of(inputs)) is None:
             return None
+        if self._has_loops and self._met.get(key, lambda: None)[1]:
+            return None
         linked, _ = self._linked.get(key, lambda: self._link(inputs))
         if linked is None:
             return None
@@ -74,6 +83,7 @@ class LinkedCalls:
     def clear(self) -> None:
         """Forget all forms."""
         self._linked.clear()
+        self._met.clear()
         self._native = ()
 
     def _link(self, inputs: Sequence[Any]) -> _Linked | None:
@@ -85,7 +95,7 @@ class LinkedCalls:
         try:
             library, device = common_home(program, inputs)
             frame = RunFrame(arrays_of(library, device), None)
-            bind_inputs(frame, program, inputs, 1)
+            bind_inputs(frame, program, inputs, self._streams)
             place = find_place(library, device, self._backend, has_arrays=True)
             described = {t: describe(a, "an input") for t, a in frame.arrays.items()}
             made = link(program, place, described, frame.values, self._cache_of)
