@@ -38,7 +38,9 @@ def gradients(function: Callable[..., Any], *xs: Any) -> tuple[Any, ...]:
     return meaning(nfuser.grad(function, argnums=everywhere), *xs)
 
 
-def differences(function: Callable[..., Any], *xs: Any) -> list[Any]:
+def differences(
+    function: Callable[..., Any], *xs: Any, step: float = STEP
+) -> list[Any]:
     """Return central differences of the function of f64 arrays in each argument.
 
     Those of two steps leave out what a step's own length adds, to the third order.
@@ -48,14 +50,14 @@ def differences(function: Callable[..., Any], *xs: Any) -> list[Any]:
         slope = np.zeros_like(x)
         for at in np.ndindex(x.shape):
             sides: list[Any] = []
-            for step in (STEP, -STEP, 2 * STEP, -2 * STEP):
+            for by in (step, -step, 2 * step, -2 * step):
                 moved = x.copy()
-                moved[at] += step
+                moved[at] += by
                 given = (*xs[:place], moved, *xs[place + 1 :])
                 with np.errstate(all="ignore"):
                     sides.append(function(*given))
             near, far = sides[0] - sides[1], sides[2] - sides[3]
-            slope[at] = (8 * near - far) / (12 * STEP)
+            slope[at] = (8 * near - far) / (12 * step)
         found.append(slope)
     return found
 
