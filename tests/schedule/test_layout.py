@@ -153,7 +153,7 @@ def test_what_lies_askew_does_not_narrow_the_packets_of_the_rest() -> None:
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 6, 8, 12])
 def test_a_packet_divides_the_row(columns: int) -> None:
-    width = _width(lambda x, b: x + b, _array(8, columns), _array(columns))
+    width = _width(lambda x, b: x + b, _array(9, columns), _array(columns))
     assert columns % width == 0
 
 

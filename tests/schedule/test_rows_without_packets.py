@@ -39,6 +39,10 @@ def _scaled(x: Any, weight: Any) -> Any:
     return x * weight
 
 
+def _blended(x: Any, weight: Any, y: Any) -> Any:
+    return x * weight + y
+
+
 def _misaligned(array: Array) -> Array:
     """Return ``array`` at an address that no packet begins at."""
     room = np.empty(array.size + 1, array.dtype)[1:]
@@ -97,8 +101,8 @@ def test_all_turns_along_a_long_row_but_the_last_have_no_guard() -> None:
 
 
 def test_single_elements_share_indices_along_another_axis() -> None:
-    arrays = _arrays(_scaled, 16, 4097)
-    (kernel,) = nfuser.fuse(_scaled, backend="interpret").kernels(*arrays)
+    x, weight = _arrays(_scaled, 16, 4097)
+    (kernel,) = nfuser.fuse(_blended, backend="interpret").kernels(x, weight, x)
     assert "items=8" in kernel.schedule
     assert kernel.source.count("load_bf16(T1") == 1
     body = kernel.source.partition("for i0 in ")[2]

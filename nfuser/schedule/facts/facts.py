@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -87,6 +88,11 @@ class Access:
         """The loops along which the address does not step."""
         return self.address.irregular
 
+    @property
+    def loops(self) -> frozenset[LoopIndex]:
+        """The loops along which it goes to other elements."""
+        return self.irregular.union(loop for loop, n in self.steps.items() if n)
+
 
 @node
 class Facts:
@@ -106,6 +112,11 @@ class Facts:
     def size(self, x: Scalar) -> int:
         """Return the value of ``x`` in this call."""
         return scalar_walk.evaluate(x, self.sizes)
+
+    def bytes_of(self, access: Access) -> int:
+        """Return the bytes of all elements that ``access`` goes to."""
+        count = math.prod(self.size(loop.extent) for loop in access.loops)
+        return count * access.tensor.dtype.itemsize
 
 
 def accesses(

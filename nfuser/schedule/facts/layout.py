@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import nfuser.ir.scalar_symbols as scalar_symbols
@@ -174,8 +175,7 @@ def packet_width(
     bytes where packets start aligned, whatever the other loops do. What does not goes
     element by element, unless narrower packets suit all better.
     """
-    lane = group[-1]
-    unit = [a for a in found if is_unit(a, lane)]
+    unit = [a for a in found if runs_through(a, group, facts)]
     if not unit:
         return 1
     size = 1
@@ -243,8 +243,26 @@ LEAST_ACROSS = 8  # bytes of packets of which two are read for one
 LED = 0.97  # share of their speed that packets keep beside such elements
 
 
-# Share of the memory's speed that accesses of so many bytes reach, roughly.
+# Share of the memory's speed that accesses of so many bytes reach, roughly; and what
+# single elements lose of it whose neighbours in a warp lie packets away.
 _SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
+_LOST = {1: 0.2, 2: 0.35, 4: 0.08, 8: 0.05, 16: 0.0}
+
+
+def worth_in_packets(
+    access: Access, group: Sequence[LoopIndex], width: int, elements: int, facts: Facts
+) -> float:
+    """Return the speed at which ``access`` moves its bytes, times their number.
+
+    Beside packets of ``width`` it may go by single elements, once for each of all
+    ``elements``: a cache has to bring them together, however few they are.
+    """
+    size, moved = access.tensor.dtype.itemsize, facts.bytes_of(access)
+    if width == 1 or not access.loops:
+        return moved * _SPEED[size]
+    if runs_through(access, group, facts) and is_packed(access, group, width, facts):
+        return moved * _SPEED[min(width * size, 16)]
+    return moved * _SPEED[size] - elements * size * _LOST[size]
 
 
 def _speed(
@@ -271,6 +289,13 @@ def _worth(
         return size * _SPEED[min(width * size, 16)]
     # A thread's neighbours lie ``width`` elements away: the cache has to help.
     return size * _SPEED[size] * 0.9
+
+
+def runs_through(access: Access, loops: Sequence[LoopIndex], facts: Facts) -> bool:
+    """Tell whether ``access`` goes element by element through all of ``loops``."""
+    return is_unit(access, loops[-1]) and all(
+        _joins(outer, inner, access, facts) for outer, inner in pairwise(loops)
+    )
 
 
 def is_unit(access: Access, lane: LoopIndex) -> bool:
@@ -337,7 +362,7 @@ def packed(
     return frozenset(
         (tensors.index(a.tensor), a.point)
         for a in found
-        if is_unit(a, group[-1]) and is_packed(a, group, width, facts, leader)
+        if runs_through(a, group, facts) and is_packed(a, group, width, facts, leader)
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.domains.space import space_of
-from nfuser.schedule.facts.layout import packed, packet_width
+from nfuser.schedule.facts.layout import packed
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
 from nfuser.schedule.facts.weight import PACKET_LIMIT, limited, weight
 from nfuser.schedule.heuristics.cuda import CudaPointwise
@@ -31,8 +31,9 @@ def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
     """Widen packets as far as all accesses go, and give a thread several of them."""
     width, together = 1, frozenset[Any]()
     if shape.groups:
+        shape = _in_packets(shape)
         lanes, found, facts = shape.group(-1), shape.found, shape.facts
-        width = limited(packet_width(lanes, found, facts), fusion)
+        width = limited(shape.width, fusion)
         together = packed(lanes, found, width, facts, memory_tensors(fusion))
     items, along = _items(fusion, shape, width)
     # Blocks inside the shared group: one stretch of a row, in pieces that stay near.
@@ -55,6 +56,20 @@ def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
         near=-(-blocks // max(pieces, 1)),
         from_last=shape.facts.target.from_last,
     )
+
+
+def _in_packets(shape: FlatShape) -> FlatShape:
+    """Join the innermost groups where more is moved in packets then.
+
+    Rows that no packet divides lie after each other in most arrays, and these are
+    divided. What is repeated, as weights, goes element by element then.
+    """
+    best = joined = shape
+    while len(joined.groups) > 1:
+        joined = joined.joined()
+        if joined.speed > best.speed:
+            best = joined
+    return best
 
 
 def _items(fusion: Fusion, shape: FlatShape, width: int) -> tuple[int, int]:

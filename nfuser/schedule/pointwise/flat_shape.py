@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import space_of
 from nfuser.ir.base import node
 from nfuser.schedule.facts.facts import accesses
-from nfuser.schedule.facts.layout import grouped, ordered
+from nfuser.schedule.facts.layout import (
+    grouped,
+    ordered,
+    packet_width,
+    worth_in_packets,
+)
 from nfuser.schedule.facts.memory import patterns, strides
 
 if TYPE_CHECKING:
@@ -34,6 +40,26 @@ class FlatShape:
     def group(self, number: int) -> list[LoopIndex]:
         """Return the loops of a group."""
         return [self.loops[k] for k in self.groups[number]]
+
+    @property
+    def width(self) -> int:
+        """The elements of a packet of the innermost group."""
+        return packet_width(self.group(-1), self.found, self.facts)
+
+    @property
+    def speed(self) -> float:
+        """How fast all that is accessed moves in such packets, times its bytes."""
+        group, width, facts = self.group(-1), self.width, self.facts
+        elements = self.count(self.groups)
+        return sum(
+            worth_in_packets(access, group, width, elements, facts)
+            for access in self.found
+        )
+
+    def joined(self) -> FlatShape:
+        """Return the same with the two innermost groups as one."""
+        *outer, last, inner = self.groups
+        return replace(self, groups=(*outer, (*last, *inner)))
 
     def count(self, groups: Groups) -> int:
         """Return how many elements ``groups`` run through."""

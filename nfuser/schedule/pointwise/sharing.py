@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.facts.layout import Groups
 
@@ -40,31 +39,21 @@ def sharing(
     innermost of several groups is the one whose steps lie closest together. Single
     elements come by ``several``: they share what their indices take to compute, too.
     """
-    loops = {loop.number: loop for a in found for loop in _moving(a)}
+    loops = {loop.number: loop for a in found for loop in a.loops}
     elements = prod(facts.size(loop.extent) for loop in loops.values())
-    moved = sum(_bytes_of(a, facts) for a in found)
+    moved = sum(facts.bytes_of(a) for a in found)
     is_busy = weight(fusion) * elements > BUSY * moved
     least, most = (0, SEVERAL) if is_busy else (OWN_CACHE, FEW)
     if several:
         least, most = 0, several
-    many = [a for a in found if _bytes_of(a, facts) > least]
+    many = [a for a in found if facts.bytes_of(a) > least]
     chosen, best = (1, -1), 0.0
     for place, group in enumerate(groups[:-1]):
         own = {loops[k] for k in group if k in loops}
-        same = sum(a.tensor.dtype.itemsize for a in many if own.isdisjoint(_moving(a)))
+        same = sum(a.tensor.dtype.itemsize for a in many if own.isdisjoint(a.loops))
         extent = prod(facts.size(loop.extent) for loop in own)
         items = math.gcd(extent, most)  # a power of two
         saved = same * (1 - 1 / items)
         if saved and saved >= best:
             chosen, best = (items, place), saved
     return chosen
-
-
-def _moving(access: Access) -> frozenset[LoopIndex]:
-    """Return the loops along which ``access`` goes to other elements."""
-    return access.irregular.union(loop for loop, step in access.steps.items() if step)
-
-
-def _bytes_of(access: Access, facts: Facts) -> int:
-    count = prod(facts.size(loop.extent) for loop in _moving(access))
-    return count * access.tensor.dtype.itemsize
