@@ -161,9 +161,81 @@ def _streams(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.launch(SCALED, out))
 
 
+def _in_place(hc: HostIrContainer, x: Any) -> None:
+    y = hc.launch(SCALED, x)
+    for _ in range(3):
+        hc.launch(SCALED, y, out=y)
+        hc.binary("add", y, y, out=y)
+    hc.add_output(y)
+
+
+def _in_place_of_a_view(hc: HostIrContainer, x: Any) -> None:
+    y = hc.launch(SCALED, x)
+    row = _row(hc, y, 0)
+    hc.launch(SCALED, y, out=y)
+    hc.add_output(hc.launch(SCALED, row))
+    hc.add_output(y)
+
+
+def _sums(hc: HostIrContainer, x: Any) -> None:
+    """Add up rows, and numbers that depend on an index."""
+    total = hc.binary("multiply", _row(hc, hc.launch(SCALED, x), 0), 0.0)
+    with hc.loop(x.shape[0]) as i:
+        more = hc.binary("subtract", hc.launch(SCALED, _row(hc, x, i)), i * 3)
+        hc.binary("add", total, more, out=total)
+    hc.add_output(hc.unary("negative", total))
+
+
+def _copies(hc: HostIrContainer, x: Any) -> None:
+    out = hc.allocate((x.shape[1], 2, x.shape[0]), np.float32)
+    for k in range(2):
+        hc.set(x, out=hc.permute(hc.alias_select(out, 1, k), (1, 0)))
+    hc.add_output(hc.set(out))
+    hc.add_output(out)
+
+
+def _library(hc: HostIrContainer, x: Any) -> None:
+    """Leave to the library what has bits of its own."""
+    n = hc.define_integer()
+    out = hc.allocate((2, *x.shape), np.float32)
+    made = hc.unary("sin", hc.launch(SCALED, x))
+    hc.binary("divide", made, 3, out=hc.alias_select(out, 0, 0))
+    hc.unary("exp", made, out=hc.alias_select(out, 0, 1))
+    hc.binary("arctan2", made, hc.binary("add", n, made), out=made)
+    half = hc.unary("rint", hc.binary("multiply", made, 10))
+    places = hc.reduce("sum", hc.binary("greater", half, 0), 0)  # integers
+    hc.add_output(hc.binary("arctan2", places, hc.select(made, 0, 0)))
+    hc.add_output(hc.reduce("sum", out, (0, 2)))
+    hc.add_output(hc.reduce("max", hc.select(out, 2, 1), 0))
+    hc.add_output(hc.matmul(hc.select(out, 0, 1), hc.permute(made, (1, 0))))
+    hc.add_output(out)
+
+
+def _places(hc: HostIrContainer, x: Any) -> None:
+    """Write into parts of what is read."""
+    total = hc.launch(SCALED, x)
+    with hc.loop(x.shape[0]) as i:
+        row = _row(hc, total, i)
+        hc.binary("add", row, _row(hc, total, 0), out=row)
+        hc.unary("sin", row, out=row)
+        hc.launch(SCALED, total, out=total)
+    hc.add_output(total)
+
+
 PROGRAMS = [
     *(_chain, _views, _strided_buffers, _products, _numbers, _given_back),
-    *(_loops, _steps, _branches, _streams),
+    *(
+        _buffers,
+        _loops,
+        _steps,
+        _branches,
+        _streams,
+        _in_place,
+        _in_place_of_a_view,
+        _sums,
+        _copies,
+    ),
+    *(_library, _places),
 ]
 
 
@@ -214,19 +286,14 @@ def _long_loop(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.launch(SCALED, x))
 
 
-def _in_place(hc: HostIrContainer, x: Any) -> None:
-    y = hc.launch(SCALED, x)
-    hc.launch(SCALED, y, out=y)
-    hc.add_output(y)
-
-
 def _into_an_input(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.launch(SCALED, x))
     hc.launch(SCALED, hc.select(x, 0, 0) if x.ndim > 2 else x, out=x)
 
 
-def _library(hc: HostIrContainer, x: Any) -> None:
-    hc.add_output(hc.unary("negative", hc.launch(SCALED, x)))
+def _callable(hc: HostIrContainer, x: Any) -> None:
+    made = hc.launch(np.sin, hc.launch(SCALED, x), like=[(x.shape, np.float32)])
+    hc.add_output(made)
 
 
 def _view_of_an_output(hc: HostIrContainer, x: Any) -> None:
@@ -235,7 +302,9 @@ def _view_of_an_output(hc: HostIrContainer, x: Any) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [_long_loop, _in_place, _into_an_input, _library, _view_of_an_output, _buffers],
+    [
+        *(_long_loop, _into_an_input, _callable, _view_of_an_output),
+    ],
 )
 def test_what_does_not_link_is_the_evaluators(write: Any) -> None:
     program = _program(write)

@@ -129,9 +129,12 @@ class ProgramNumber:
 
 @node
 class ViewOf:
-    """How the library makes a view: ``slice`` has start, stop and step of each axis."""
+    """How the library makes a view: ``slice`` has start, stop and step of each axis.
 
-    how: Literal["permute", "reshape", "expand", "slice"]
+    ``select`` has an axis and the place along it.
+    """
+
+    how: Literal["permute", "reshape", "expand", "slice", "select"]
     numbers: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -195,12 +198,21 @@ class LibraryFunction:
 
 
 @node
+class LibraryOperation:
+    """An elementwise function that is computed in ``types``, or a fold of ``axes``."""
+
+    types: tuple[DType, ...]
+    axes: tuple[int, ...]
+
+
+@node
 class CallLibrary:
     """Let the array library write what its function ``name`` gives into ``result``.
 
     Of a complex result it is the real part, or the imaginary one, which lies ``offset``
     bytes on. ``axis``, ``stable`` and ``kth`` are of those that sort, ``scattered``
-    is of a scatter: what it does, and how to get the kernels that do it on a CPU.
+    is of a scatter: what it does, and how to get the kernels that do it on a CPU. An
+    ``operation`` is done by the library of the arrays themselves.
     """
 
     name: str
@@ -213,6 +225,7 @@ class CallLibrary:
     scattered: Scattered | None = None
     offset: int = 0
     function: LibraryFunction | None = None
+    operation: LibraryOperation | None = None
 
     @property
     def note(self) -> str:

@@ -2,33 +2,39 @@
 """A host program, for inputs of one exact form, as one program of kernels.
 
 What an evaluator decides at each statement is decided once here: which kernels run,
-where each array lies, which numbers they are given. A program links if it consists of
-launched fusions, products, views and allocations, and writes into no input. All its
-integers are known, so loops and conditions become a straight line.
+where each array lies, which numbers they are given. All its integers are known, so
+loops and conditions become a straight line. A program does not link that writes into an
+input, or exchanges data with other ranks.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 import nfuser.host.call.program as flat
+import nfuser.host.ir.rules as rules
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.device.describe.libraries import Descriptor, c_strides
+from nfuser.device.describe.libraries import Descriptor, Library, c_strides
 from nfuser.dtypes import check_fits
 from nfuser.host.call.reuse_slots import reuse_slots
-from nfuser.ir import scalar as sc
+from nfuser.host.ir.forms import forms_of
 from nfuser.ir import scalar_walk
-from nfuser.ir.base import node
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.tensor import TensorView
+from nfuser.ir.tensor import tensor as new_tensor
 from nfuser.runtime.build_program import with_frees
+from nfuser.runtime.host.exact_operations import as_launch
+from nfuser.runtime.host.inserted import Inserted, Location, NotLinkedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from nfuser.dtypes import DType
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.executor_cache import FusionExecutorCache
@@ -40,24 +46,7 @@ MOST_STATEMENTS = 512
 """How long the straight line may be that loops become."""
 
 
-class NotLinkedError(Exception):
-    """The program does more than kernels do; an evaluator runs it."""
-
-
-@node
-class Location:
-    """Where a tensor lies: in the memory of ``slot``, ``offset`` bytes on."""
-
-    slot: flat.Slot
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in elements
-    offset: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is what the slot is."""
-        own = self.slot.shape, self.slot.strides, 0
-        return (self.shape, self.strides, self.offset) == own
+_ByLibrary: TypeAlias = st.UnaryOp | st.BinaryOp | st.ReductionOp | st.MatmulOp
 
 
 def link(
@@ -126,8 +115,10 @@ class _Linker:
                 pass  # memory is held as long as it is used, and no longer
             case st.Launch():
                 self._launch(number, stmt)
-            case st.MatmulOp():
-                self._multiply(number, stmt)
+            case st.Set() | st.UnaryOp() | st.BinaryOp():
+                self._operate(number, stmt)
+            case st.ReductionOp() | st.MatmulOp():
+                self._call(number, stmt)
             case st.SelectOp() | st.AliasSelect() | st.SliceOp() | st.PermuteOp():
                 self._name(stmt.result, self._view(stmt))
             case st.ReshapeOp(source, result):
@@ -204,9 +195,10 @@ class _Linker:
     ) -> Location:
         source = self._found(stmt.source)
         shape, strides = list(source.shape), list(source.strides)
-        skipped = 0
+        skipped, view = 0, flat.ViewOf("permute", ())
         match stmt:
             case st.PermuteOp(_, order):
+                view = flat.ViewOf("permute", order)
                 shape = [shape[k] for k in order]
                 strides = [strides[k] for k in order]
             case st.SliceOp(_, starts, stops, steps):
@@ -215,25 +207,27 @@ class _Linker:
                 if not all(0 <= a <= b <= n and c > 0 for a, b, n, c in bounds):
                     raise NotLinkedError
                 skipped = sum(a * s for a, s in zip(first, strides, strict=True))
-                spans = zip(first, last, steps, strict=True)
+                spans = [*zip(first, last, steps, strict=True)]
+                view = flat.ViewOf("slice", tuple(n for span in spans for n in span))
                 shape = [len(range(a, b, c)) for a, b, c in spans]
                 strides = [s * c for s, c in zip(strides, steps, strict=True)]
             case _:
                 (at,) = self._numbers([stmt.index])
+                view = flat.ViewOf("select", (stmt.axis, at))
                 if not 0 <= at < shape.pop(stmt.axis):
                     raise NotLinkedError
                 skipped = at * strides.pop(stmt.axis)
         offset = source.offset + skipped * source.slot.dtype.itemsize
-        return Location(source.slot, tuple(shape), tuple(strides), offset)
+        views = (*source.views, view)
+        return Location(source.slot, tuple(shape), tuple(strides), offset, views)
 
     def _reshaped(self, source: TensorView, result: TensorView) -> Location:
         """Return the same memory, where C order says it all."""
         found, shape = self._found(source), self._shape(result)
-        pairs = zip(found.shape, found.strides, c_strides(found.shape), strict=True)
-        is_dense = all(n == 1 or a == b for n, a, b in pairs)
-        if not is_dense or prod(shape) != prod(found.shape):
+        if not found.is_dense or prod(shape) != prod(found.shape):
             raise NotLinkedError
-        return Location(found.slot, shape, c_strides(shape), found.offset)
+        views = (*found.views, flat.ViewOf("reshape", shape))
+        return Location(found.slot, shape, c_strides(shape), found.offset, views)
 
     # -- what computes -------------------------------------------------------
 
@@ -242,15 +236,22 @@ class _Linker:
             raise NotLinkedError
         read = [self._operand(x) for x in stmt.operands]
         given = [self._described(x) if isinstance(x, Location) else x for x in read]
+        used = {x.slot for x in read if isinstance(x, Location)}
+        renewed = [t for t in stmt.results if self._may_move(t, used)]
+        before = {t: self.locations.pop(t) for t in renewed}
         ready = {
             k: self.locations[t]
             for k, t in enumerate(stmt.results)
             if t in self.locations
         }
-        used = [*(x.slot for x in read if isinstance(x, Location)), *self.skew]
+        late = [t for t in stmt.results if self._is_among(t, used)]
+        if late:  # a kernel might read what it has overwritten
+            self.locations |= before
+            self._write_late(number, stmt, late)
+            return
         written = [x.slot for x in ready.values()]
-        if len({*used, *written}) < len({*used}) + len(written):
-            raise NotLinkedError  # a kernel might read what it has overwritten
+        if len({*used, *self.skew, *written}) < len({*used, *self.skew}) + len(written):
+            raise NotLinkedError
         outs = {k: self._described(x) for k, x in ready.items()}
         plan, numbers = self._plan(stmt.function, given, outs)
         outputs = plan.program.outputs
@@ -261,11 +262,58 @@ class _Linker:
             plan.inputs[k]: x for k, x in enumerate(read) if isinstance(x, Location)
         }
         places |= {outputs[k]: x for k, x in ready.items()}
-        inserted = _Inserted(plan, numbers, places, number)
+        inserted = Inserted(plan, numbers, places, number)
         self.body += inserted.run()
         for tensor, slot in zip(stmt.results, outputs, strict=True):
             if tensor not in self.locations:
                 self._name(tensor, inserted.location(slot))
+        if any(self.locations[t].strides != x.strides for t, x in before.items()):
+            raise NotLinkedError
+
+    def _is_among(self, tensor: TensorView, read: AbstractSet[flat.Slot]) -> bool:
+        """Tell whether a tensor lies in memory that is ``read``, and is not given."""
+        found = self.locations.get(tensor)
+        return found is not None and found.slot in read - self.skew.keys()
+
+    def _write_late(
+        self, number: int, stmt: st.Launch | _ByLibrary, late: Sequence[TensorView]
+    ) -> None:
+        """Compute some results beside the memory that they have; then copy them."""
+        beside = {t: new_tensor(t.shape, t.dtype) for t in late}
+        if isinstance(stmt, st.Launch):
+            results = tuple(beside.get(t, t) for t in stmt.results)
+            self._add(number, replace(stmt, results=results))
+        else:
+            self._add(number, replace(stmt, result=beside[stmt.result]))
+        self._block([st.Set(own, t, stmt.line) for t, own in beside.items()])
+
+    def _may_move(self, tensor: TensorView, read: AbstractSet[flat.Slot]) -> bool:
+        """Tell whether a result that lies in what is ``read`` may lie elsewhere.
+
+        It may where nothing else lies in its memory, which the caller has not given.
+        """
+        if not self._is_among(tensor, read):
+            return False
+        found = self.locations[tensor]
+        others = (x.slot for t, x in self.locations.items() if t is not tensor)
+        return found.is_whole and found.slot not in others
+
+    def _operate(self, number: int, stmt: st.Set | st.UnaryOp | st.BinaryOp) -> None:
+        """Let a kernel do what the library does with the same bits, in C order."""
+        launch = as_launch(stmt)
+        if launch is None and not isinstance(stmt, st.Set):
+            self._call(number, stmt)
+            return
+        if launch is None:
+            raise NotLinkedError
+        self._refuse_other_orders(stmt)
+        self._launch(number, launch)
+
+    def _refuse_other_orders(self, stmt: st.Compute) -> None:
+        """Leave to libraries how they lay out what they make of other orders."""
+        has_orders = stmt.result not in self.locations and stmt.result.ndim > 1
+        if has_orders and not all(self._found(t).is_dense for t in st.reads(stmt)):
+            raise NotLinkedError
 
     def _plan(
         self, function: Fusion, given: Sequence[Any], outs: Mapping[int, Descriptor]
@@ -286,89 +334,70 @@ class _Linker:
             return x
         return self._numbers([x])[0]
 
-    def _multiply(self, number: int, stmt: st.MatmulOp) -> None:
-        read = [self._found(t) for t in (stmt.lhs, stmt.rhs)]
-        if stmt.result in self.locations or not all(x.is_whole for x in read):
+    def _call(self, number: int, stmt: _ByLibrary) -> None:
+        """Let the library write what it computes into new memory, or where it is to."""
+        operands, types = _operands(stmt)
+        pairs = zip(operands, types, strict=False)
+        read = [self._library_operand(x, dtype) for x, dtype in pairs]
+        slots = {x.part.slot for x in read if isinstance(x.part, flat.SlotPart)}
+        target = self.locations.get(stmt.result)
+        is_part = target is not None and not target.is_whole
+        if is_part or self._is_among(stmt.result, slots):
+            self._write_late(number, stmt, [stmt.result])
+            return
+        operation = None
+        if not isinstance(stmt, st.MatmulOp) or stmt.result.ndim > 2:
+            self._refuse_other_orders(stmt)
+        if isinstance(stmt, st.ReductionOp):
+            operation = flat.LibraryOperation((), stmt.axes)
+        elif not isinstance(stmt, st.MatmulOp):
+            operation = flat.LibraryOperation(types, ())
+        if target is None:
+            target = self._made(stmt.result, f"t{number}")
+        if target.slot in self.skew or target.shape != self._given_shape(stmt):
             raise NotLinkedError
-        made = self._made(stmt.result, f"t{number}").slot
-        operands = tuple(flat.Operand(flat.SlotPart(x.slot)) for x in read)
-        if 0 not in made.shape:
-            self.body.append(flat.CallLibrary("matmul", operands, made, stmt.line))
+        if 0 not in target.shape:
+            name = "matmul" if isinstance(stmt, st.MatmulOp) else stmt.name
+            call = flat.CallLibrary(name, tuple(read), target.slot, stmt.line)
+            self.body.append(replace(call, operation=operation))
 
-
-class _Inserted:
-    """The program of one launch, with arrays and numbers of the whole in place."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        numbers: Mapping[int, Any],
-        places: dict[flat.Slot, Location],
-        number: int,
-    ) -> None:
-        self.plan = plan
-        self.numbers = numbers
-        self.places = places
-        self.number = number
-        self.symbols: dict[Scalar, int] = {
-            scalar_symbols.scalar_input(slot): n
-            for slot, n in numbers.items()
-            if type(n) is int
-        }
-
-    def run(self) -> list[flat.HostStmt]:
-        """Return the statements; when memory is freed is decided for the whole."""
-        found: list[flat.HostStmt] = []
-        for stmt in self.plan.program.body:
-            match stmt:
-                case flat.FreeSlot():
-                    pass
-                case flat.LaunchKernel(arguments=arguments):
-                    own = tuple(self._argument(a) for a in arguments)
-                    found.append(replace(stmt, arguments=own))
-                case flat.CallLibrary(_, operands, result):
-                    target = self.location(result)
-                    if not target.is_whole:
-                        raise NotLinkedError
-                    own = tuple(map(self._operand, operands))
-                    found.append(replace(stmt, operands=own, result=target.slot))
-                case flat.Repeat():
-                    raise NotLinkedError
-                case _:
-                    found.append(replace(stmt, slot=self.location(stmt.slot).slot))
-        return found
-
-    def location(self, slot: flat.Slot) -> Location:
-        """Return where a slot of the launch lies; new ones get names of their own."""
-        if slot not in self.places:
-            own = replace(slot, name=f"{slot.name}_{self.number}")
-            self.places[slot] = Location(own, own.shape, own.strides)
-        return self.places[slot]
-
-    def _operand(self, operand: flat.Operand) -> flat.Operand:
-        if isinstance(operand.part, flat.ProgramNumber):
-            return operand
-        if not self.location(operand.part.slot).is_whole:
+    def _library_operand(self, x: st.Operand, dtype: DType) -> flat.Operand:
+        own = x.dtype if isinstance(x, TensorView) else dtype
+        if own.is_complex:  # which a program has in two parts
             raise NotLinkedError
-        return replace(operand, part=self._part(operand.part))
+        if isinstance(x, TensorView):
+            found = self._found(x)
+            return flat.Operand(flat.SlotPart(found.slot), found.views)
+        number = self._operand(x)
+        if dtype.is_half and self.place.library is Library.TORCH:
+            raise NotLinkedError  # torch computes with all digits of the number
+        if dtype.is_integer:
+            check_fits(number, dtype, "a number of the program")
+        return flat.Operand(flat.ProgramNumber(number, dtype))
 
-    def _part(self, part: flat.SlotPart) -> flat.SlotPart:
-        location = self.location(part.slot)
-        return flat.SlotPart(location.slot, location.offset + part.offset)
-
-    def _argument(self, argument: flat.Argument) -> flat.Argument:
-        match argument:
-            case flat.SlotPart():
-                return self._part(argument)
-            case flat.ByValue(slot, dtype, part):
-                number = self.numbers[slot]
-                number = getattr(number, part) if part else number
-                value = float(number) if dtype.is_float else int(number)
-                return flat.HostScalar(sc.const(0), value, False, dtype)
-            case flat.HostScalar(scalar, _, True, dtype):
-                value = scalar_walk.evaluate(scalar, self.symbols)
-                if not dtype.is_float:
-                    check_fits(value, dtype, "a number passed to a launch")
-                return replace(argument, value=value, is_dynamic=False)
+    def _given_shape(self, stmt: _ByLibrary) -> tuple[int, ...]:
+        """Return the shape of what the library computes."""
+        shapes = [self._found(t).shape for t in st.reads(stmt)]
+        match stmt:
+            case st.MatmulOp():
+                ((shape, _),) = forms_of(stmt)
+                return tuple(self._numbers(shape))
+            case st.ReductionOp(axes=axes):
+                return tuple(n for k, n in enumerate(shapes[0]) if k not in axes)
             case _:
-                return argument
+                try:
+                    return np.broadcast_shapes(*shapes)
+                except ValueError as error:
+                    raise NotLinkedError from error
+
+
+def _operands(stmt: _ByLibrary) -> tuple[tuple[st.Operand, ...], tuple[DType, ...]]:
+    """Return what the library reads, and the dtypes in which NumPy computes."""
+    match stmt:
+        case st.UnaryOp(name, source):
+            return (source,), rules.loop_types(name, (source,))
+        case st.BinaryOp(name, lhs, rhs):
+            return (lhs, rhs), rules.loop_types(name, (lhs, rhs))
+        case _:
+            read = st.reads(stmt)
+            return read, tuple(x.dtype for x in read)

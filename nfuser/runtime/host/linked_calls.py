@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nfuser.runtime.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
 
+_LONG = (st.ForLoop, st.Set, st.UnaryOp, st.BinaryOp)
 MOST_NATIVE = 8  # forms that native code is asked about one after another
 
 
@@ -38,8 +39,9 @@ class LinkedCalls:
     """Runs a program for inputs of known forms; others are the evaluator's.
 
     A form is linked when it comes first, and served natively when it comes again. Loops
-    make linking long, so a program that has some is linked a call later: integers of
-    the call, which may differ each time, are part of its form.
+    make linking long, and operations of the library have kernels compiled, so a program
+    that has some is linked a call later: integers of the call, which may differ each
+    time, are part of its form.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class LinkedCalls:
         self._cache_of = cache_of
         self._linked: Memo[Hashable, _Linked | None] = Memo()
         self._met: Memo[Hashable, None] = Memo()
-        self._has_loops = any(isinstance(s, st.ForLoop) for s in program.body)
+        self._is_long = any(isinstance(s, _LONG) for s in st.walk(program.body))
         self._native: tuple[NativeForm, ...] = ()
         self._may_link = bool(program.outputs) and any(
             isinstance(x.value, TensorView) for x in program.inputs
@@ -71,7 +73,7 @@ class LinkedCalls:
                 return list(found)
         if (key := form_of(inputs)) is None:
             return None
-        if self._has_loops and self._met.get(key, lambda: None)[1]:
+        if self._is_long and self._met.get(key, lambda: None)[1]:
             return None
         linked, _ = self._linked.get(key, lambda: self._link(inputs))
         if linked is None:
@@ -99,15 +101,11 @@ class LinkedCalls:
             place = find_place(library, device, self._backend, has_arrays=True)
             described = {t: describe(a, "an input") for t, a in frame.arrays.items()}
             made = link(program, place, described, frame.values, self._cache_of)
+            arrays = [isinstance(x.value, TensorView) for x in program.inputs]
+            places = [k for k, is_array in enumerate(arrays) if is_array]
+            return _Linked(made, place, program.name, places)
         except (NfuserError, NotLinkedError):
             return None
-        arrays = [isinstance(x.value, TensorView) for x in program.inputs]
-        return _Linked(
-            made,
-            place,
-            program.name,
-            [k for k, is_array in enumerate(arrays) if is_array],
-        )
 
 
 class _Linked:

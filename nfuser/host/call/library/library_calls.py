@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.host.call.library.small_products import SmallProduct
-    from nfuser.host.call.program import CallLibrary, Operand, SlotPart, ViewOf
+    from nfuser.host.call.program import (
+        CallLibrary,
+        LibraryOperation,
+        Operand,
+        SlotPart,
+        ViewOf,
+    )
     from nfuser.host.run.arrays import Arrays
 
 _UNSIGNED = (DType.U16, DType.U32, DType.U64)
@@ -42,7 +48,8 @@ def library_call(
     """
     _check(stmt, library, device)
     given = library
-    library = caller(stmt.name, library, device)
+    if stmt.operation is None:
+        library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     reading = _reading(stmt, arrays)
     if stmt.scattered is not None:
@@ -76,6 +83,8 @@ def blas_product(
 
 def _function(stmt: CallLibrary, arrays: Arrays) -> Callable[..., Any]:
     axis, kth, dtype = stmt.axis, stmt.kth, stmt.result.dtype
+    if stmt.operation is not None:
+        return _operation(stmt.name, stmt.operation, dtype, arrays)
     match stmt.name:
         case "matmul" if arrays.library is Library.NUMPY and not _has_halves(stmt):
             return np.matmul  # at once: of small matrices, what is asked takes longer
@@ -87,6 +96,15 @@ def _function(stmt: CallLibrary, arrays: Arrays) -> Callable[..., Any]:
             return lambda x, out: arrays.argsort(x, axis, stmt.stable, out, kth)
         case _:
             raise AssertionError(stmt)
+
+
+def _operation(
+    name: str, operation: LibraryOperation, dtype: DType, arrays: Arrays
+) -> Callable[..., Any]:
+    types, axes = operation.types, operation.axes
+    if not types:
+        return lambda x, out: arrays.reduce(name, x, axes, dtype, out)
+    return lambda *given: arrays.compute(name, given[:-1], types, given[-1])
 
 
 def _has_halves(stmt: CallLibrary) -> bool:
@@ -189,6 +207,10 @@ def _view(view: ViewOf, arrays: Arrays) -> Callable[[Any], Any]:
             return lambda array: arrays.reshape(array, numbers)
         case "expand":
             return lambda array: arrays.module.broadcast_to(array, numbers)
+        case "select":
+            axis, at = numbers
+            lead = (slice(None),) * axis
+            return lambda array: arrays.index(array, (*lead, at))
         case "slice":
             key = tuple(slice(*numbers[k : k + 3]) for k in range(0, len(numbers), 3))
             return lambda array: arrays.index(array, key)

@@ -238,6 +238,14 @@ def _viewed(lying: _Lying, view: ViewOf) -> _Lying | None:
                 tuple(len(range(*bound)) for bound in bounds),
                 tuple(s * step for s, (_, _, step) in zip(steps, bounds, strict=True)),
             )
+        case "select":
+            axis, at = numbers
+            moved = part.offset + at * steps[axis] * part.slot.dtype.itemsize
+            return _Lying(
+                replace(part, offset=moved),
+                (*shape[:axis], *shape[axis + 1 :]),
+                (*steps[:axis], *steps[axis + 1 :]),
+            )
         case "reshape" if steps == _in_order(shape):
             return _Lying(part, numbers, _in_order(numbers))
         case _:
