@@ -152,9 +152,9 @@ def _counting(compiled: Counter[str]) -> Generator[None]:
     def counted(task: Any) -> Any:
         with lock:
             compiled[task.text] += 1
-        return real.compile(task)
+        return real.begin(task)
 
-    table["cpu"] = replace(real, compile=counted)
+    table["cpu"] = replace(real, begin=counted)
     try:
         yield
     finally:

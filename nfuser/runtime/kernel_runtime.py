@@ -23,10 +23,11 @@ from nfuser.runtime.tables.memo import Memo
 from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from nfuser.codegen.printers.source import KernelForm, Source
     from nfuser.ir.fusion import Fusion
+    from nfuser.runtime.compile.executable import Origin
     from nfuser.runtime.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
@@ -137,13 +138,17 @@ def build_runtime(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> FusionKernelRuntime:
     """Schedule, lower, print and compile every segment that nobody has yet."""
-    made: list[CompiledSegment] = []
-    origins: Counter[str] = Counter()
+    begun: list[tuple[Segment, Source, Callable[[], tuple[Any, Origin]]]] = []
     for segment, heuristic in zip(segmented.kernels, heuristics, strict=True):
-        progress.kernels(len(made), len(heuristics))
+        progress.kernels(len(begun), len(heuristics))
         source = _source(segment, heuristic, place.target)
         _dump(source)
-        executable, origin = KERNELS.get(source, place.backend, place.device.index)
+        wait = KERNELS.begin(source, place.backend, place.device.index)
+        begun.append((segment, source, wait))
+    made: list[CompiledSegment] = []
+    origins: Counter[str] = Counter()
+    for segment, source, wait in begun:
+        executable, origin = wait()
         origins[origin] += 1
         made.append(CompiledSegment(segment, source, executable))
     counts = (origins[origin] for origin in ("compiled", "loaded", "reused"))

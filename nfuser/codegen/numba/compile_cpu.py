@@ -9,14 +9,17 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.load import load_function
 from nfuser.codegen.numba.collector import no_collection
 from nfuser.codegen.numba.compiler_lock import COMPILER
-from nfuser.codegen.numba.which_parts import compiled
+from nfuser.codegen.numba.which_parts import compiled, is_public
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.errors import CompileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
@@ -33,6 +36,32 @@ def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
             raise CompileError(message) from error
 
 
+def begin_cpu(
+    source_text: str, entry: str, signature: str
+) -> Callable[[], MachineCode]:
+    """Do Numba's part of ``compile_cpu``; return what does LLVM's, in any thread.
+
+    LLVM lets go of Python's lock: Numba may begin with the next kernel meanwhile.
+    """
+    whole = partial(compile_cpu, source_text, entry, signature)
+    if is_public():
+        return whole
+    with COMPILER, no_collection():
+        try:
+            function, _ = load_function(source_text, entry)
+            made = _lowered(function, signature)
+        except Exception:  # noqa: BLE001 (the whole says what, or does without)
+            return whole
+
+    def finish() -> MachineCode:
+        try:
+            return _optimized(made)
+        except Exception:  # noqa: BLE001 (the whole says what, or does without)
+            return whole()
+
+    return finish
+
+
 @cache
 def _arguments(signature: str) -> tuple[Any, ...]:
     from numba.core.sigutils import normalize_signature
@@ -41,9 +70,17 @@ def _arguments(signature: str) -> tuple[Any, ...]:
 
 
 def _by_private(function: Any, signature: str) -> MachineCode:
-    from nfuser.codegen.numba.kernel_target import compile_kernel
+    return _optimized(_lowered(function, signature))
 
-    made = compile_kernel(function, _arguments(signature))
+
+def _lowered(function: Any, signature: str) -> Any:
+    from nfuser.codegen.numba.kernel_target import lower_kernel
+
+    return lower_kernel(function, _arguments(signature))
+
+
+def _optimized(made: Any) -> MachineCode:
+    made.library.optimize()
     return MachineCode(made.library.emit(), made.fndesc.llvm_func_name)
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One compile at a time, no fork in the middle of one, and nobody to disturb it.
 
+While LLVM finishes one kernel, Numba may be at work on the next: the one lets go of
+Python's lock, and the other has no use for LLVM.
+
 Numba's compiler is not safe under threads. LLVM below it has locks of its own, which
 nobody could release in a forked child: so a fork waits until a compile is done. So it
 does for modules that are imported late: one half imported would stay so in the child.
@@ -16,12 +19,13 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import os
 import sys
 import threading
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nfuser.codegen.numba.collector import no_collection
 from nfuser.locks import at_fork, holding_all, waited_for
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COMPILER = threading.RLock()
+FINISHER = threading.RLock()  # what is taken by who has LLVM finish a kernel
 _NUMBA = ("numba.core.compiler_lock", "numba.cuda.core.compiler_lock")
 _LONGEST_WAIT = 60  # seconds at exit
 _held: list[object] = []
@@ -42,31 +47,76 @@ def undisturbed(work: Callable[[], T]) -> T:
     An exception that arrives meanwhile is raised here, and the work is done all the
     same: Ctrl-C at once, one of another thread when the work is done.
     """
-    if _is_ours():
-        return work()
-    answers: list[tuple[Any, BaseException | None]] = []
-    done = _thread.allocate_lock()
-    done.acquire()
-    steps = _steps(partial(copy_context().run, work), answers, done.release)
-    next(steps)
-    try:
-        _thread.start_new_thread(next, (steps, None))
-    except RuntimeError:  # there are too many threads, or the process ends
-        with COMPILER:
-            return work()
-    done.acquire()
-    found, error = answers.pop()
-    if error is not None:
+    return work() if _is_ours() else Later(work, COMPILER).wait()
+
+
+class Later(Generic[T]):
+    """What a thread that nobody knows is at work on, or will be once it has a lock.
+
+    It is done all the same where who waits for it is gone.
+    """
+
+    def __init__(self, work: Callable[[], T], lock: threading.RLock = FINISHER) -> None:
+        self._lock = lock
+        self._left: list[Callable[[], T]] = [partial(copy_context().run, work)]
+        self._answers: list[tuple[Any, BaseException | None]] = []
+        self._process = os.getpid()
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+        steps = _steps(self._left, self._answers, lock, self._done.release)
+        next(steps)
         try:
-            raise error
-        finally:
-            del error  # which holds this frame
-    return found
+            _thread.start_new_thread(next, (steps, None))
+        except RuntimeError:  # there are too many threads, or the process ends
+            self._process = 0
+
+    @classmethod
+    def known(cls, found: T) -> Later[T]:
+        """Return what ``found`` has come of already."""
+        made: Later[T] = cls.__new__(cls)
+        made._process, made._answers = 0, []
+        made._answers.append((found, None))
+        return made
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was done, and came to an error."""
+        return bool(self._answers) and self._answers[0][1] is not None
+
+    def wait(self) -> T:
+        """Return what came of it, or raise; what a fork left undone is done here."""
+        if self._process == os.getpid():
+            with self._done:
+                pass
+        elif not self._answers:
+            with self._lock:
+                if not self._answers:
+                    _work_off(self._left, self._answers)
+        found, error = self._answers[0]
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
+        return found
+
+
+def _work_off(
+    left: list[Callable[[], T]],
+    answers: list[tuple[T | None, BaseException | None]],
+    meant_for_the_caller: BaseException | None = None,
+) -> None:
+    """Do what is left, and hold it no longer."""
+    try:
+        answers.append((left.pop()(), meant_for_the_caller))
+    except BaseException as error:  # noqa: BLE001 (it is raised where it was asked)
+        answers.append((None, error))
 
 
 def _steps(
-    work: Callable[[], T],
+    left: list[Callable[[], T]],
     answers: list[tuple[T | None, BaseException | None]],
+    lock: threading.RLock,
     end: Callable[[], None],
 ) -> Generator[None]:
     """Wait inside ``try``, then work, then say what came of it, and that it did.
@@ -82,8 +132,8 @@ def _steps(
             raise
         except BaseException as error:  # noqa: BLE001 (it is raised there)
             meant_for_the_caller = error
-        with COMPILER, no_collection():
-            answers.append((work(), meant_for_the_caller))
+        with lock, no_collection():
+            _work_off(left, answers, meant_for_the_caller)
     except BaseException as error:  # noqa: BLE001 (it is raised where it was asked)
         answers.append((None, error))
     finally:
@@ -133,5 +183,7 @@ at_fork(
     after_in_child=_held.clear,
 )
 waited_for(COMPILER)
+waited_for(FINISHER)  # whose holder may ask for the other
 # A process does not end in the middle of a compile that somebody stopped waiting for.
 atexit.register(COMPILER.acquire, True, _LONGEST_WAIT)
+atexit.register(FINISHER.acquire, True, _LONGEST_WAIT)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from llvmlite.binding import newpassmanagers
 from numba.core import compiler, dispatcher, postproc, ssa, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
@@ -38,6 +39,7 @@ from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
 from nfuser.codegen.numba.patches.assignments import rewritten_where_named
 from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patches.liveness import followed_once
+from nfuser.codegen.numba.patches.pruning import not_counted
 from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
@@ -52,7 +54,15 @@ class _Context(CPUContext):
         """Do what Numba's does, whose codegen would make an engine that none needs."""
         self.is32bit = MACHINE_BITS == 32
         self._internal_codegen = KernelCodegen("nfuser")
+        self._sizes: dict[str, int] = {}
         c_math_functions.install(self)
+
+    def get_abi_sizeof(self, ty: Any) -> int:
+        """Return the bytes of a type, of which Numba would make a module each time."""
+        name = str(ty)
+        if name not in self._sizes:
+            self._sizes[name] = super().get_abi_sizeof(ty)
+        return self._sizes[name]
 
     def load_additional_registries(self) -> None:
         for name in ("builtins", "numbers", "rangeobj", "tupleobj"):
@@ -114,6 +124,13 @@ jit_registry[_Kernels] = jit_registry[CPU]  # asked for before any overload is t
 
 def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> Any:
     """Return what Numba gives for ``function``, with arguments of these types."""
+    made = lower_kernel(function, arguments)
+    made.library.optimize()
+    return made
+
+
+def lower_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> Any:
+    """Return the same before LLVM has seen it: ``optimize`` its library."""
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -124,8 +141,8 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
     target = _Dispatcher.targetdescr
     context = target.typing_context
     known, once = _CALL_TYPES.known_to(context), followed_once(postproc)
-    where = rewritten_where_named(ssa)
-    with global_compiler_lock, target_override(_NAME), known, once, where:
+    where, pruned = rewritten_where_named(ssa), not_counted(newpassmanagers)
+    with global_compiler_lock, target_override(_NAME), known, once, where, pruned:
         made = compiler.compile_extra(
             context,
             target.target_context,

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import nfuser.config as config
-from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.codegen.numba.compiler_lock import Later, undisturbed
 from nfuser.codegen.printers.cpu import print_cpu
 from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.debug import timing
 from nfuser.errors import NfuserError
 from nfuser.ir.base import value
-from nfuser.runtime.compile.task import Task, run, task_of
+from nfuser.runtime.compile.task import Task, begin, task_of
 from nfuser.runtime.disk.cache import (
     drop_machine_code,
     find_machine_code,
@@ -36,18 +36,19 @@ _log = logging.getLogger("nfuser")
 class Backend:
     """How machine code of a kernel is made, and how it becomes something to launch."""
 
-    compile: Callable[[Task], MachineCode]
+    begin: Callable[[Task], Callable[[], MachineCode]]
     load: Callable[[MachineCode, Source, int], Any]
 
 
 Origin: TypeAlias = Literal["compiled", "loaded", "reused"]
+_Later = Later[tuple[Any, Origin]]
 
 
 class KernelCache:
     """Executables by the digest of their source; each is made once."""
 
     def __init__(self) -> None:
-        self._found: Memo[tuple[str, str, int, str], tuple[Any, Origin]] = Memo()
+        self._found: Memo[tuple[str, str, int, str], _Later] = Memo()
 
     def get(self, source: Source, backend: str, device: int) -> tuple[Any, Origin]:
         """Return the executable of ``source``, and where it came from for this call.
@@ -55,32 +56,56 @@ class KernelCache:
         Threads that ask for the same one wait for each other; Numba's compiler takes
         the others one after another.
         """
+        return self.begin(source, backend, device)()
 
-        def make() -> tuple[Any, Origin]:
-            return undisturbed(partial(_made, source, backend, device))
+    def begin(
+        self, source: Source, backend: str, device: int
+    ) -> Callable[[], tuple[Any, Origin]]:
+        """Return what waits for the same: LLVM finishes one while others are begun."""
+
+        def make() -> _Later:
+            return undisturbed(partial(_begun, source, backend, device))
 
         key = (backend, source.digest, device, config.current().numba)
-        (made, origin), is_new = self._found.get(key, make)
-        return made, origin if is_new else "reused"
+        begun, is_new = self._found.get(key, make)
+
+        def wait() -> tuple[Any, Origin]:
+            try:
+                made, origin = begun.wait()
+            finally:
+                if begun.has_failed:
+                    self._found.forget(key, begun)
+            return made, origin if is_new else "reused"
+
+        return wait
 
     def clear(self) -> None:
         """Forget everything; running programs keep what they hold."""
         self._found.clear()
 
 
-def _made(source: Source, backend: str, device: int) -> tuple[Any, Origin]:
+def _begun(source: Source, backend: str, device: int) -> _Later:
     if backend == "interpret":
-        return source, "compiled"
+        return _Later.known((source, "compiled"))
     room = _BACKENDS[backend]
     with timing.timed("load", source.entry):
         machine = find_machine_code(source, backend)
         if machine is not None:
             try:
-                return room.load(machine, source, device), "loaded"
+                return _Later.known((room.load(machine, source, device), "loaded"))
             except NfuserError as error:
                 drop_machine_code(source, backend, str(error))
     with timing.timed("compile", source.entry):
-        machine = room.compile(task_of(source, backend))
+        finish = room.begin(task_of(source, backend))
+    return _Later(partial(_finished, source, backend, device, finish))
+
+
+def _finished(
+    source: Source, backend: str, device: int, finish: Callable[[], MachineCode]
+) -> tuple[Any, Origin]:
+    room = _BACKENDS[backend]
+    with timing.timed("compile", source.entry):
+        machine = finish()
     _log.info("compiled %s for %s", source.entry, backend)
     with timing.timed("load", source.entry):
         keep_machine_code(source, backend, machine)
@@ -109,7 +134,7 @@ def _load_cuda(machine: MachineCode, source: Source, device: int) -> Any:
 
 _PRINTERS = {"cpu": print_cpu, "cuda": print_cuda}
 _BACKENDS = {
-    "cpu": Backend(run, _load_cpu),
-    "cuda": Backend(run, _load_cuda),
+    "cpu": Backend(begin, _load_cpu),
+    "cuda": Backend(begin, _load_cuda),
 }
 KERNELS = KernelCache()

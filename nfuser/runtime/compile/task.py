@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.codegen.printers.source import Source
 
 
@@ -28,6 +31,15 @@ def task_of(source: Source, backend: str) -> Task:
     is_cuda = backend == "cuda"
     text, entry, signature = source.text, source.entry, source.signature
     return Task(text, entry, signature, capability if is_cuda else None)
+
+
+def begin(task: Task) -> Callable[[], MachineCode]:
+    """Begin with ``run``; what this returns ends it, while others may begin."""
+    if task.capability is not None:
+        return partial(run, task)
+    from nfuser.codegen.numba.compile_cpu import begin_cpu  # noqa: PLC0415 (Numba)
+
+    return begin_cpu(task.text, task.entry, task.signature)
 
 
 def run(task: Task) -> MachineCode:

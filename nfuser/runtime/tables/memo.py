@@ -58,6 +58,12 @@ class Memo(Generic[K, V]):
         with self._lock:
             return self._touched(key) if key in self._found else None
 
+    def forget(self, key: K, value: V) -> None:
+        """Forget what was made of ``key``, if it is ``value``."""
+        with self._lock:
+            if self._found.get(key) is value:
+                del self._found[key]
+
     def values(self) -> list[V]:
         """Return all values, the least recently used first."""
         with self._lock:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LLVM finishes one kernel while Numba begins with the next."""
+
+# llvmlite ships no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from llvmlite.binding import ffi
+
+import nfuser
+from nfuser.codegen.numba.compile_cpu import begin_cpu
+from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHER, Later
+from nfuser.runtime.compile import executable
+from nfuser.runtime.shared_cache import forget_all
+
+SOURCE = """
+def doubled(start, stop, x):
+    for i in range(start, stop):
+        x[i] = x[i] * {0}
+"""
+SIGNATURE = "void(int64, int64, CPointer(float64))"
+
+
+def test_numba_asks_llvm_nothing_that_it_would_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin_cpu(SOURCE.format(2.0), "doubled", SIGNATURE)()  # what is asked once
+    asked: list[str] = []
+    call = ffi._lib_fn_wrapper.__call__
+
+    def noted(function: Any, *given: Any) -> Any:
+        asked.append(function._cfn.__name__)
+        return call(function, *given)
+
+    monkeypatch.setattr(ffi._lib_fn_wrapper, "__call__", noted)
+    finish = begin_cpu(SOURCE.format(3.0), "doubled", SIGNATURE)
+    assert not asked
+    made = finish()
+    assert asked
+    assert made.entry.encode() in made.code
+
+
+def test_what_another_thread_came_to_is_told_to_all_who_wait() -> None:
+    def fail() -> None:
+        raise KeyError("this")
+
+    found, failed = Later(lambda: threading.get_ident()), Later(fail)
+    assert found.wait() == found.wait() != threading.get_ident()
+    assert not found.has_failed
+    for _ in range(2):
+        with pytest.raises(KeyError, match="this"):
+            failed.wait()
+    assert failed.has_failed
+    assert Later.known(7).wait() == 7
+
+
+def test_kernels_are_begun_while_another_is_finished() -> None:
+    with FINISHER:  # as long as LLVM is busy
+        found = [Later(lambda k=k: k) for k in range(3)]
+        with COMPILER:
+            assert not any(later.has_failed for later in found)
+    assert [later.wait() for later in found] == [0, 1, 2]
+
+
+def test_a_kernel_that_could_not_be_finished_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget_all()
+    table = executable._BACKENDS
+    real, refused = table["cpu"], [MemoryError("no room"), MemoryError("no room")]
+
+    def load(*given: Any) -> Any:
+        if refused:
+            raise refused.pop()
+        return real.load(*given)
+
+    monkeypatch.setitem(table, "cpu", executable.Backend(real.begin, load))
+    tripled = nfuser.fuse(lambda x: x * 3 - 0.123)  # pyright: ignore[reportUnknownLambdaType]
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="no room"):
+            tripled(np.ones(5))
+    np.testing.assert_array_equal(tripled(np.ones(5)), np.ones(5) * 3 - 0.123)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_finishes_what_no_thread_of_its_own_would() -> None:
+    with FINISHER:
+        begun = Later(lambda: 7)
+        child = os.fork()
+        if not child:
+            os._exit(begun.wait())
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert begun.wait() == 7
