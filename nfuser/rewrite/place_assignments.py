@@ -297,7 +297,7 @@ def _with_old_elements_first(fusion: Fusion) -> Fusion:
     A copy that is read late itself is made early, and is read by the others.
     """
     order = {e: k for k, e in enumerate(fusion.exprs)}
-    changed = {assign.source for assign in fusion.assignments}
+    kept = set(fusion.outputs) - {a.source for a in fusion.assignments}
     late: dict[TensorView, set[Expr]] = {}
     for assign in fusion.assignments:
         users = fusion.users[assign.source]
@@ -318,7 +318,7 @@ def _with_old_elements_first(fusion: Fusion) -> Fusion:
         for tensor in results(expr):
             if tensor in late:
                 copies = (e for e in fusion.users[tensor] if e in late[tensor])
-                copy = next((e for e in copies if _is_left(e, changed)), None)
+                copy = next((e for e in copies if _is_left(e, kept)), None)
                 copy = copy or Pointwise(COPY, (tensor,), replace(tensor))
                 early.add(copy)
                 exprs.append(copy)
@@ -326,7 +326,7 @@ def _with_old_elements_first(fusion: Fusion) -> Fusion:
     return Fusion(fusion.name, exprs, [old.get(t, t) for t in fusion.outputs])
 
 
-def _is_left(expr: Expr, changed: set[TensorView]) -> bool:
-    """Tell whether ``expr`` is a copy, and one that is left as it is."""
+def _is_left(expr: Expr, kept: set[TensorView]) -> bool:
+    """Tell whether ``expr`` is a copy that is returned, and left as it is."""
     is_copy = isinstance(expr, Pointwise) and expr.op is COPY
-    return is_copy and expr.result not in changed
+    return is_copy and expr.result in kept

@@ -136,6 +136,18 @@ def test_states_of_an_array_are_apart(
         assert [np.shares_memory(found, other) for other in actual] == shared
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_two_arrays_are_exchanged(dtype: str) -> None:
+    def exchange(a: Any, b: Any) -> None:
+        old = b.copy()
+        b[...] = a
+        a[...] = old
+
+    a, b = np.arange(4).astype(dtype), np.arange(4, 8).astype(dtype)
+    nfuser.fuse(exchange)(a, b)
+    np.testing.assert_array_equal((a, b), ([4, 5, 6, 7], [0, 1, 2, 3]))
+
+
 def test_a_copy_that_is_read_late_is_the_only_one() -> None:
     told = nfuser.fuse(filled).explain(_BASE.copy())
     copies = [o.name for p in told.pieces for o in p.operations if o.name == "copy"]
