@@ -136,13 +136,14 @@ def _lay_out_outputs(
         strides = output_strides(place.library, shape, own)
         layout = ready.get(number, TensorLayout(strides, ALIGNMENT))
         layouts[output] = layout
+        stored = [next(rewritten)]
         if output.dtype.is_complex:
+            stored.append(next(rewritten))
             doubled = tuple(2 * s for s in layout.strides)
             real = min(layout.alignment, output.dtype.real.itemsize)
-            for _ in range(2):
-                layouts[next(rewritten)] = TensorLayout(doubled, real)
-        else:
-            layouts[next(rewritten)] = layout
+            layout = TensorLayout(doubled, real)
+        # An argument that is returned lies where it did.
+        layouts.update((tensor, layout) for tensor in stored if tensor not in given)
 
 
 def _lay_out_between(

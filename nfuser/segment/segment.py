@@ -52,7 +52,7 @@ def segment(
     ``should_merge`` may forbid two groups of expressions to share a kernel.
     ``shardings`` says how tensors lie over ranks: pieces are cut where that changes.
     """
-    if not fusion.roots:
+    if not _without_given(fusion).roots:
         return Segmented(fusion, (), ())
     find = asked_once(find)
     if shardings is not None:
@@ -77,11 +77,21 @@ def _pieces_of(
     fusion: Fusion, find: FindScheduler, should_merge: ShouldMerge | None
 ) -> Segmented:
     if should_merge is None:
-        found = find(fusion)
+        kernel = _without_given(fusion)
+        found = find(kernel)
         if not isinstance(found, tuple):
-            whole = Segment(fusion, tuple(a.result for a in fusion.arguments), found)
+            whole = Segment(kernel, tuple(a.result for a in fusion.arguments), found)
             return Segmented(fusion, (whole,), ())
     return _Cutter(fusion, find, should_merge, _ASKED).run()
+
+
+def _without_given(fusion: Fusion) -> Fusion:
+    """Return ``fusion`` without outputs that are arguments: nothing stores these."""
+    given = {a.result for a in fusion.arguments}
+    if given.isdisjoint(fusion.outputs):
+        return fusion
+    made = [t for t in fusion.outputs if t not in given]
+    return Fusion(fusion.name, fusion.exprs, made)
 
 
 class _Group:

@@ -152,3 +152,55 @@ def test_a_copy_that_is_read_late_is_the_only_one() -> None:
     told = nfuser.fuse(filled).explain(_BASE.copy())
     copies = [o.name for p in told.pieces for o in p.operations if o.name == "copy"]
     assert len(copies) == 2, str(told)  # of what is returned, and of rows that overlap
+
+
+def _kept_beside(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[...] = old
+    b[1:3, 1:3] = a[1:3, 1:3]
+    return a
+
+
+def _kept_alone(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[...] = a
+    a[...] = old
+    return a
+
+
+def _kept_and_copied(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[...] = a
+    a[...] = old
+    return a.copy()
+
+
+def _kept_in_another(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[...] = old
+    c = np.zeros_like(a)
+    c[...] = a
+    c[1:] += b[1:]
+    return c
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize(
+    "function", [_kept_beside, _kept_alone, _kept_and_copied, _kept_in_another]
+)
+def test_an_array_that_keeps_its_elements_lies_where_it_did(
+    function: Any, step: int, dtype: str, backend: Any
+) -> None:
+    def arrays() -> list[Any]:
+        made = [np.arange(24).reshape(6, 4) + 30 * k for k in range(2)]
+        return [x.astype(dtype)[:, ::step] for x in made]
+
+    given, plain = arrays(), arrays()
+    found = nfuser.fuse(function, backend=backend)(*given)
+    wanted = function(*plain)
+    np.testing.assert_array_equal(found, wanted)
+    assert (found is given[0]) == (wanted is plain[0])
+    for one, other in zip(given, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
