@@ -301,13 +301,18 @@ class _Linker:
     def _operate(self, number: int, stmt: st.Set | st.UnaryOp | st.BinaryOp) -> None:
         """Let a kernel do what the library does with the same bits, in C order."""
         launch = as_launch(stmt)
-        if launch is None and not isinstance(stmt, st.Set):
+        if not isinstance(stmt, st.Set) and (launch is None or self._is_long(launch)):
             self._call(number, stmt)
             return
         if launch is None:
             raise NotLinkedError
         self._refuse_other_orders(stmt)
         self._launch(number, launch)
+
+    def _is_long(self, launch: st.Launch) -> bool:
+        """Tell whether an integer is rounded twice by libraries: to 64 bits first."""
+        numbers = [x for x in launch.operands if not isinstance(x, TensorView)]
+        return any(abs(self._operand(x)) > 1 << 53 for x in numbers)
 
     def _refuse_other_orders(self, stmt: st.Compute) -> None:
         """Leave to libraries how they lay out what they make of other orders."""
@@ -380,9 +385,14 @@ class _Linker:
         shapes = [self._found(t).shape for t in st.reads(stmt)]
         match stmt:
             case st.MatmulOp():
+                lhs, rhs = shapes
+                if lhs[-1] != rhs[-min(len(rhs), 2)]:
+                    raise NotLinkedError
                 ((shape, _),) = forms_of(stmt)
                 return tuple(self._numbers(shape))
             case st.ReductionOp(axes=axes):
+                if 0 in shapes[0]:  # of nothing there is no largest
+                    raise NotLinkedError
                 return tuple(n for k, n in enumerate(shapes[0]) if k not in axes)
             case _:
                 try:
