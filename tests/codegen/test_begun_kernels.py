@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,9 @@ from nfuser.codegen.numba.compile_cpu import begin_cpu
 from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHER, Later
 from nfuser.runtime.compile import executable
 from nfuser.runtime.shared_cache import forget_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = """
 def doubled(start, stop, x):
@@ -102,3 +107,28 @@ def test_a_forked_child_finishes_what_no_thread_of_its_own_would() -> None:
         _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 7
     assert begun.wait() == 7
+
+
+def test_kernels_are_compiled_where_the_process_ends(tmp_path: Path) -> None:
+    script = """
+import atexit
+import numpy as np
+def last():
+    print(nfuser.fuse(lambda x: x * 3 - 0.75)(np.ones(3)))
+atexit.register(last)  # before nfuser: it comes after what nfuser does at exit
+import nfuser
+nfuser.fuse(lambda x: x + 1.125)(np.ones(3))
+"""
+    known = os.environ | {"NFUSER_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(
+        command, capture_output=True, env=known, timeout=60, check=True
+    )
+    assert ended.stdout.split() == [b"[2.25", b"2.25", b"2.25]"]
+
+
+def test_who_holds_the_compiler_does_what_others_would_wait_for_it_with() -> None:
+    forget_all()
+    tripled = nfuser.fuse(lambda x: x * 3 - 0.125)  # pyright: ignore[reportUnknownLambdaType]
+    with COMPILER:
+        np.testing.assert_array_equal(tripled(np.ones(5)), np.ones(5) * 3 - 0.125)

@@ -79,6 +79,11 @@ class Later(Generic[T]):
         return made
 
     @property
+    def is_done(self) -> bool:
+        """Whether it was done, whatever came of it."""
+        return bool(self._answers)
+
+    @property
     def has_failed(self) -> bool:
         """Whether it was done, and came to an error."""
         return bool(self._answers) and self._answers[0][1] is not None
@@ -150,6 +155,14 @@ def imported(name: str) -> Any:
 
 def _is_ours() -> bool:
     return COMPILER._is_owned()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def holds_compiler() -> bool:
+    """Tell whether nobody else gets on with a compile as long as this thread waits.
+
+    So it is where a process ends, and in what others do before a fork.
+    """
+    return _is_ours() or FINISHER._is_owned()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _foreign_locks() -> Iterator[Any]:

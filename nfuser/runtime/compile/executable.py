@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import nfuser.config as config
-from nfuser.codegen.numba.compiler_lock import Later, undisturbed
+from nfuser.codegen.numba.compiler_lock import Later, holds_compiler, undisturbed
 from nfuser.codegen.printers.cpu import print_cpu
 from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.debug import timing
@@ -64,12 +64,16 @@ class KernelCache:
         """Return what waits for the same: LLVM finishes one while others are begun."""
 
         def make() -> _Later:
+            if holds_compiler():
+                return _begun(source, backend, device, _done)
             return undisturbed(partial(_begun, source, backend, device))
 
         key = (backend, source.digest, device, config.current().numba)
         begun, is_new = self._found.get(key, make)
 
         def wait() -> tuple[Any, Origin]:
+            if holds_compiler() and not begun.is_done:  # nor is it while this waits
+                return _begun(source, backend, device, _done).wait()
             try:
                 made, origin = begun.wait()
             finally:
@@ -84,7 +88,12 @@ class KernelCache:
         self._found.clear()
 
 
-def _begun(source: Source, backend: str, device: int) -> _Later:
+def _begun(
+    source: Source,
+    backend: str,
+    device: int,
+    later: Callable[[Callable[[], tuple[Any, Origin]]], _Later] = _Later,
+) -> _Later:
     if backend == "interpret":
         return _Later.known((source, "compiled"))
     room = _BACKENDS[backend]
@@ -97,7 +106,11 @@ def _begun(source: Source, backend: str, device: int) -> _Later:
                 drop_machine_code(source, backend, str(error))
     with timing.timed("compile", source.entry):
         finish = room.begin(task_of(source, backend))
-    return _Later(partial(_finished, source, backend, device, finish))
+    return later(partial(_finished, source, backend, device, finish))
+
+
+def _done(work: Callable[[], tuple[Any, Origin]]) -> _Later:
+    return _Later.known(work())
 
 
 def _finished(
