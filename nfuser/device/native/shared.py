@@ -16,6 +16,7 @@ import ctypes
 import weakref
 from functools import cache
 from importlib import import_module
+from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from nfuser.device.describe.libraries import Library, module
 from nfuser.device.native import layout
 from nfuser.device.native.library import library
 from nfuser.device.native.owned import Owned, for_ever, new_words
+from nfuser.locks import ForkSafeLock
 from nfuser.trace.tracer import VARIABLE
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _NEW_FROM_DESCRIPTION, _RETURN = 94, 76  # places in NumPy's table of C function
 _DLPACK = b"dlpack_exchange_api"
 _TO_DLPACK, _STREAM = 5, 6  # places in DLPack's, after its version and a pointer
 _FASTCALL_KEYWORDS = 0x82
+_INSTALLING = ForkSafeLock()
 
 
 class MethodDefinition(ctypes.Structure):
@@ -108,8 +111,15 @@ class Shared:
     def install(self, owner: Any, slot: str, *, bound: bool = False) -> None:
         """Give ``owner`` a native ``__call__``; attribute ``slot`` holds the state.
 
-        What ``__call__`` is now serves the calls that native code does not.
+        What ``__call__`` is now serves the calls that native code does not. Threads may
+        come here at once: the second would find what the first has made, which would
+        then serve itself.
         """
+        with _INSTALLING:
+            if not isinstance(vars(owner).get("__call__"), MethodDescriptorType):
+                self._install(owner, slot, bound=bound)
+
+    def _install(self, owner: Any, slot: str, *, bound: bool) -> None:
         sample: Any = object.__new__(owner)
         mark = object()
         setattr(sample, slot, mark)
