@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.codegen.numba import kernel_target
+from nfuser.codegen.numba import compile_cpu
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list that LLVM's text of each kernel is added to."""
     texts: list[str] = []
-    compile_kernel = kernel_target.compile_kernel
+    optimized = compile_cpu._optimized
 
-    def noted(function: Any, arguments: Any) -> Any:
-        made = compile_kernel(function, arguments)
+    def noted(made: Any) -> Any:
+        code = optimized(made)
         texts.append(str(made.library._final_module))
-        return made
+        return code
 
-    monkeypatch.setattr(kernel_target, "compile_kernel", noted)
+    monkeypatch.setattr(compile_cpu, "_optimized", noted)
     return texts
 
 
