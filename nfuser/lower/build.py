@@ -39,8 +39,8 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.kernel.loop_edits import changed
 from nfuser.lower.launch import launch_of
+from nfuser.lower.loops.sweep import lower_turns
 from nfuser.lower.row_passes import RowSteps
-from nfuser.lower.sweep import lower_turns
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Route

@@ -29,8 +29,8 @@ from nfuser.lower.kernel.kernel_ir import LoopCounter
 from nfuser.lower.kernel.parameters import take_from_host
 from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
+from nfuser.lower.loops.serial import build_serial
 from nfuser.lower.prune import prune
-from nfuser.lower.serial import build_serial
 from nfuser.schedule.scheduled import Scheduled, Serial
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.lower.cpu.tile_draws import tile_draws
 from nfuser.lower.cuda.draw_packets import draw_packets
-from nfuser.lower.draws import draws_in
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Call,
@@ -35,6 +34,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.kernel.text import text
 from nfuser.lower.kernel.verify import verify_kernel
+from nfuser.lower.loops.draws import draws_in
 from nfuser.lower.lowering import lower
 from nfuser.random import default_rng, of
 from nfuser.schedule.facts.target import CPU

@@ -11,7 +11,6 @@ from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_op import Op
 from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
-from nfuser.lower.draws import block_of
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,
@@ -26,6 +25,7 @@ from nfuser.lower.kernel.kernel_ir import (
     StoreLine,
     TakeTicket,
 )
+from nfuser.lower.loops.draws import block_of
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType

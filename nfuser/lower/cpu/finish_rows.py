@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.scalar_functions import minimum
 from nfuser.lower.cpu.lanes import instructions, is_dear
-from nfuser.lower.draws import has_draws
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
     Call,
@@ -33,6 +32,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 from nfuser.lower.kernel.loop_edits import changed, gathers
 from nfuser.lower.kernel.walk import every
+from nfuser.lower.loops.draws import has_draws
 from nfuser.schedule.scheduled import Scheduled
 
 if TYPE_CHECKING:

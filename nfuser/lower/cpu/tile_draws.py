@@ -17,11 +17,11 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.scalar_functions import minimum
-from nfuser.lower.draws import Draw, draws_in, has_draws, runs_along, with_words
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Array, Element, For, Stmt
 from nfuser.lower.kernel.loop_edits import changed
 from nfuser.lower.kernel.walk import every
+from nfuser.lower.loops.draws import Draw, draws_in, has_draws, runs_along, with_words
 
 if TYPE_CHECKING:
     from nfuser.ir.scalar import Scalar

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
-from nfuser.lower.draws import draws_in, has_draws, with_words
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Element, For, LoadPacket, Stmt, StorePacket
 from nfuser.lower.kernel.walk import every
+from nfuser.lower.loops.draws import draws_in, has_draws, with_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
