@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_functions import less
-from nfuser.lower.cpu.staged_columns import stage_columns
+from nfuser.lower.cpu.memory.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import (
     Prefetch,
     dealt,

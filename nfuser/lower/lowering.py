@@ -9,14 +9,14 @@ from nfuser.debug import dump
 from nfuser.debug.passes import run_passes
 from nfuser.lower.build import build
 from nfuser.lower.cpu.bound_angles import bound_angles
-from nfuser.lower.cpu.fetch_ahead import fetch_ahead
 from nfuser.lower.cpu.finish_rows import finish_rows
-from nfuser.lower.cpu.interleave_loops import interleave_loops
-from nfuser.lower.cpu.interleave_vectors import interleave_vectors
-from nfuser.lower.cpu.share_addresses import share_addresses
+from nfuser.lower.cpu.memory.fetch_ahead import fetch_ahead
+from nfuser.lower.cpu.memory.share_addresses import share_addresses
 from nfuser.lower.cpu.split_ranges import split_ranges
 from nfuser.lower.cpu.tile_draws import tile_draws
 from nfuser.lower.cpu.unwrap_modulo import unwrap_modulo
+from nfuser.lower.cpu.vectors.interleave_loops import interleave_loops
+from nfuser.lower.cpu.vectors.interleave_vectors import interleave_vectors
 from nfuser.lower.cuda.draw_packets import draw_packets
 from nfuser.lower.cuda.join import (
     Common,

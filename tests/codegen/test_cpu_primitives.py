@@ -23,7 +23,7 @@ from scipy import special
 
 from asv_bench.charts.measured import load
 from nfuser.interpret.primitives import ELEMENTWISE
-from nfuser.lower.cpu.lanes import of_any_reach
+from nfuser.lower.cpu.vectors.lanes import of_any_reach
 from tests import accuracy
 from tests.accuracy import BINARY, BOUNDED, LARGEST_ERRORS, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop

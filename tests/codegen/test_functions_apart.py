@@ -10,7 +10,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-import nfuser.lower.cpu.lanes as lanes
+import nfuser.lower.cpu.vectors.lanes as lanes
 from nfuser.codegen.numba.compile_cpu import compile_cpu
 from nfuser.codegen.primitives.cpu.features import vector_bits
 from nfuser.runtime.shared_cache import forget_all

@@ -12,7 +12,7 @@ import pytest
 
 import nfuser
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.chains import Chains, chains_of
+from nfuser.lower.cpu.vectors.chains import Chains, chains_of
 from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import nfuser
 import nfuser.ir.scalar_symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
-from nfuser.lower.cpu.share_addresses import from_one_base
+from nfuser.lower.cpu.memory.share_addresses import from_one_base
 from nfuser.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from nfuser.codegen.printers.source import Source
 from nfuser.errors import VerifyError
 from nfuser.ir import scalar as sc
 from nfuser.ir.scalar_op import Op
-from nfuser.lower.cpu.lanes import dear_strides, has_many_functions
+from nfuser.lower.cpu.vectors.lanes import dear_strides, has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,

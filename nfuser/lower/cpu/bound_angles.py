@@ -13,8 +13,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.lanes import ANGULAR
 from nfuser.lower.cpu.sizes import Sizes
+from nfuser.lower.cpu.vectors.lanes import ANGULAR
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
     Call,

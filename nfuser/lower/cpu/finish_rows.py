@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.scalar_functions import minimum
-from nfuser.lower.cpu.lanes import instructions, is_dear
+from nfuser.lower.cpu.vectors.lanes import instructions, is_dear
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
     Call,

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from nfuser.lower.cpu.lanes import of_any_reach
+from nfuser.lower.cpu.vectors.lanes import of_any_reach
 from nfuser.lower.kernel.kernel_ir import (
     Call,
     For,

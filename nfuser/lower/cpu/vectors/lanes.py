@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.lower.cpu.chains import longest_chain
+from nfuser.lower.cpu.vectors.chains import longest_chain
 from nfuser.lower.kernel.kernel_ir import Call, Element, For, Let, Load, Stmt, Store
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every

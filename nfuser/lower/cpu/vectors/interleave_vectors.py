@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.lower.cpu.chains import Chains, chains_of
-from nfuser.lower.cpu.lanes import (
+from nfuser.lower.cpu.vectors.chains import Chains, chains_of
+from nfuser.lower.cpu.vectors.lanes import (
     ANGULAR,
     has_many_functions,
     instructions,

@@ -11,7 +11,7 @@ from nfuser.dtypes import DType
 from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.lower.cpu.bound_angles import has_angles
-from nfuser.lower.cpu.lanes import has_narrow_work
+from nfuser.lower.cpu.vectors.lanes import has_narrow_work
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (
     Array,
