@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.vmap import vmap
     from nfuser.host.container import HostIrContainer
     from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.host.host_ir_evaluator import HostIrEvaluator
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.trace.loops.unroll import unroll
@@ -89,7 +89,7 @@ _ON_FIRST_USE = {
     "DataType": "nfuser.frontend.definition.types",
     "Explanation": "nfuser.frontend.explain.explanation",
     "FusionDefinition": "nfuser.frontend.definition.definition",
-    "FusionExecutorCache": "nfuser.runtime.executor_cache",
+    "FusionExecutorCache": "nfuser.runtime.caches.executor_cache",
     "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
     "HostIrContainer": "nfuser.host.container",
     "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",

@@ -14,10 +14,10 @@ from nfuser.concretize import answer, concretize, questions
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.concretized import Concretization
 from nfuser.runtime.kernel_runtime import heuristics_for
+from nfuser.runtime.pieces.concretized import Concretization
 from nfuser.runtime.place import Place
-from nfuser.runtime.plan import facts_of, symbol_values
+from nfuser.runtime.planning.plan import facts_of, symbol_values
 from nfuser.schedule.facts.target import H200
 from nfuser.schedule.registry import find_scheduler
 from nfuser.segment import segment

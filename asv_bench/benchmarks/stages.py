@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser
 from benchmarks import gelu, layer_norm, normal, softmax
 from nfuser.debug import timing
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.caches.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.cpu.affinity import as_one_of_many, num_threads, share_of_threads
-from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.host.native_form import MISSED, NativeForm, form_of, native_form
 from nfuser.runtime.tables.memo import Memo
 

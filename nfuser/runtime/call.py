@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.expr import Argument
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 _NONE: Mapping[int, Any] = MappingProxyType({})
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nfuser.codegen.printers.source import KernelForm, Source
     from nfuser.ir.fusion import Fusion
     from nfuser.runtime.compile.executable import Origin
-    from nfuser.runtime.concretized import Concretization
+    from nfuser.runtime.pieces.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.target import Target

@@ -17,8 +17,9 @@ from nfuser import config
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.host.call.evaluate import REPORTS
 from nfuser.ir import scalar_walk
-from nfuser.runtime import concretized, executor_cache
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.caches import executor_cache
+from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.runtime.pieces import concretized
 
 if TYPE_CHECKING:
     from collections.abc import Callable

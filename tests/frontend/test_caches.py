@@ -20,7 +20,7 @@ import pytest
 import nfuser
 import nfuser.config as config
 from nfuser.frontend.fuse import variants as limits
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.system import missing
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from nfuser.errors import HostError, ShapeError
 from nfuser.host.call.program import text
 from nfuser.host.run.arrays import Arrays
 from nfuser.ir import scalar as sc
-from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
 from nfuser.runtime.place import find_place
 

@@ -13,7 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.ir.expr import Expand, Slice
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.caches.shared_cache import forget_all
 from tests.hand_built import traced
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from nfuser import config
 from nfuser.codegen.objects.elf import read_object
 from nfuser.codegen.objects.load_object import is_portable
 from nfuser.codegen.objects.machine_code import MachineCode
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.disk import key as disk_key
 from nfuser.runtime.disk.cache import current_store, folder_in_force, store_in
-from nfuser.runtime.shared_cache import forget_all
 from nfuser.sources import Sources
 from tests.fuzz.drive import Task
 from tests.warm import in_a_process, problems

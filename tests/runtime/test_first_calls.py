@@ -20,20 +20,20 @@ from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.host.call.program import text
 from nfuser.ir.open_integer import Asked
 from nfuser.ir.scalar_symbols import scalar_input
-from nfuser.runtime import executor_cache, first_calls
-from nfuser.runtime.concretized import KnownConcretization
+from nfuser.runtime.caches import executor_cache, first_calls
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.first_calls import first_call
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.disk.cache import current_store
 from nfuser.runtime.disk.plans import current_plans
-from nfuser.runtime.executor_cache import FusionExecutorCache
-from nfuser.runtime.first_calls import first_call
+from nfuser.runtime.pieces.concretized import KnownConcretization
 from nfuser.runtime.place import find_place
-from nfuser.runtime.shared_cache import forget_all
 from tests.hand_built import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 X = np.linspace(0, 1, 48).reshape(6, 8)
 PLACE = find_place(Library.NUMPY, CPU, None, has_arrays=True)

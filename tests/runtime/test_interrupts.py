@@ -18,7 +18,7 @@ import pytest
 import nfuser
 from nfuser.codegen.numba.compiler_lock import COMPILER, undisturbed
 from nfuser.locks import ForkSafeLock
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.caches.shared_cache import forget_all
 from tests.interrupts import Interrupt, raise_in
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfuser.ir.scalar_walk import evaluate_all
-from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
+from nfuser.runtime.outputs.memory_order import axis_order, dense, strides_of_all
 from tests.hand_built import settle, sizes_of, traced
 
 Array = np.ndarray[Any, Any]

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.disk import key as disk_key
 from nfuser.runtime.disk.cache import folder_in_force
-from nfuser.runtime.shared_cache import forget_all
 
 PACKAGE = Path(nfuser.__file__).parent
 # A copy of the package, whose files change between the first look at the cache and the

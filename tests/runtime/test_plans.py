@@ -20,11 +20,12 @@ from nfuser import __main__ as command_line
 from nfuser import config
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.debug import timing
-from nfuser.runtime import executor_cache, segmentation
+from nfuser.runtime.caches import executor_cache
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.disk import plans
 from nfuser.runtime.disk.entry import unpack
 from nfuser.runtime.disk.plans import PlanStore, current_plans
-from nfuser.runtime.shared_cache import forget_all
+from nfuser.runtime.pieces import segmentation
 from nfuser.sources import Sources
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from nfuser.host.call.program import (
     SlotPart,
     text,
 )
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.compile.executable import KernelCache
-from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.place import Place
-from nfuser.runtime.shared_cache import forget_all
 from nfuser.runtime.tables.counters import Counters
 from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced
@@ -31,7 +31,7 @@ from tests.hand_built import traced
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 W = np.ones((3, 5), np.float32)
 X = np.arange(16, dtype=np.float32).reshape(4, 4)

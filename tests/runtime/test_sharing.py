@@ -17,10 +17,10 @@ import nfuser.config as config
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.frontend.definition.definition import DEFINITIONS
-from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.shared_cache import forget_all, shared_cache
 from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.place import Place
-from nfuser.runtime.shared_cache import forget_all, shared_cache
 from nfuser.runtime.tables.counters import Counters
 from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced

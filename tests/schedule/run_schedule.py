@@ -15,8 +15,8 @@ from nfuser.host.call.program import Slot, SlotPart
 from nfuser.ir.verify import verify_fusion
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.build_program import build_program
 from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
+from nfuser.runtime.planning.build_program import build_program
 from nfuser.schedule.facts.facts import Facts, TensorLayout
 from nfuser.schedule.facts.target import H200
 from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic, SerialHeuristic

@@ -33,7 +33,7 @@ from nfuser.ir.open_integer import Asked
 from nfuser.ir.scalar_symbols import scalar_input
 from nfuser.runtime.call import is_integer
 from nfuser.runtime.place import check_backend, common_place, find_place
-from nfuser.runtime.plan import symbol_values
+from nfuser.runtime.planning.plan import symbol_values
 from nfuser.trace import current_tracer
 from nfuser.trace import tree as trees
 from nfuser.trace.torch.unfused import call_unfused

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.ir.open_integer import Asked
     from nfuser.ir.scalar import Scalar
     from nfuser.runtime.place import Place
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
     from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.frontend.definition.draft import Draft
     from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 
 def _into_torch(array: Any, made: Any) -> None:

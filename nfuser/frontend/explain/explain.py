@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.expr import Expr
     from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.executor_cache import FusionExecutorCache, Outline
+    from nfuser.runtime.caches.executor_cache import FusionExecutorCache, Outline
     from nfuser.runtime.place import Place
     from nfuser.schedule.scheduled import Schedule
     from nfuser.segment import Rejection

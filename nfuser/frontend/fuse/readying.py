@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explain import Seen
     from nfuser.frontend.fuse.variants import Variant, Variants
     from nfuser.runtime.place import Place
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
     from nfuser.segment import ShouldMerge
     from nfuser.trace import Trace
 else:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.ir.scalar import Scalar
-    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.tables.counters import Counters
     from nfuser.segment import ShouldMerge
 
@@ -73,8 +73,8 @@ def _shared_cache() -> Callable[..., FusionExecutorCache]:
     Forks wait for the lock, as a module must not be half imported. Traces do not: it is
     held while anything is compiled.
     """
-    imported("nfuser.runtime.shared_cache")
-    from nfuser.runtime.shared_cache import shared_cache  # noqa: PLC0415
+    imported("nfuser.runtime.caches.shared_cache")
+    from nfuser.runtime.caches.shared_cache import shared_cache  # noqa: PLC0415
 
     return shared_cache
 

@@ -18,7 +18,7 @@ from nfuser.host.run.arrays_of import share_memory
 from nfuser.host.run.callee import flat
 from nfuser.host.run.interpreter import Interpreter
 from nfuser.ir.fusion import Fusion
-from nfuser.runtime.executor_cache import FusionExecutorCache
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.host.linked_calls import LinkedCalls
 from nfuser.runtime.tables.memo import Memo
 

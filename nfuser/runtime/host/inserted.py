@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.scalar import Scalar
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 
 class NotLinkedError(Exception):

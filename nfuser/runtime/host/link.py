@@ -26,9 +26,9 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.tensor import tensor as new_tensor
-from nfuser.runtime.build_program import with_frees
 from nfuser.runtime.host.exact_operations import as_launch
 from nfuser.runtime.host.inserted import Inserted, Location, NotLinkedError
+from nfuser.runtime.planning.build_program import with_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.ir.scalar import Scalar
-    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 
 MOST_STATEMENTS = 512

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nfuser.host.call.program import CallProgram
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.executor_cache import FusionExecutorCache
+    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
 
 _LONG = (st.ForLoop, st.Set, st.UnaryOp, st.BinaryOp)

@@ -28,7 +28,7 @@ from nfuser.frontend.fuse.dynamo import graph_break
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from nfuser.locks import ForkSafeLock
-from nfuser.runtime import shared_cache
+from nfuser.runtime.caches import shared_cache
 from nfuser.runtime.tables.counters import Counters
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.report.report import Report
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
     from nfuser.runtime.tables.counters import CacheInfo
     from nfuser.segment import ShouldMerge
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.explain.kernels import KernelView
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 
 class InspectedCalls(Protocol):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.runtime.place import Place
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
 
 _last = local()
 

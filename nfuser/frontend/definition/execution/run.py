@@ -24,6 +24,7 @@ from nfuser.ir import scalar as sc
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.fusion import Fusion
+from nfuser.runtime.caches.shared_cache import shared_cache
 from nfuser.runtime.call import (
     DescribedCall,
     as_array,
@@ -35,7 +36,6 @@ from nfuser.runtime.call import (
     symbols_of,
 )
 from nfuser.runtime.place import common_place, find_place
-from nfuser.runtime.shared_cache import shared_cache
 from nfuser.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explain import Seen
     from nfuser.ops import ScalarFits
     from nfuser.runtime.place import Place
-    from nfuser.runtime.plan import Plan
+    from nfuser.runtime.planning.plan import Plan
     from nfuser.runtime.tables.counters import CacheInfo, Counters
     from nfuser.segment import ShouldMerge
 

@@ -40,11 +40,11 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.open_integer import OpenInteger, closed
 from nfuser.ir.scalar import ScalarInput, const
 from nfuser.ir.scalar_symbols import stride
-from nfuser.runtime.assigned import first_byte, owners
 from nfuser.runtime.compile.scatters import scatter_kernels
-from nfuser.runtime.cost import cost_of
-from nfuser.runtime.swaps import swaps_after
-from nfuser.runtime.taken_over import is_copied, taken_over
+from nfuser.runtime.outputs.assigned import first_byte, owners
+from nfuser.runtime.outputs.swaps import swaps_after
+from nfuser.runtime.outputs.taken_over import is_copied, taken_over
+from nfuser.runtime.planning.cost import cost_of
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.scheduled import copies_knob, phase_knob
 

@@ -13,7 +13,7 @@ from nfuser.ir.open_integer import closed
 from nfuser.ir.text import text
 from nfuser.locks import cached_property
 from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.segmentation import segment
+from nfuser.runtime.pieces.segmentation import segment
 from nfuser.segment.segmented import text as segmented_text
 
 if TYPE_CHECKING:

@@ -24,13 +24,8 @@ from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.open_integer import closed
 from nfuser.ir.scalar import ScalarInput
+from nfuser.runtime.caches.first_calls import find_call, first_call, keep_call
 from nfuser.runtime.call import InputReader, describe_call, run_call
-from nfuser.runtime.concretized import (
-    KnownConcretization,
-    answers_of,
-    concretized,
-)
-from nfuser.runtime.first_calls import find_call, first_call, keep_call
 from nfuser.runtime.kernel_runtime import (
     FusionKernelRuntime,
     build_runtime,
@@ -38,8 +33,15 @@ from nfuser.runtime.kernel_runtime import (
     known_runtime,
     outlined,
 )
+from nfuser.runtime.outputs.ready_outputs import NOTHING_READY, Ready, apart
+from nfuser.runtime.pieces.concretized import (
+    KnownConcretization,
+    answers_of,
+    concretized,
+)
+from nfuser.runtime.pieces.whats_new import why_concretized, why_scheduled
 from nfuser.runtime.place import common_place, find_place
-from nfuser.runtime.plan import (
+from nfuser.runtime.planning.plan import (
     NOTHING,
     Plan,
     build_plan,
@@ -48,10 +50,8 @@ from nfuser.runtime.plan import (
     ready_plan,
     symbol_values,
 )
-from nfuser.runtime.ready_outputs import NOTHING_READY, Ready, apart
 from nfuser.runtime.tables.counters import CacheInfo, Counters
 from nfuser.runtime.tables.memo import Memo
-from nfuser.runtime.whats_new import why_concretized, why_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from nfuser.concretize import Answers, ResizePolicy
     from nfuser.host.call.program import CallProgram, Slot
     from nfuser.ir.fusion import Fusion
+    from nfuser.runtime.caches.first_calls import KeptCall
     from nfuser.runtime.call import DescribedCall
-    from nfuser.runtime.concretized import Concretization
-    from nfuser.runtime.first_calls import KeptCall
+    from nfuser.runtime.pieces.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.heuristics.heuristics import Heuristic

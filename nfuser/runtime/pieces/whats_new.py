@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import Questions
     from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.concretized import Concretization
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+    from nfuser.runtime.pieces.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.heuristics.heuristics import Heuristic
 

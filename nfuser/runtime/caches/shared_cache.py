@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import nfuser.config as config
 from nfuser.concretize import DEFAULT_RESIZE
 from nfuser.ir.identity import structure
+from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.compile.executable import KERNELS
-from nfuser.runtime.executor_cache import FusionExecutorCache
 from nfuser.runtime.kernel_runtime import LOWERED
 from nfuser.runtime.tables.memo import Memo
 

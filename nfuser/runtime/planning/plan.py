@@ -17,9 +17,9 @@ from nfuser.host.call.program import text as program_text
 from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
-from nfuser.runtime.assigned import lay_out_assigned, owners
-from nfuser.runtime.build_program import build_program
-from nfuser.runtime.memory_order import axis_order, dense, strides_of_all
+from nfuser.runtime.outputs.assigned import lay_out_assigned, owners
+from nfuser.runtime.outputs.memory_order import axis_order, dense, strides_of_all
+from nfuser.runtime.planning.build_program import build_program
 from nfuser.schedule.facts.facts import Facts, TensorLayout
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalar import Scalar
     from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.concretized import Concretization
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
+    from nfuser.runtime.pieces.concretized import Concretization
     from nfuser.runtime.place import Place
     from nfuser.schedule.heuristics.heuristics import Heuristic
     from nfuser.segment import Segmented
