@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.lower.lowering import lower
 from nfuser.rewrite.passes import rewrite
 from nfuser.runtime.compile.executable import print_kernel
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nfuser.codegen.printers.source import Source
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.target import Target
     from nfuser.schedule.scheduled import Scheduler

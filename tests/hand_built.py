@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.concretize import Concrete, answer, concretize, questions
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
     Constant,
@@ -26,13 +25,14 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.point_op import CAST, POINT_OPS
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.trace import call_of, trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Shape = tuple["Scalar | int", ...]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops as ops
 from nfuser.batch.stacks import front, shifted
 from nfuser.dtypes import DType
@@ -22,12 +22,12 @@ from nfuser.ir.expr import (
     Slice,
     Squeeze,
 )
-from nfuser.ir.scalar_walk import substitute
+from nfuser.ir.scalars.scalar_walk import substitute
 
 if TYPE_CHECKING:
     from nfuser.batch.stacks import Stacks
     from nfuser.ir.expr import SumTo, View
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Scatter, Take
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from nfuser.batch.stacks import Stacks
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
 

@@ -21,16 +21,16 @@ import numpy as np
 import nfuser.ops as ops
 from nfuser.chunks.patterns import JOINED_BY
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan, Scatter, Slice, Squeeze
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.chunks.chunkings import Chunks
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Expr, Reduce, Scan, Scatter, results
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 Job: TypeAlias = "FoldJob | ScanJob | ScatterJob | KeepJob | MoveJob"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.steps import Step
     from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 class Layout:

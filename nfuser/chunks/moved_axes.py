@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nfuser.chunks.chunkings import is_cut, scaled, shifted
 from nfuser.chunks.patterns import flat_iota, remapped_by_place
 from nfuser.domains.reshape import analyze_reshape
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Concatenate, Expr, Matmul, Pad, Remap, Reshape, Slice
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from nfuser.chunks.known import Axes, Known

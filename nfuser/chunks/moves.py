@@ -16,7 +16,6 @@ from nfuser.chunks.graph import da
 from nfuser.chunks.patterns import remapped_by_place
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Concatenate,
     Expr,
@@ -27,11 +26,12 @@ from nfuser.ir.expr import (
     Slice,
     results,
 )
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 HALVES = (DType.F16.numpy, DType.BF16.numpy)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from nfuser.chunks.patterns import flat_iota
 from nfuser.chunks.places import NONE, WHOLE, Along, need, spread_out
 from nfuser.domains.reshape import analyze_reshape
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Expand,
     ExpandDims,
@@ -27,6 +26,7 @@ from nfuser.ir.expr import (
     Take,
     sources,
 )
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Expand,
     ExpandDims,
@@ -19,6 +18,7 @@ from nfuser.ir.expr import (
     ScatterOp,
 )
 from nfuser.ir.point_op import CAST
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nfuser.chunks.places import Place, Read
     from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 MOST_GROWTH = 4
 """How many times as large a chunk may become without being asked for."""

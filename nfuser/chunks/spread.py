@@ -12,7 +12,6 @@ from nfuser.chunks.known import Axes, Known
 from nfuser.chunks.moved_axes import moved_axes
 from nfuser.chunks.patterns import JOINED_BY, shift_of
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -43,13 +42,14 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

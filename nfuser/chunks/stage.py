@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.chunks.folds import emit_carried, joined
 from nfuser.chunks.needs import required
 from nfuser.chunks.patterns import JOINED_BY, flat_iota
 from nfuser.chunks.places import NONE, Read
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -44,6 +42,8 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ir.fusion import with_sources
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ops.builder import Builder
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from nfuser.chunks.places import Along, Margins, Need, Place
     from nfuser.chunks.spread import Spread
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

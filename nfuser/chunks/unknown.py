@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from nfuser.chunks.chunkings import is_cut
 from nfuser.chunks.graph import da
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Constant,
@@ -31,6 +30,7 @@ from nfuser.ir.expr import (
     ReduceOp,
     Squeeze,
 )
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.concretize.shape_errors import check
 from nfuser.domains.reshape import ReshapePattern, analyze_reshape
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.expr import Concatenate, Loop, Pad, Reshape, Resize, Slice
-from nfuser.ir.scalar import Const, Scalar, ScalarInput
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Const, Scalar, ScalarInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

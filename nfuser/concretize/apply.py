@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.concretize.extents import Extents
 from nfuser.concretize.resizes import (
     concrete,
@@ -18,7 +18,6 @@ from nfuser.concretize.resizes import (
     summed,
     without_trivial_resize,
 )
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     Argument,
@@ -51,6 +50,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY, POINT_OPS
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from nfuser.concretize.answers import Answers, Questions
     from nfuser.domains.reshape import ReshapePattern
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 @node

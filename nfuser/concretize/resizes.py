@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Assign,
     Concatenate,
@@ -24,14 +23,15 @@ from nfuser.ir.expr import (
     SumTo,
     Take,
 )
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar import Const
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.domains.reshape import ReshapePattern
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Made: TypeAlias = tuple[list[Expr], tuple[TensorView, ...]]
 

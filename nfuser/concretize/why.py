@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.concretize.answers import BROADCAST, ITERATION, TRIVIAL
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import results
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.text import groups_text
 
 if TYPE_CHECKING:

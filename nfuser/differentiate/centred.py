@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops as ops
 from nfuser.differentiate.numbers import Numbers
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Constant,
     Expand,
@@ -25,6 +24,7 @@ from nfuser.ir.expr import (
     Reduce,
     ReduceOp,
 )
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ops.folds.reduction import count_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Slice
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Assign

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -37,6 +36,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -27,7 +27,7 @@ from nfuser.ir.point_op import is_copy
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Assign
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

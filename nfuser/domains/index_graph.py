@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.maps import Point, loops_of, source_points
 from nfuser.domains.space import Mismatch, Space, find_space
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, Reduce, Scan, results, sources
-from nfuser.ir.scalar import Datum
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Datum
 from nfuser.ir.text import Names, expr_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import IterDomain, TensorView
 
 Node: TypeAlias = "tuple[IterDomain, Expr]"

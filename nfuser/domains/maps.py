@@ -11,9 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
@@ -43,14 +41,16 @@ from nfuser.ir.expr import (
     SumTo,
     Take,
 )
-from nfuser.ir.scalar import Const, Datum, Scalar, const
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import less
+from nfuser.ir.scalars.scalar import Const, Datum, Scalar, const
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nfuser.ir.expr import Group
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
 
 

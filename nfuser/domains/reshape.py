@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_functions as scalar_functions
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalars.functions as scalar_functions
 from nfuser.ir.base import value
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.expr import Group
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 @value

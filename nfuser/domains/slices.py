@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir import expr as ex
-from nfuser.ir.scalar import const
+from nfuser.ir.scalars.scalar import const
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.classes import AxisKey, Classes
 from nfuser.domains.maps import Point, Read, flat_index, reduced_point, source_points
 from nfuser.ir.base import node, value
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
 
 POINTS = 4  # how often a kernel may evaluate its operations, on average

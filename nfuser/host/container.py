@@ -12,7 +12,7 @@ import numpy as np
 
 import nfuser.host.ir.rules as rules
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.debug import dump
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
@@ -21,7 +21,7 @@ from nfuser.host.ir.statements import Input
 from nfuser.host.ir.verify import verify
 from nfuser.host.run.callee import result_forms
 from nfuser.host.run.launched_views import take_view
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.trace.source_line import current_line
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.host.ir.rules import Form
     from nfuser.host.ir.statements import Event, HostStream, Operand, Statement
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
 

@@ -24,12 +24,12 @@ from nfuser.ir.folds import (
 from nfuser.ir.folds import SCANS as SCANS
 from nfuser.ir.folds import ReduceOp as ReduceOp
 from nfuser.ir.folds import ScatterOp as ScatterOp
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.point_op import PointOp
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

@@ -10,7 +10,7 @@ from nfuser.ir.base import node
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

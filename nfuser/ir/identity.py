@@ -18,7 +18,7 @@ import numpy as np
 
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.point_op import PointOp
-from nfuser.ir.scalar import Scalar
+from nfuser.ir.scalars.scalar import Scalar
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.locks import cached_property
 
@@ -81,7 +81,7 @@ def structure(fusion: Fusion) -> Structure:
 def spelled(item: object) -> str:
     """Return text that equal values have in common, and no others, in every process.
 
-    >>> from nfuser.ir.scalar_symbols import size
+    >>> from nfuser.ir.scalars.symbols import size
     >>> spelled((size(0, 1), frozenset({"b", "a"})))
     "((-1, ('set', 'a', 'b')), [(1, 0, 1)])"
     """

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from nfuser.ir.base import node, value
-from nfuser.ir.scalar import Const, Scalar, as_scalar
+from nfuser.ir.scalars.scalar import Const, Scalar, as_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -40,7 +39,8 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ir.point_op import CAST
-from nfuser.ir.scalar import Knob, LoopIndex, Scalar, ScalarInput, Size, Stride
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Knob, LoopIndex, Scalar, ScalarInput, Size, Stride
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

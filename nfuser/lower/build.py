@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.lower.cpu.memory.staged_columns import stage_columns
 from nfuser.lower.cuda.async_copy import (
     Prefetch,

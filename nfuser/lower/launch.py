@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.kernel.kernel_ir import LaunchShape
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.schedule.scheduled import Scheduled
 

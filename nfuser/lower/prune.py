@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING
 
-from nfuser.ir.scalar import const
+from nfuser.ir.scalars.scalar import const
 from nfuser.lower.kernel.kernel_ir import For, If
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.errors import DTypeError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import Argument, Constant, Expr, FromScalar, Pointwise, sources
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import CAST, COPY, POINT_OPS
-from nfuser.ir.scalar import Const, Scalar, ScalarInput
-from nfuser.ir.scalar_walk import evaluate, symbols
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar import Const, Scalar, ScalarInput
+from nfuser.ir.scalars.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.ops.mismatch import no_common_shape, shape_text
 from nfuser.ops.unread import live_or_checked

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ops.builder import Builder, Operand
 
 _WHERE_BELOW = ("not_equal", "less", "less_equal")

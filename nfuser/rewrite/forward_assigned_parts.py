@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Assign, Slice
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Expr

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Constant,
@@ -21,6 +20,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_results
 from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.device.allocate import finish
 from nfuser.device.describe.descriptor import (
     Library,
@@ -24,10 +24,10 @@ from nfuser.device.describe.descriptor import (
 from nfuser.device.describe.readable import readable
 from nfuser.dtypes import check_fits
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.identity import structure
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

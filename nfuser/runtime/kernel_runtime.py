@@ -12,7 +12,7 @@ from nfuser.codegen.printers.source import KnownSource
 from nfuser.debug import dump, progress, timing
 from nfuser.ir.base import node
 from nfuser.ir.identity import spelled, structure
-from nfuser.ir.scalar import KEPT
+from nfuser.ir.scalars.scalar import KEPT
 from nfuser.locks import cached_property
 from nfuser.lower.kernel.kernel_ir import kernel_name
 from nfuser.lower.kernel.text import text as kernel_text

@@ -11,12 +11,12 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import node
-from nfuser.ir.scalar import LoopIndex, Scalar, as_scalar
-from nfuser.ir.scalar_functions import less, minimum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import less, minimum
+from nfuser.ir.scalars.scalar import LoopIndex, Scalar, as_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

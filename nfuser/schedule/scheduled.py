@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Argument
 from nfuser.schedule.facts.memory import interleaved, memory_numbers
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.layout import Packed

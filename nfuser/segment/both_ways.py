@@ -23,7 +23,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.ir.scalar_functions import maximum, minimum, product
+from nfuser.ir.scalars.functions import maximum, minimum, product
 from nfuser.ir.tensor import IterDomain, IterType
 from nfuser.segment.segmented import Rejection
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.expr import Expr
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, KnownScheduler, Segmented
 

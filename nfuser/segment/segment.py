@@ -24,7 +24,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 from nfuser.segment.asked_once import asked_once
 from nfuser.segment.both_ways import in_parts, only_one_way, summed_both_ways
 from nfuser.segment.computed_again import is_free, with_cheap_producers
@@ -34,7 +34,7 @@ from nfuser.segment.overwriting import Overwriting
 from nfuser.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.segment.segmented import FindScheduler, ShouldMerge
     from nfuser.segment.sharding import Shardings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.slices import source_axes
 from nfuser.errors import ArgumentError
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import (
     VIEWS,
@@ -25,7 +24,8 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.scalar import Const, Size, const
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Const, Size, const
 from nfuser.segment.sharding import FOLDS, REPLICATED, Sharding, check_layouts
 
 if TYPE_CHECKING:

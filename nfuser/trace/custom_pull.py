@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.ops.customs import Custom
 from nfuser.trace.standins.standin import Standin
 

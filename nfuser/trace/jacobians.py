@@ -12,7 +12,7 @@ import nfuser.ops as ops
 from nfuser.batch import BatchRows
 from nfuser.differentiate import pullback, pushforward
 from nfuser.errors import DTypeError
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

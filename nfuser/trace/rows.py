@@ -14,8 +14,8 @@ import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.batch import BatchRows
 from nfuser.errors import ArgumentError, AxisError, MutationError, ShapeError
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.loops.record import Effects, without_draws
 from nfuser.trace.passed import Passed
@@ -24,7 +24,7 @@ from nfuser.trace.standins.standin import Standin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
     from nfuser.trace.tree import Tree

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops as ops
 import nfuser.trace.captures.torch_seeds as seeds
 import nfuser.trace.numpy.names.namespace as namespace
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, TracebackType
 
-    from nfuser.ir import scalar as sc
+    from nfuser.ir.scalars import scalar as sc
     from nfuser.ir.tensor import TensorView
 
 

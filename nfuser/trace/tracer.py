@@ -16,7 +16,7 @@ import numpy as np
 import nfuser.trace.standins.asked as asked
 import nfuser.trace.standins.host_numbers as known
 from nfuser.errors import ArgumentError, TraceError
-from nfuser.ir.scalar import Const, Scalar
+from nfuser.ir.scalars.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.call import Guard, ValueGuard
 from nfuser.trace.dialect import NUMPY

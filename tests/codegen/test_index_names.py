@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import nfuser
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.codegen.printers.index_names import shared_parts
 from nfuser.dtypes import DType
 from nfuser.ir.tensor import TensorView, axis

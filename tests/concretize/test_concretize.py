@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
 from nfuser.dtypes import DType
 from nfuser.errors import ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, Reduce, ReduceOp, Squeeze
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import IterType
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion

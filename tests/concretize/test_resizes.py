@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions, whats_new
 from nfuser.concretize.answers import BROADCAST, ITERATION, TRIVIAL
 from nfuser.errors import ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Concatenate, Expand, Pad, Reshape, Slice, results
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_walk import symbols
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar import Const
+from nfuser.ir.scalars.scalar_walk import symbols
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from tests.hand_built import Hand, settle, traced

@@ -10,8 +10,8 @@ import pytest
 
 import nfuser.ops as ops
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ExpandDims, Reduce, Squeeze, SumTo
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
 from tests.hand_built import settle, sizes_of

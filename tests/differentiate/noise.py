@@ -32,7 +32,7 @@ from tests.oracle.number_types import is_inexact
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 RUNS = 6
 MORE_RUNS = 60

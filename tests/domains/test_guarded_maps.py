@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.maps import Point, data_of, source_points
 from nfuser.domains.reshape import analyze_reshape
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Concatenate, Constant, Expr, Pad, Remap, Reshape, Take
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.ir.tensor import TensorView, tensor
 from tests.hand_built import Hand
 from tests.oracle.views import padded
@@ -23,7 +23,7 @@ from tests.oracle.views import padded
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
 

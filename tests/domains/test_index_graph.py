@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions
 from nfuser.domains.index_graph import IndexGraph, index_graph, text

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.reshape import analyze_reshape
-from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.scalars.scalar_walk import evaluate
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Shape = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.space import Mismatch, Space, find_space, reads
 from nfuser.ir.expr import ReduceOp
 from nfuser.ir.text import Names

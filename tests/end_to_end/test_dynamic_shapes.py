@@ -16,7 +16,7 @@ import nfuser.numpy as xp
 from nfuser import config
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.host.call.evaluate import REPORTS
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar_walk
 from nfuser.runtime.caches import executor_cache
 from nfuser.runtime.caches.shared_cache import forget_all
 from nfuser.runtime.pieces import concretized

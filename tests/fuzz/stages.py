@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.concretize import answer, concretize, questions
 from nfuser.dtypes import check_fits
-from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.scalars.scalar_walk import evaluate
 from nfuser.rewrite.passes import rewrite
 from nfuser.trace.call import StaticLeaf, Trace, call_of
 from nfuser.trace.trace_function import trace_function
@@ -25,7 +25,7 @@ from tests.oracle.fusion_meaning import Evaluator
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from tests.fuzz.program import Program
     from tests.oracle.number_types import Array
 

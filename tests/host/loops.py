@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import nfuser
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
     Values: TypeAlias = dict[Any, Any]  # arrays by tensor, integers by scalar

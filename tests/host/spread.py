@@ -20,7 +20,7 @@ from nfuser.host.mesh.lower_shardings import lower_shardings
 from nfuser.host.mesh.sharding import REPLICATED, Sharding
 from nfuser.host.mesh.virtual_ranks import VirtualRanks, spread, whole
 from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.device.native.shared import is_as_expected
 from nfuser.errors import HostError, ShapeError
 from nfuser.host.call.program import text
 from nfuser.host.run.arrays import Arrays
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
 from nfuser.runtime.place import find_place

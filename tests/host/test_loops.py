@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalar_functions as scalar_functions
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalars.functions as scalar_functions
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.concretize import ResizePolicy

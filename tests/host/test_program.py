@@ -13,11 +13,11 @@ import pytest
 import nfuser
 import nfuser.config as config
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
 from nfuser.host.ir.verify import verify
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import tensor
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError
@@ -20,7 +20,7 @@ from nfuser.ir.expr import Constant, ReduceOp, results
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.identity import structure
 from nfuser.ir.point_op import POINT_OPS, PointOp
-from nfuser.ir.scalar import Scalar
+from nfuser.ir.scalars.scalar import Scalar
 from nfuser.ir.tensor import IterType, SourceLine, TensorView, tensor
 from nfuser.trace import call_of, trace_function
 from tests.fuzz.generate import generate

@@ -22,7 +22,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalar import const
+from nfuser.ir.scalars.scalar import const
 from nfuser.ir.tensor import tensor
 from nfuser.ir.verify import verify_fusion
 from tests.fusions import CASES

@@ -14,7 +14,7 @@ import pytest
 
 from nfuser.codegen.printers.cuda import print_cuda
 from nfuser.ir.fusion import Fusion
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     CopyPacket,

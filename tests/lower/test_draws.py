@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser import config
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.cpu.tile_draws import tile_draws
 from nfuser.lower.cuda.draw_packets import draw_packets
 from nfuser.lower.kernel.kernel_ir import (
@@ -44,7 +44,7 @@ from tests.schedule import run_schedule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 KEY, CALL = 0x299F31D0A4093822, 3
 Shape = tuple[int, ...]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.cpu.memory.share_addresses import from_one_base
 from nfuser.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.cpu.split_ranges import at_seams
 from nfuser.lower.kernel.kernel_ir import Buffer, For, If, LoopCounter, Number, Store
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.expr import (
     Argument,
     Assign,
@@ -41,7 +41,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.scalar_walk import evaluate, evaluate_all, loops_in
+from nfuser.ir.scalars.scalar_walk import evaluate, evaluate_all, loops_in
 from tests.oracle import emulate
 from tests.oracle.emulate import Emulated
 from tests.oracle.views import padded
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from tests.oracle.number_types import Array
 

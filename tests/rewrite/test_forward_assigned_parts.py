@@ -15,8 +15,8 @@ import pytest
 
 import nfuser
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Assign, Slice
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import tensor
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts

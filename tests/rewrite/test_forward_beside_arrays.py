@@ -15,8 +15,8 @@ import pytest
 
 import nfuser
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Assign, Slice
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import tensor
 from nfuser.rewrite.forward_beside_arrays import forward_beside_arrays
 from tests.hand_built import Hand

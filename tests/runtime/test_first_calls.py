@@ -18,8 +18,8 @@ from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.debug import timing
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.host.call.program import text
-from nfuser.ir.open_integer import Asked
-from nfuser.ir.scalar_symbols import scalar_input
+from nfuser.ir.scalars.open_integer import Asked
+from nfuser.ir.scalars.symbols import scalar_input
 from nfuser.runtime.caches import executor_cache, first_calls
 from nfuser.runtime.caches.executor_cache import FusionExecutorCache
 from nfuser.runtime.caches.first_calls import first_call

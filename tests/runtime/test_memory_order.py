@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.runtime.outputs.memory_order import axis_order, dense, strides_of_all
 from tests.hand_built import settle, sizes_of, traced
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import nfuser
 from nfuser.domains.space import Space, find_space
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.layout import (
     StrideStep,

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_walk import evaluate, evaluate_all
+import nfuser.ir.scalars.symbols as scalar_symbols
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar_walk import evaluate, evaluate_all
 from nfuser.schedule.nest import Binding, LastTile, NestBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.schedule.nest import LoopAxis, Nest
 
 

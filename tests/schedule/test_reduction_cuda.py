@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import nfuser
 from nfuser.host.call.evaluate import REPORTS
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.lower.lowering import lower
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from tests.schedule.run_schedule import CUDA, Call

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.lower.kernel.text import text as kernel_text
 from nfuser.lower.lowering import lower
 from nfuser.schedule.heuristics.cuda import TransposeHeuristic
@@ -29,7 +29,7 @@ from tests.schedule.run_schedule import Call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.nest import Nest
     from nfuser.schedule.scheduled import Scheduled
 

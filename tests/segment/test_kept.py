@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.concretize import answer, concretize, questions
 from nfuser.ir.identity import structure
 from nfuser.rewrite.passes import rewrite
@@ -23,7 +23,7 @@ from nfuser.segment.segmented import text
 from nfuser.trace import call_of, trace_function
 
 if TYPE_CHECKING:
-    from nfuser.ir import scalar
+    from nfuser.ir.scalars import scalar
 
 NAMES = {s.name: s for s in (*SCHEDULERS, LIBRARY)}
 

@@ -29,15 +29,15 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.scalar_symbols import scalar_input, size
-from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.scalars.scalar_walk import evaluate
+from nfuser.ir.scalars.symbols import scalar_input, size
 from nfuser.trace import call_of, trace_function, tree
 from nfuser.trace.call import ScalarLeaf, StaticLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace import Trace
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Datum, Scalar
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Datum, Scalar
 from nfuser.lower.kernel.kernel_ir import For, If, Let, Stmt, Value, Var
 from nfuser.lower.kernel.walk import every
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nfuser.codegen.printers.printer import Printer
 from nfuser.codegen.printers.source import Source
 from nfuser.errors import VerifyError
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.operators import Op
 from nfuser.lower.cpu.vectors.lanes import dear_strides, has_many_functions
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -29,7 +29,7 @@ from nfuser.lower.loops.draws import block_of
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Binary, Scalar
+    from nfuser.ir.scalars.scalar import Binary, Scalar
 
 
 def print_cpu(kernel: Kernel) -> Source:

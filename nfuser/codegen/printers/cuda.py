@@ -9,7 +9,8 @@ from nfuser.codegen.printers.printer import Printer
 from nfuser.codegen.printers.source import Source
 from nfuser.dtypes import DType
 from nfuser.errors import VerifyError
-from nfuser.ir.scalar import (
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import (
     Binary,
     Const,
     Datum,
@@ -21,7 +22,6 @@ from nfuser.ir.scalar import (
     Size,
     Stride,
 )
-from nfuser.ir.scalar_op import Op
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, LoopIndex, Scalar, Select
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, LoopIndex, Scalar, Select
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.kernel_ir import (
     Fetch,

@@ -20,11 +20,11 @@ from nfuser.codegen.printers.index_names import (
     worth_naming,
 )
 from nfuser.config import VERSION
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalar import Binary, Datum, LoopIndex, Scalar
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, Datum, LoopIndex, Scalar
 from nfuser.ir.text import Names
 from nfuser.lower.kernel.kernel_ir import (
     Array,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel, LaunchShape
     from nfuser.schedule.facts.target import Target
 

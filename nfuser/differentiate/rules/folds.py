@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow
 from nfuser.differentiate.numbers import Numbers
 from nfuser.differentiate.rules.views import flipped, padded, put_back, reshaped
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ReduceOp
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.differentiate.rules.scatters as scatters
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.ir.expr import Sort

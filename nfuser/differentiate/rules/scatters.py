@@ -10,7 +10,7 @@ from nfuser.differentiate.flow import Flow
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import ScatterOp
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Scatter, Take

@@ -9,7 +9,6 @@ import nfuser.ops as ops
 from nfuser.differentiate.flow import Flow
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Expand,
     ExpandDims,
@@ -21,12 +20,13 @@ from nfuser.ir.expr import (
     SumTo,
     View,
 )
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.expr import Assign, Concatenate
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.domains.maps import Point, data_of, datum_point, source_points
 from nfuser.domains.space import Mismatch, find_space
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     FOLDING,
@@ -31,6 +30,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, remembered, with_sources
 from nfuser.ir.point_op import COPY, is_copy
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:

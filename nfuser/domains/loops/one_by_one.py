@@ -26,7 +26,6 @@ from nfuser.domains.loops.element_steps import (
 )
 from nfuser.domains.space import Mismatch
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     Argument,
@@ -48,6 +47,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, remembered
 from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ops.loops.index_ranges import Ranges, ranges_of
 from nfuser.ops.shapes.scatter import indices_of
 

@@ -29,8 +29,8 @@ from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import CompiledForm, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
-from nfuser.ir.open_integer import Asked
-from nfuser.ir.scalar_symbols import scalar_input
+from nfuser.ir.scalars.open_integer import Asked
+from nfuser.ir.scalars.symbols import scalar_input
 from nfuser.runtime.call import is_integer
 from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.planning.plan import symbol_values

@@ -19,9 +19,9 @@ from nfuser.frontend.call.inputs.changes import change_all, check_passed_once
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
 from nfuser.frontend.call.inputs.writes import check_writes, told_of_writes
 from nfuser.frontend.call.results import Results
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.ir.scalar import ScalarInput
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.frontend.fuse.variants import Variant
     from nfuser.host.call.program import Slot
-    from nfuser.ir.open_integer import Asked
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.open_integer import Asked
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.runtime.place import Place
     from nfuser.runtime.planning.plan import Plan
     from nfuser.trace.standins.arithmetic_guards import OutcomeGuard

@@ -16,7 +16,7 @@ from nfuser.device.describe.descriptor import Library
 from nfuser.errors import ArgumentError, MutationError, ShapeError, UnsupportedError
 from nfuser.frontend.definition.inputs import TensorInput
 from nfuser.frontend.definition.types import Tensor, data_type
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.frontend.definition.alias import aliased_slot

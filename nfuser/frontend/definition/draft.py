@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
@@ -28,10 +28,10 @@ from nfuser.frontend.definition.types import (
     Tensor,
     data_type,
 )
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import value
 from nfuser.ir.expr import FOLDING, Argument, Pointwise, results
-from nfuser.ir.scalar import is_natural
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar import is_natural
 from nfuser.ir.tensor import SourceLine, TensorView
 from nfuser.trace.source_line import current_line
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.frontend.definition.execution.hosted import Number
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Contiguity: TypeAlias = "tuple[bool | None, ...]"
 _KINDS: dict[str, tuple[type, int]] = {

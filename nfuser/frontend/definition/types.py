@@ -12,11 +12,11 @@ from nfuser.frontend.definition.operations.stored import E4M3, E5M2, Float8, for
 from nfuser.frontend.definition.operators import HandleOperators
 from nfuser.frontend.definition.refused import TENSOR, missing
 from nfuser.ir.base import node
-from nfuser.ir.scalar import Const, const
+from nfuser.ir.scalars.scalar import Const, const
 
 if TYPE_CHECKING:
     from nfuser.frontend.definition.operators import Owner
-    from nfuser.ir.scalar import Scalar as IntegerExpression
+    from nfuser.ir.scalars.scalar import Scalar as IntegerExpression
     from nfuser.ir.tensor import SourceLine, TensorView
     from nfuser.ops.builder import Number
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.frontend.call.inputs.arguments import same_number
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, ScalarInput, Size
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, ScalarInput, Size
 from nfuser.runtime.call import symbols_of
 from nfuser.trace.captures.changes import changes
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nfuser.frontend.call.inputs.arguments import Described
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.trace import Trace
 

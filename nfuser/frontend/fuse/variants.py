@@ -19,8 +19,8 @@ from nfuser.device.move import moved
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.frontend.call.inputs.arguments import same_number
 from nfuser.frontend.call.inputs.changes import unchanged_by_tracing
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalars import scalar_walk
 from nfuser.runtime.call import symbols_of
 from nfuser.runtime.tables.eviction import Gone
 from nfuser.trace import Trace, trace_function
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.concretize import ResizePolicy
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.tables.counters import Counters
     from nfuser.segment import ShouldMerge

@@ -21,12 +21,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import nfuser.frontend.fuse.dynamo as dynamo
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.errors import NfuserError
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.gradients.autograd import pulled
 from nfuser.ir.base import node
-from nfuser.ir.scalar_walk import evaluate_all
+from nfuser.ir.scalars.scalar_walk import evaluate_all
 from nfuser.trace import tree as trees
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from nfuser.host.call.native_numbers import (
 )
 from nfuser.host.call.native_program import NativeProgram
 from nfuser.host.call.native_record import READ, RecordWriter
-from nfuser.ir.scalar import Const, const
-from nfuser.ir.scalar_walk import substitute
+from nfuser.ir.scalars.scalar import Const, const
+from nfuser.ir.scalars.scalar_walk import substitute
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.call.shape import CallShape
     from nfuser.host.call.program import CallProgram, Slot
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.runtime.place import Place
 
 

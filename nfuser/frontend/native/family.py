@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.device.describe.descriptor import Library, describe
 from nfuser.device.native.shared import shared
 from nfuser.frontend.native.calls import RecordMaker, can_be_native, shape_of
 from nfuser.host.call.native_numbers import GREATEST, NotNativeError
-from nfuser.ir import scalar as sc
-from nfuser.ir.open_integer import Asked
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.open_integer import Asked
 from nfuser.runtime.call import is_integer, symbols_of
 from nfuser.runtime.tables.counters import Counters
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.host.call.native_numbers import NumberWriter
     from nfuser.host.call.native_program import NativeProgram
     from nfuser.host.call.program import CallProgram, Slot
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def record_family(

@@ -34,7 +34,7 @@ from nfuser.host.call.program import (
     line,
     slots_of,
 )
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from nfuser.device.cuda.ordering import Footprint
     from nfuser.device.describe.descriptor import Device, Library
     from nfuser.host.call.program import Argument, CallProgram, Slot
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
     Step: TypeAlias = Callable[["Frame"], None]
 

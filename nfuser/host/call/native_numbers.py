@@ -7,15 +7,22 @@ import struct
 from typing import TYPE_CHECKING
 
 from nfuser.device.native import layout as at
-from nfuser.ir import scalar_walk
-from nfuser.ir.open_integer import OpenInteger
-from nfuser.ir.scalar import Binary, Const, Poly, ScalarInput, Select, is_natural
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.open_integer import OpenInteger
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import (
+    Binary,
+    Const,
+    Poly,
+    ScalarInput,
+    Select,
+    is_natural,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 
@@ -189,8 +196,8 @@ def in_ranges(
 ) -> tuple[dict[Scalar, tuple[int, int]], dict[Scalar, int]]:
     """Return what conditions say of scalars by themselves, and the other conditions.
 
-    >>> from nfuser.ir.scalar_symbols import size
-    >>> from nfuser.ir.scalar_functions import equal, less
+    >>> from nfuser.ir.scalars.symbols import size
+    >>> from nfuser.ir.scalars.functions import equal, less
     >>> n = size(0, 0)
     >>> found, others = in_ranges({less(n * 8, 100): 1, equal(n, 0): 0, less(2, n): 1})
     >>> found[n], others

@@ -51,9 +51,9 @@ from nfuser.host.call.program import (
     Turn,
     slots_of,
 )
-from nfuser.ir.open_integer import OpenInteger
-from nfuser.ir.scalar import ScalarInput
-from nfuser.ir.scalar_symbols import scalar_input
+from nfuser.ir.scalars.open_integer import OpenInteger
+from nfuser.ir.scalars.scalar import ScalarInput
+from nfuser.ir.scalars.symbols import scalar_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from nfuser.errors import NfuserError
     from nfuser.host.call.library.small_products import SmallProduct
     from nfuser.host.call.program import Argument, CallProgram, HostStmt, Slot
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 RELEASE_COST = SERIAL_COST >> 2
 """Cost from which on other threads may run Python meanwhile (10 us)."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nfuser.codegen.printers.source import Source
     from nfuser.device.cpu.kernel import CpuKernel
     from nfuser.ir.expr import ScatterOp
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from nfuser.ir.scalar import Const, as_scalar, floor_divide
-from nfuser.ir.scalar_functions import maximum
-from nfuser.ir.scalar_symbols import knob
+from nfuser.ir.scalars.functions import maximum
+from nfuser.ir.scalars.scalar import Const, as_scalar, floor_divide
+from nfuser.ir.scalars.symbols import knob
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.host.ir.statements import Operand
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 Shape: TypeAlias = "tuple[Scalar, ...]"
 Form: TypeAlias = "tuple[Shape, DType]"

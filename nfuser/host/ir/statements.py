@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, assert_never, cast, get_args
 
 from nfuser.ir.base import node
-from nfuser.ir.scalar import Scalar
+from nfuser.ir.scalars.scalar import Scalar
 from nfuser.ir.tensor import SourceLine, TensorView
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from nfuser.errors import NfuserError, VerifyError
 from nfuser.host.ir.forms import forms_of
 from nfuser.host.ir.host_ir import owners
 from nfuser.host.ir.text import HostPrinter
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Knob, LoopIndex
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Knob, LoopIndex
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nfuser.host.ir.host_ir import HostProgram
     from nfuser.host.ir.statements import Statement
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def verify(program: HostProgram) -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import nfuser.host.ir.statements as st
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.host.ir.statements import Statement
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 Guard: TypeAlias = "tuple[Scalar, ...]"  # what holds on the ranks that own a tensor

@@ -8,15 +8,15 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
 from nfuser.host.ir.statements import Input
 from nfuser.host.mesh.lower_shardings import LaunchPlan, lower_shardings
 from nfuser.ir import expr as ex
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import Fusion, with_sources
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.ir.walk import toposort
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nfuser.host.ir.statements import Operand
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.segment import Segment, Segmented
     from nfuser.segment.sharding import Layout
     from nfuser.segment.sharding_propagation import PropagatedShardings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.host.ir.rules as rules
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
 from nfuser.host.ir.verify import verify
@@ -17,10 +17,10 @@ from nfuser.host.mesh.merge_exchanges import merge_exchanges
 from nfuser.host.mesh.mesh import coordinate
 from nfuser.host.mesh.sharding import REPLICATED, Sharding, exchange
 from nfuser.host.mesh.sharding_rules import plan
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Const
 from nfuser.ir.tensor import TensorView, tensor
 from nfuser.segment.sharding import check_layouts
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from nfuser.host.ir.statements import Input, Operand, Statement
     from nfuser.host.mesh.guard_owners import Guard, Guards
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
 
 

@@ -11,7 +11,7 @@ from nfuser.host.ir.rules import RANK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def coordinate(mesh: Sequence[int], dim: int) -> Scalar:

@@ -13,9 +13,9 @@ from nfuser.host.ir.rules import fold_of
 from nfuser.host.mesh.sharding import REPLICATED, Sharding
 from nfuser.host.passes.fusion_axes import folded_axes, input_axes
 from nfuser.host.run.callee import fusion_of
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const, Size, as_scalar
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Const, Size, as_scalar
 from nfuser.ir.tensor import TensorView
 from nfuser.segment.sharding import FOLDS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.host.ir.statements import Operand
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 _LINEAR = ("negative", "positive")
 

@@ -10,7 +10,7 @@ import nfuser.host.ir.statements as st
 from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.ir.rules import STREAMS
 from nfuser.host.ir.verify import verify
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.host.ir.host_ir import HostProgram

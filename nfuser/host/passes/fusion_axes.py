@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.slices import source_axes
 from nfuser.errors import UnsupportedError
 from nfuser.host.ir.rules import FOLDS
 from nfuser.ir import expr as ex
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.ir.statements as st
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.slices import reshaped_axis
 from nfuser.errors import ArgumentError, UnsupportedError
 from nfuser.host.ir.host_ir import HostProgram
@@ -15,9 +15,9 @@ from nfuser.host.ir.memory import MemoryOwners
 from nfuser.host.ir.rules import STREAMS
 from nfuser.host.ir.verify import verify
 from nfuser.host.passes.stream_axes import StreamedAxis, source_cuts
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
-from nfuser.ir.scalar_functions import minimum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import minimum
 from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from nfuser.host.ir.statements import Statement
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def lower_streams(

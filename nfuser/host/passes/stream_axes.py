@@ -11,7 +11,7 @@ from nfuser.errors import UnsupportedError
 from nfuser.host.passes.fusion_axes import input_axes
 from nfuser.host.run.callee import fusion_of
 from nfuser.ir.base import value
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:

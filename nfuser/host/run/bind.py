@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.device.apart import check_apart
 from nfuser.device.describe.descriptor import CPU, Library, describe
 from nfuser.errors import (

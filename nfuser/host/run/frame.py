@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nfuser.host.mesh.communicator import Communicator
     from nfuser.host.run.arrays import Arrays
     from nfuser.host.run.timeline import TimelineNotes
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
     Read = Callable[["RunFrame"], int]

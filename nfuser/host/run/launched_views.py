@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import nfuser.host.ir.statements as st
 from nfuser.host.run.callee import fusion_of, symbols_of
 from nfuser.ir import expr as ex
-from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import Fusion, live_exprs
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.host.ir.statements import Launch, Statement
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def take_view(

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.expr import Argument
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -41,7 +41,7 @@ from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Reduce
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.lower.elements.values import Values
 

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir.scalar_functions import minimum
+from nfuser.ir.scalars.functions import minimum
 from nfuser.lower.cpu.vectors.lanes import instructions, is_dear
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import (

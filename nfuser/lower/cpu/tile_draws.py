@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.ir.scalar_functions import minimum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import minimum
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Array, Element, For, Stmt
 from nfuser.lower.kernel.loop_edits import changed
@@ -24,7 +24,7 @@ from nfuser.lower.kernel.walk import every
 from nfuser.lower.loops.draws import Draw, draws_in, has_draws, runs_along, with_words
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel, Let, LoopCounter
 
 _TILE_BYTES = 1 << 14  # of all tiles of a loop: half of a small first cache

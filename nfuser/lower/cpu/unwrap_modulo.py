@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Scalar
-from nfuser.ir.scalar_functions import maximum, minimum
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import maximum, minimum
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, Scalar
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import For
 from nfuser.lower.kernel.loop_edits import changed, gathers
@@ -22,7 +22,7 @@ from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.lower.kernel.kernel_ir import Kernel, LoopCounter
 
 

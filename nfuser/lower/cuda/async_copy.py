@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     CopyPacket,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.elements.values import Values
     from nfuser.schedule.nest import Leaf
 

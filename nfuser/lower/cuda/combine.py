@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import equal, less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, less
 from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.ir.expr import Reduce
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.elements.values import Values
 
 _THREADS = (Binding.THREAD_X, Binding.THREAD_Y)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.lower.kernel.additions import Additions, each_loop
 from nfuser.lower.kernel.kernel_ir import Element, For, LoadPacket, Stmt, StorePacket
 from nfuser.lower.kernel.walk import every
@@ -20,7 +20,7 @@ from nfuser.lower.loops.draws import draws_in, has_draws, with_words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel, Let
 
 _WIDTHS = (2, 4, 8, 16)

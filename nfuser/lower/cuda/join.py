@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.ir.scalar_functions import less, maximum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import less, maximum
 from nfuser.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     Buffer,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Joined, Scheduled
 

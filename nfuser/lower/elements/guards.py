@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nfuser.domains.maps import data_of
 from nfuser.domains.space import reads, roots
 from nfuser.ir.expr import Argument
-from nfuser.ir.scalar import Binary, Scalar
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, Scalar
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:

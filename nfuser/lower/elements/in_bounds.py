@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import less
 from nfuser.lower.kernel.kernel_ir import guarded
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_op as scalar_op
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.operators as scalar_op
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.maps import Point, data_of, datum_point
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import TensorView
 from nfuser.lower.elements.value_scopes import Key, Scopes
 from nfuser.lower.kernel.kernel_ir import (
@@ -37,7 +37,7 @@ from nfuser.schedule.nest import Binding
 from nfuser.schedule.placement.placement import Where
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Datum, Scalar
+    from nfuser.ir.scalars.scalar import Datum, Scalar
 
 
 class Loads(Scopes):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import source_points
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import CAST
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.lower.folds.launch_phases import in_phase
 from nfuser.lower.kernel.kernel_ir import (
     Buffer,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.domains.maps import Point
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.cuda.combine import Combiner
     from nfuser.lower.cuda.stage import Stager

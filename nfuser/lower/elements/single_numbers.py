@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.lower.kernel.kernel_ir import Call, IndexValue, Number, Value, Var
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.expr import Pointwise
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def applied(expr: Pointwise, operands: Sequence[Value]) -> Value:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.elements.guards import even_conditions, exclusive_reads
 from nfuser.lower.kernel.kernel_ir import (
     Array,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.domains.maps import Point
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Datum, Scalar
+    from nfuser.ir.scalars.scalar import Datum, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.placement.varying import Within
     from nfuser.schedule.scheduled import Scheduled

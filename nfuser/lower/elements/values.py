@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import Point, source_points
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
     Concatenate,
@@ -24,6 +23,7 @@ from nfuser.ir.expr import (
     Reduce,
 )
 from nfuser.ir.point_op import NEAR, POINT_OPS
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.walk import toposort
 from nfuser.lower.cuda import quotients
 from nfuser.lower.elements.loads import Loads, risky
@@ -43,7 +43,7 @@ from nfuser.lower.kernel.kernel_ir import (
 )
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.placement.varying import Within
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.lower.kernel.kernel_ir import (
     Barrier,
     Call,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from nfuser.ir.expr import PartialSum
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.lower.elements.value_scopes import Key
     from nfuser.lower.elements.values import Values

@@ -19,7 +19,7 @@ from nfuser.lower.kernel.kernel_ir import Call, IndexValue, Number, Value, Var
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 State: TypeAlias = "list[Value]"
 Emit: TypeAlias = "Callable[[Value], Var]"

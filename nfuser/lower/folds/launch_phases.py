@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import equal, less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, less
 from nfuser.lower.kernel.kernel_ir import guarded
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     VIEWS,
     Constant,
@@ -22,6 +21,7 @@ from nfuser.ir.expr import (
     sources,
 )
 from nfuser.ir.point_op import CAST, is_copy
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ReduceOp, Scan
-from nfuser.ir.scalar_functions import equal, less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, less
 from nfuser.ir.tensor import TensorView
 from nfuser.lower.folds import fold
 from nfuser.lower.kernel.kernel_ir import (
@@ -43,7 +43,7 @@ from nfuser.schedule.scan.scan_passes import read_early, scan_stages
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.elements.value_scopes import Key, RowPass
     from nfuser.lower.elements.values import Values
 

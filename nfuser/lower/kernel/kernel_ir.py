@@ -7,13 +7,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.ir.base import node, value
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_symbols import loop_index
+from nfuser.ir.scalars.scalar import Const
+from nfuser.ir.scalars.symbols import loop_index
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Schedule, Walk
 

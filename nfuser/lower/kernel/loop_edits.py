@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Scalar
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Scalar
 from nfuser.lower.kernel.kernel_ir import Call, For, If, IndexValue, Number, Stmt, Var
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import PARTS

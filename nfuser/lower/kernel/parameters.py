@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-import nfuser.ir.exact_division as exact_division
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Binary, Scalar, Select
-from nfuser.ir.scalar_op import Op
+import nfuser.ir.scalars.exact_division as exact_division
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, Scalar, Select
 from nfuser.ir.walk import toposort
 from nfuser.lower.kernel.walk import FIELDS
 

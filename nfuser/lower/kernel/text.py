@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Datum, LoopIndex, Scalar
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Datum, LoopIndex, Scalar
 from nfuser.ir.text import Names
 from nfuser.lower.kernel.kernel_ir import (
     Array,

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from nfuser.errors import VerifyError
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar import Datum, LoopIndex
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import Datum, LoopIndex
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Barrier,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Pointwise
+from nfuser.ir.scalars import scalar_walk
 from nfuser.lower.kernel.kernel_ir import (
     Array,
     Call,
@@ -33,7 +33,7 @@ from nfuser.lower.kernel.walk import every
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel
 
 _BITS = {"philox16": 16, "philox32": 32, "philox64": 64}

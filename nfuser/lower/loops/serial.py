@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.loops.element_steps import (
     Compute,
     ElementLoop,
@@ -19,8 +19,8 @@ from nfuser.domains.loops.element_steps import (
     is_number,
 )
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.elements.loads import wrap_index
 from nfuser.lower.elements.single_numbers import applied, from_scalar
 from nfuser.lower.kernel.kernel_ir import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.domains.loops.element_steps import Coordinate, ElementPlace, Step
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.scheduled import Serial
 

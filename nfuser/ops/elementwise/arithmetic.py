@@ -17,7 +17,7 @@ from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.ir.expr import Pointwise
 from nfuser.ir.point_op import POINT_OPS, PointOp, copy_in
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars.functions import less
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nfuser.ops.elementwise.random_words import random_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
     from nfuser.ops.elementwise.random_words import Bits

@@ -10,12 +10,12 @@ import numpy as np
 import nfuser.ops.shapes.creation as creation
 import nfuser.ops.shapes.moves as moves
 from nfuser.dtypes import DType
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 

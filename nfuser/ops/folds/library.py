@@ -14,12 +14,12 @@ from nfuser.dtypes import DType, promote
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.ir.base import value
 from nfuser.ir.expr import Called
-from nfuser.ir.scalar_functions import equal, less, minimum
+from nfuser.ir.scalars.functions import equal, less, minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

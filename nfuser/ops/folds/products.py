@@ -12,7 +12,7 @@ from nfuser.ir.expr import Matmul
 from nfuser.ops.mismatch import no_product
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 

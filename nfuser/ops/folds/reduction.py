@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops.elementwise.complex.parts as parts
 import nfuser.ops.elementwise.logic as logic
 import nfuser.ops.shapes.views as views
@@ -16,7 +16,7 @@ from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir.expr import Reduce, ReduceOp
 
 if TYPE_CHECKING:
-    from nfuser.ir import scalar as sc
+    from nfuser.ir.scalars import scalar as sc
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

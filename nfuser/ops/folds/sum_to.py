@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser.ops.shapes.views as views
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Reduce, ReduceOp, SumTo
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Loop, Pointwise
 from nfuser.ir.point_op import CAST, POINT_OPS, is_copy
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.expr import Expr
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest

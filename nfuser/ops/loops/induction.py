@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_op as scalar_op
+import nfuser.ir.scalars.operators as scalar_op
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Constant, FromScalar, Pointwise
 from nfuser.ir.point_op import CAST, POINT_OPS, is_copy
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.point_op import PointOp
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 Counted: TypeAlias = "tuple[Scalar, int]"  # in the first turn, and how much it grows

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import Expr, Loop, Scatter, Take
 from nfuser.ir.fusion import Fusion
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars.functions import less
 from nfuser.ops.loops.index_ranges import Range, Ranges, ranges_of
 from nfuser.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from nfuser.ir.expr import Home
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, TurnIndex
     from nfuser.ops.loops.induction import Counted

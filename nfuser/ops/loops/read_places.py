@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.errors import AxisError
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars.functions import less
 from nfuser.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ops.builder import Builder, TurnIndex
     from nfuser.ops.loops.induction import Counted
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     Assign,
@@ -22,10 +21,11 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ir.point_op import is_copy
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import IterDomain, TensorView
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
 from nfuser.ir.expr import (
     LIBRARY_CALLS,
@@ -26,7 +25,8 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, with_sources
 from nfuser.ir.point_op import COPY, POINT_OPS, is_copy
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.ops.loops.inside import reading_inside, writing_inside
 from nfuser.ops.loops.written_rows import find_rows
 from nfuser.ops.shapes.views import drop, expand_dims, moveaxis, sliced

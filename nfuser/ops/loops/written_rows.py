@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.ops.loops.induction import Counts, ends_of
 from nfuser.ops.loops.row_access import history_of, reads_of
 
 if TYPE_CHECKING:
     from nfuser.ir.expr import Expr, Loop
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
     from nfuser.ops.loops.induction import Counted

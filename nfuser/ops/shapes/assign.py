@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.errors import MutationError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Assign,
     ExpandDims,
@@ -19,6 +18,7 @@ from nfuser.ir.expr import (
     results,
 )
 from nfuser.ir.fusion import with_sources
+from nfuser.ir.scalars import scalar as sc
 from nfuser.ops.elementwise.complex.functions import complex_of, imag, real
 from nfuser.ops.shapes.views import drop, expand_dims, permute
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.expr import Expr
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops.shapes.views as views
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import maximum, minimum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import maximum, minimum
 from nfuser.ops.elementwise.arithmetic import copy
 from nfuser.ops.mismatch import no_extension
 from nfuser.ops.shapes.moves import concatenate, remap, tile
@@ -17,7 +17,7 @@ from nfuser.ops.shapes.moves import concatenate, remap, tile
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import nfuser.ops.shapes.views as views
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Iota
-from nfuser.ir.scalar_functions import maximum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import maximum
 from nfuser.ops.elementwise.arithmetic import (
     add,
     copy,
@@ -23,7 +23,7 @@ from nfuser.ops.elementwise.logic import equal, greater_equal, where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 

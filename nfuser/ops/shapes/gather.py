@@ -12,7 +12,7 @@ from nfuser.ir.expr import Take
 from nfuser.ops.elementwise.arithmetic import maximum, remainder
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

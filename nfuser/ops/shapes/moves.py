@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops.shapes.views as views
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Concatenate, Pad, Remap, Reshape
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_functions import less, product
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less, product
+from nfuser.ir.scalars.scalar import Const
 from nfuser.ops.elementwise.arithmetic import copy
 from nfuser.ops.mismatch import no_join, no_pad, no_reshape
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder, Operand
 

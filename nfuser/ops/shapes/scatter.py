@@ -11,14 +11,14 @@ from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import Constant, FromScalar, Pointwise, Scatter, ScatterOp
 from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalar import Const
+from nfuser.ir.scalars.scalar import Const
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.ir.expr import Expr
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ops.builder import Builder
 
 _OF_PARTS = (ScatterOp.SET, ScatterOp.ADD)

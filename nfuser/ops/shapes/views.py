@@ -6,18 +6,18 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 from nfuser.errors import ArgumentError, AxisError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Expand, ExpandDims, Permute, Slice, Squeeze
-from nfuser.ir.scalar import Binary, Const
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary, Const
 from nfuser.ops.mismatch import negative_sizes, no_stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder
 

@@ -20,10 +20,10 @@ from nfuser.concretize import (
 )
 from nfuser.device.describe.descriptor import Descriptor
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
-from nfuser.ir.open_integer import closed
-from nfuser.ir.scalar import ScalarInput
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.open_integer import closed
+from nfuser.ir.scalars.scalar import ScalarInput
 from nfuser.runtime.caches.first_calls import find_call, first_call, keep_call
 from nfuser.runtime.call import InputReader, describe_call, run_call
 from nfuser.runtime.kernel_runtime import (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.codegen.printers.source import KernelForm, PlainSource
 from nfuser.host.call.program import ScatterKernels
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.kernel.kernel_ir import LaunchShape
 from nfuser.runtime.compile.executable import KERNELS
 from nfuser.schedule.facts.target import CPU

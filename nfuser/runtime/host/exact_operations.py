@@ -10,7 +10,7 @@ import nfuser.host.ir.statements as st
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError
-from nfuser.ir.scalar import Scalar
+from nfuser.ir.scalars.scalar import Scalar
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import nfuser.host.call.program as flat
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.device.describe.libraries import c_strides
 from nfuser.dtypes import check_fits
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.runtime.planning.plan import Plan
 
 

@@ -22,8 +22,8 @@ from nfuser.device.describe.libraries import Descriptor, Library, c_strides
 from nfuser.dtypes import check_fits
 from nfuser.host.call.reuse_slots import reuse_slots
 from nfuser.host.ir.forms import forms_of
-from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import Fusion
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.tensor import tensor as new_tensor
 from nfuser.runtime.host.exact_operations import as_launch
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.runtime.caches.executor_cache import FusionExecutorCache
     from nfuser.runtime.place import Place
     from nfuser.runtime.planning.plan import Plan

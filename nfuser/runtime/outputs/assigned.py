@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar_walk
 from nfuser.schedule.facts.facts import TensorLayout
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Assign
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 
 

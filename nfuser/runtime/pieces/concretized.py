@@ -9,7 +9,7 @@ import nfuser.config as config
 from nfuser.concretize import answer, concretize, policy_in_force
 from nfuser.debug import dump, timing
 from nfuser.ir.base import node
-from nfuser.ir.open_integer import closed
+from nfuser.ir.scalars.open_integer import closed
 from nfuser.ir.text import text
 from nfuser.locks import cached_property
 from nfuser.rewrite.passes import rewrite
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nfuser.concretize import Answers, Concrete, Questions, ResizePolicy
     from nfuser.config import Config
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.segment import Segmented, ShouldMerge
 
 

@@ -36,10 +36,10 @@ from nfuser.host.call.program import (
 )
 from nfuser.host.call.reuse_slots import reuse_slots
 from nfuser.ir import expr as ex
-from nfuser.ir import scalar_walk
-from nfuser.ir.open_integer import OpenInteger, closed
-from nfuser.ir.scalar import ScalarInput, const
-from nfuser.ir.scalar_symbols import stride
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.open_integer import OpenInteger, closed
+from nfuser.ir.scalars.scalar import ScalarInput, const
+from nfuser.ir.scalars.symbols import stride
 from nfuser.runtime.compile.scatters import scatter_kernels
 from nfuser.runtime.outputs.assigned import first_byte, owners
 from nfuser.runtime.outputs.swaps import swaps_after
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Home, Loop
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
     from nfuser.schedule.facts.facts import Facts

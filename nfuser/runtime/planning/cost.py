@@ -6,8 +6,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar_walk
-from nfuser.ir.open_integer import OpenInteger
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.open_integer import OpenInteger
 from nfuser.schedule.facts.memory import memory_tensors
 from nfuser.schedule.registry import SERIAL
 

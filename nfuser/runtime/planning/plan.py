@@ -7,16 +7,16 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.debug import dump, timing
 from nfuser.device.allocate import ALIGNMENT, output_strides
 from nfuser.errors import ShapeError
 from nfuser.host.call.evaluate import Evaluator
 from nfuser.host.call.program import CallProgram, Slot, SlotPart
 from nfuser.host.call.program import text as program_text
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
 from nfuser.ir.expr import Part as ArgumentPart
+from nfuser.ir.scalars import scalar_walk
 from nfuser.runtime.outputs.assigned import lay_out_assigned, owners
 from nfuser.runtime.outputs.memory_order import axis_order, dense, strides_of_all
 from nfuser.runtime.planning.build_program import build_program
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nfuser.device.describe.descriptor import Descriptor
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.runtime.pieces.concretized import Concretization

@@ -8,21 +8,21 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_op as scalar_op
+import nfuser.ir.scalars.operators as scalar_op
 from nfuser.domains.space import reads, roots, space_of
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import Argument
 from nfuser.ir.fusion import remembered
-from nfuser.ir.scalar import LoopIndex, Scalar
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.scalar import LoopIndex, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.domains.maps import Point, Read
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Atom
+    from nfuser.ir.scalars.scalar import Atom
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.target import Target
 

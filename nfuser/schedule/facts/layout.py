@@ -12,16 +12,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import value
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.domains.maps import Point
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Access, Facts, Linear
 

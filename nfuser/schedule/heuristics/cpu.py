@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.ir.base import value
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.domains.maps import Point
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 

@@ -20,7 +20,7 @@ from nfuser.schedule.heuristics.cuda import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
 

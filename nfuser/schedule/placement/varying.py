@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import data_of, datum_point, source_points
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.expr import (
     Argument,
@@ -23,6 +21,8 @@ from nfuser.ir.expr import (
     Reduce,
     Scan,
 )
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.tensor import TensorView
 from nfuser.ir.walk import toposort
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.schedule.nest import Nest
 
 

@@ -12,7 +12,7 @@ from nfuser.schedule.pointwise.interleave import PIECE, WRITING, bypasses, strea
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.schedule.nest import Nest
     from nfuser.schedule.pointwise.flat_shape import FlatShape
 

@@ -15,7 +15,7 @@ from nfuser.schedule.pointwise.sharing import sharing
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.schedule.facts.layout import Groups
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.pointwise.flat_shape import FlatShape

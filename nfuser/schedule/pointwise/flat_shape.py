@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.facts.layout import Groups, Patterns
 

@@ -27,7 +27,7 @@ from nfuser.segment import Rejection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.target import Target

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import data_of
 from nfuser.domains.space import reads, roots
-from nfuser.ir import scalar as sc
 from nfuser.ir.base import node
+from nfuser.ir.scalars import scalar as sc
 from nfuser.schedule.facts.layout import is_unit, packed, packet_width
 from nfuser.schedule.facts.memory import memory_tensors, needs_wide_index
 from nfuser.schedule.facts.target import WARP
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.nest import LoopAxis, Nest
     from nfuser.schedule.pointwise.flat_shape import FlatShape

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.schedule.nest import Binding, LastTile, LoopAxis, Nest, NestBuilder
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.heuristics.cpu import CpuReduction
     from nfuser.schedule.heuristics.cuda import CudaReduction
 

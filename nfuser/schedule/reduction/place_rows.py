@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.maps import data_of
 from nfuser.domains.space import reads, roots
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.walk import toposort
 from nfuser.schedule.facts.facts import address
 from nfuser.schedule.facts.layout import packets

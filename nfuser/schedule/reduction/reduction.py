@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, reads, space_of
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.fusion import remembered
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
 from nfuser.schedule.facts.facts import accesses, address
 from nfuser.schedule.facts.memory import memory_tensors, patterns, strides
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.target import Target

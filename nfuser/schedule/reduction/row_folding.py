@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.schedule.nest import Binding
 from nfuser.schedule.scheduled import Meeting, RowFolding
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.schedule.facts.layout import Groups
     from nfuser.schedule.heuristics.cpu import CpuReduction
     from nfuser.schedule.heuristics.cuda import CudaReduction

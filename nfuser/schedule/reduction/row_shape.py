@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nfuser.domains.maps import Read
     from nfuser.domains.space import Space
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.facts.layout import Packed

@@ -17,7 +17,7 @@ from nfuser.schedule.facts.layout import runs_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.schedule.facts.facts import Access
     from nfuser.schedule.reduction.row_shape import RowShape
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex
+    from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.schedule.facts.facts import Access, Facts
     from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic

@@ -7,11 +7,11 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.domains.loops.at_rest import changes
 from nfuser.domains.loops.first_turn import first_turn, turn_of
 from nfuser.domains.space import Mismatch
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.schedule.facts.facts import TensorLayout, accesses
 from nfuser.schedule.facts.layout import grouped, is_unit, ordered
 from nfuser.schedule.facts.memory import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nfuser.domains.loops.first_turn import FirstTurn
     from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Access, Facts, Target
     from nfuser.schedule.facts.layout import Patterns

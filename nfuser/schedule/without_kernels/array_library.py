@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.ir.expr import VIEWS, Argument, Constant, Remap, Slice, results
-from nfuser.ir.scalar import ScalarInput
-from nfuser.ir.scalar_walk import symbols
+from nfuser.ir.scalars.scalar import ScalarInput
+from nfuser.ir.scalars.scalar_walk import symbols
 from nfuser.segment import Rejection
 
 if TYPE_CHECKING:

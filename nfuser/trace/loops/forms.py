@@ -14,9 +14,9 @@ import nfuser.ops.loops.loop as verb
 import nfuser.trace.tree as tree
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import FOLDING, Loop
-from nfuser.ir.scalar_functions import equal, maximum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, maximum
 from nfuser.trace.loops.carried import (
     CarriedLeaf,
     Form,
@@ -33,7 +33,7 @@ from nfuser.trace.standins.symbolic import SymbolicInt, integer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 

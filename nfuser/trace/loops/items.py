@@ -10,15 +10,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_functions import equal, minimum
+from nfuser.ir.scalars.functions import equal, minimum
+from nfuser.ir.scalars.scalar import Const
 from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 

@@ -28,7 +28,7 @@ import nfuser.trace.standins.host_numbers as known
 import nfuser.trace.tree as tree
 from nfuser.errors import NfuserError, TraceError
 from nfuser.ir.expr import FOLDING, Loop
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars.functions import less
 from nfuser.trace.captures.parts import is_users_file
 from nfuser.trace.loops.complaints import (
     ASSERTION,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_functions import maximum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import maximum
+from nfuser.ir.scalars.scalar import Const
 from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer
@@ -20,7 +20,7 @@ from nfuser.trace.standins.symbolic import SymbolicInt, integer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 import nfuser.trace.tree as tree
 from nfuser.errors import ShapeError, TraceError
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.trace.loops.carried import leaf
 from nfuser.trace.loops.record import IterationStep, run_loop
 from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
@@ -21,7 +21,7 @@ from nfuser.trace.standins.standin import Standin
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 _MOST_ATTEMPTS = 40

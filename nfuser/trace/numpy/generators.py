@@ -29,7 +29,7 @@ from nfuser.trace.standins.standin import Standin
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 

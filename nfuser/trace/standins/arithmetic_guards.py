@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import nfuser.ops as ops
 from nfuser.ir.base import node
-from nfuser.ir.scalar import ScalarInput
-from nfuser.ir.scalar_walk import evaluate, symbols
+from nfuser.ir.scalars.scalar import ScalarInput
+from nfuser.ir.scalars.scalar_walk import evaluate, symbols
 from nfuser.ir.tensor import TensorView
 from nfuser.trace.standins.host_numbers import HostNumber, host_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.ops import Builder
 

@@ -16,7 +16,7 @@ import nfuser.trace.numpy.movement.indexing as indexing
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import MutationError, TraceError
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols

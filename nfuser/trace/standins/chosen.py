@@ -23,7 +23,7 @@ import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
 from nfuser.ir.same_value import same_value
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence

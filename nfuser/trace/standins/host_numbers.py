@@ -15,7 +15,7 @@ import numpy as np
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.ir.fusion import Fusion, live_exprs
-from nfuser.ir.scalar_walk import evaluate
+from nfuser.ir.scalars.scalar_walk import evaluate
 from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
 from nfuser.ops.elementwise.random_words import philox
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nfuser.ir.expr import Expr
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
 

@@ -15,8 +15,8 @@ import numpy as np
 import nfuser.ops as ops
 from nfuser.dtypes import as_dtype
 from nfuser.errors import UnsupportedError
-from nfuser.ir.scalar import Binary
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Binary
 from nfuser.trace.standins.sizes import is_sequence
 from nfuser.trace.standins.standin import Standin, is_ndarray
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.errors import ArgumentError
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.standin import Standin, is_ndarray
 from nfuser.trace.standins.symbolic import SymbolicInt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 

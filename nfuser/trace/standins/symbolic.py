@@ -16,9 +16,9 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import Const, Scalar
-from nfuser.ir.scalar_functions import equal, less, product
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, less, product
+from nfuser.ir.scalars.scalar import Const, Scalar
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.standins.asked import ask_of_range, ask_to_convert
 from nfuser.trace.standins.standin import Standin

@@ -17,7 +17,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.trace.numpy.dispatch.keywords import plain
 from nfuser.trace.numpy.movement.moves import reshape_method
 from nfuser.trace.torch.state import check_autocast

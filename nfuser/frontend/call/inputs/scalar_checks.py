@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nfuser.dtypes import holds
 from nfuser.errors import RangeError
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ops import ScalarFits
 
 

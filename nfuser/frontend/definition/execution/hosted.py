@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from nfuser.errors import RangeError
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import node
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,10 +20,10 @@ from nfuser.frontend.definition.alias import check_aliases, write_aliases
 from nfuser.frontend.definition.inputs import DerivedInput, NumberInput, TensorInput
 from nfuser.frontend.definition.operations.stored import Float8, floats_of
 from nfuser.frontend.explain.dump_call import dump_call
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
 from nfuser.ir.base import value
 from nfuser.ir.fusion import Fusion
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.runtime.caches.shared_cache import shared_cache
 from nfuser.runtime.call import (
     DescribedCall,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, ShapeError
@@ -28,8 +28,8 @@ from nfuser.frontend.definition.types import (
     required_dtype,
     stored_type,
 )
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import is_natural
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.scalar import is_natural
 from nfuser.ir.tensor import TensorView
 from nfuser.ops import rules
 

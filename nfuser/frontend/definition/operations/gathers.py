@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import AxisError, DTypeError, ShapeError
 from nfuser.frontend.definition.draft import INTEGERS
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import ScatterOp
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.shapes import listed, sizes_text
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less, maximum, minimum, product, select
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less, maximum, minimum, product, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 from nfuser.frontend.definition.operations.shapes import along
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_op as scalar_op
+import nfuser.ir.scalars.operators as scalar_op
 import nfuser.ops as ops
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.stretched import is_stretched
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less, maximum, minimum, select
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less, maximum, minimum, select
 from nfuser.ops.mismatch import shape_text
 
 if TYPE_CHECKING:

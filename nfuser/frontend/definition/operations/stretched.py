@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.frontend.definition.inputs import TensorInput, memory_order
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     Argument,
     Expand,
@@ -16,6 +15,7 @@ from nfuser.ir.expr import (
     Slice,
     Squeeze,
 )
+from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from nfuser.frontend.definition.draft import Draft

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
-from nfuser.ir.scalar_functions import minimum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.ir.scalars.functions import minimum
 from nfuser.lower.kernel.additions import Additions
 from nfuser.lower.kernel.kernel_ir import BOUND_NAMES, Fetch, For, Load
 from nfuser.lower.kernel.loop_edits import gathers
@@ -22,7 +22,7 @@ from nfuser.lower.kernel.walk import every
 from nfuser.schedule.nest import Binding
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import LoopIndex, Scalar
+    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.lower.kernel.kernel_ir import Buffer, Kernel, Stmt
 
 ROWS_AHEAD = 8

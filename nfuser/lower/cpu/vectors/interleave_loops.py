@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.ir.scalar_symbols as scalar_symbols
+import nfuser.ir.scalars.symbols as scalar_symbols
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
-from nfuser.ir import scalar_walk
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
 from nfuser.lower.cpu.bound_angles import has_angles
 from nfuser.lower.cpu.vectors.lanes import has_narrow_work
 from nfuser.lower.kernel.additions import Additions, each_loop
@@ -37,7 +37,7 @@ from nfuser.schedule.scheduled import Walk
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.lower.kernel.kernel_ir import Kernel, Lane, LoopCounter
 
 _GRAIN = 16  # pieces have a multiple of so many elements, so most loads are aligned

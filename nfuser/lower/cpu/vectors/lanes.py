@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.point_op import POINT_OPS
+from nfuser.ir.scalars import scalar as sc
 from nfuser.lower.cpu.vectors.chains import longest_chain
 from nfuser.lower.kernel.kernel_ir import Call, Element, For, Let, Load, Stmt, Store
 from nfuser.lower.kernel.parameters import scalars_in
 from nfuser.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 ANGULAR = ("sin", "cos", "tan")
 REACHES = ("_bounded", "_narrow")  # of angles that are known to be small

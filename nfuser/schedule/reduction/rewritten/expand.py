@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.dtypes import DType
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     ExpandDims,
     Expr,
@@ -15,6 +14,7 @@ from nfuser.ir.expr import (
     ReduceOp,
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
+from nfuser.ir.scalars import scalar as sc
 from nfuser.rewrite.dead_code import drop_dead_code
 from nfuser.schedule.reduction.rewritten.maker import Maker
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nfuser.ir.expr import ExpandDims, Expr, FromScalar, Pointwise, Reduce, ReduceOp
 from nfuser.ir.fusion import Fusion, Replacement, rebuild, remembered
 from nfuser.ir.point_op import NEAR, POINT_OPS
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.ir import scalar as sc
 from nfuser.ir.expr import (
     ExpandDims,
     Expr,
@@ -19,7 +18,8 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Replacement
 from nfuser.ir.point_op import CAST, POINT_OPS
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import product
 from nfuser.ir.tensor import IterDomain, IterType, TensorView
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
@@ -20,7 +20,7 @@ from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.standins.sizes import size
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 _TOO_SMALL = (

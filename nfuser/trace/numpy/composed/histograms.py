@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from nfuser.trace.numpy.composed.counts import counted, weights_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.errors import AxisError, OptionError, ShapeError
 from nfuser.trace.numpy.composed.parts import array

@@ -17,15 +17,15 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less, maximum
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less, maximum
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import shape_sizes, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.trace.tracer import Tracer
 
 

@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import OptionError, ShapeError, TraceError
-from nfuser.ir.scalar_functions import equal, less, product
+from nfuser.ir.scalars.functions import equal, less, product
 from nfuser.trace.numpy.movement.moves import ravel
 from nfuser.trace.standins.literals import array_of, constant, holds_standins
 from nfuser.trace.standins.sizes import is_sequence, passed_integer, size
@@ -25,7 +25,7 @@ from nfuser.trace.standins.symbolic import SymbolicInt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 

@@ -16,7 +16,7 @@ import nfuser.trace.numpy.movement.masks as masks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
-from nfuser.ir.scalar_functions import product
+from nfuser.ir.scalars.functions import product
 from nfuser.ops.builder import TurnIndex
 from nfuser.trace.numpy.movement.gathers import check_range, index_tensor, passed_number
 from nfuser.trace.standins.sizes import is_sequence, size

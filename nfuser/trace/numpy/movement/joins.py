@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalar_functions as scalar_functions
+import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
-from nfuser.ir import scalar as sc
+from nfuser.ir.scalars import scalar as sc
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence, size, sizes
 from nfuser.trace.standins.symbolic import integer

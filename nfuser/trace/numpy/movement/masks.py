@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.trace.dialect import NUMPY
 from nfuser.trace.standins.chosen import Chosen, spread
 from nfuser.trace.standins.literals import array_of

@@ -15,7 +15,7 @@ from nfuser.errors import ArgumentError, MutationError, ShapeError, UnsupportedE
 from nfuser.trace.standins.sizes import is_sequence, shape_sizes, size, sizes
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
     from nfuser.trace.tracer import Tracer

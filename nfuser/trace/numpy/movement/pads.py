@@ -14,8 +14,8 @@ import numpy as np
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar_functions import less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import less
 from nfuser.trace.standins.sizes import is_sequence, refuse_bool, size
 
 if TYPE_CHECKING:

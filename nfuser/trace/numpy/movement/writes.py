@@ -15,7 +15,7 @@ import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import MutationError, UnsupportedError
-from nfuser.ir.scalar_functions import equal
+from nfuser.ir.scalars.functions import equal
 from nfuser.ops.shapes.assign import AssignedPart
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.dtypes import DType
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.trace.tracer import Tracer
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-import nfuser.ir.exact_division as exact_division
-import nfuser.ir.scalar_functions as scalar_functions
-import nfuser.ir.scalar_symbols as scalar_symbols
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import (
+import nfuser.ir.scalars.exact_division as exact_division
+import nfuser.ir.scalars.functions as scalar_functions
+import nfuser.ir.scalars.symbols as scalar_symbols
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import (
     Binary,
     Const,
     Datum,
@@ -22,7 +23,6 @@ from nfuser.ir.scalar import (
     Size,
     Stride,
 )
-from nfuser.ir.scalar_op import Op
 from nfuser.ir.walk import toposort
 
 if TYPE_CHECKING:

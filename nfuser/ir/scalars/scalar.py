@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 
 from nfuser.ir.base import node
-from nfuser.ir.interning import digest, intern, interned_again
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars.interning import digest, intern, interned_again
+from nfuser.ir.scalars.operators import Op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -226,7 +226,7 @@ def from_terms(terms: Mapping[tuple[Atom, ...], int]) -> Scalar:
 def add(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs + rhs``.
 
-    >>> from nfuser.ir.scalar_symbols import loop_index, size
+    >>> from nfuser.ir.scalars.symbols import loop_index, size
     >>> n = size(0, 0)
     >>> n * 1 + 0 is n and n * 4 + 1 is 1 + 4 * n
     True
@@ -356,7 +356,7 @@ def _cancelled(x: Scalar, divisor: Scalar) -> tuple[Scalar, Scalar]:
 def floor_divide(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return ``lhs // rhs``; the divisor is positive.
 
-    >>> from nfuser.ir.scalar_symbols import loop_index, size
+    >>> from nfuser.ir.scalars.symbols import loop_index, size
     >>> n = size(0, 0)
     >>> (n * 4 + loop_index(0, 4)) // 4 is n
     True

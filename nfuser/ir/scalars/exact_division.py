@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from nfuser.ir.scalar import Scalar, binary, const
-from nfuser.ir.scalar_op import Op
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import Scalar, binary, const
 
 
 def multiplier(divisor: Scalar) -> Scalar:

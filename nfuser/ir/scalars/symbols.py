@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.interning import digest, intern
-from nfuser.ir.scalar import (
+from nfuser.ir.scalars.interning import digest, intern
+from nfuser.ir.scalars.scalar import (
     Datum,
     Knob,
     LoopIndex,
@@ -19,7 +19,7 @@ from nfuser.ir.scalar import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 def size(slot: int, axis: int) -> Size:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.interning import digest, intern
-from nfuser.ir.scalar import (
+from nfuser.ir.scalars.interning import digest, intern
+from nfuser.ir.scalars.operators import Op
+from nfuser.ir.scalars.scalar import (
     Const,
     Scalar,
     Select,
@@ -17,7 +18,6 @@ from nfuser.ir.scalar import (
     lies_below,
     multiply,
 )
-from nfuser.ir.scalar_op import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,14 +11,14 @@ import dataclasses
 import operator
 from typing import TYPE_CHECKING, Any, cast
 
-from nfuser.ir import scalar as sc
-from nfuser.ir.scalar import Const
-from nfuser.ir.scalar_functions import equal, less
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars.functions import equal, less
+from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalar import Scalar
+    from nfuser.ir.scalars.scalar import Scalar
 
 
 class Asked:
