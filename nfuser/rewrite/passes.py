@@ -10,21 +10,21 @@ from nfuser.debug import dump
 from nfuser.debug.passes import run_passes
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.bodies import with_bodies
-from nfuser.rewrite.casts import simplify_casts
+from nfuser.rewrite.assignments.forward_assigned_parts import forward_assigned_parts
+from nfuser.rewrite.assignments.forward_assigned_rows import forward_assigned_rows
+from nfuser.rewrite.assignments.forward_beside_arrays import forward_beside_arrays
+from nfuser.rewrite.assignments.place_assignments import place_assignments
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
-from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts
-from nfuser.rewrite.forward_assigned_rows import forward_assigned_rows
-from nfuser.rewrite.forward_beside_arrays import forward_beside_arrays
 from nfuser.rewrite.insert_axes_last import insert_axes_last
 from nfuser.rewrite.known_choices import take_known_choices
 from nfuser.rewrite.leaf_outputs import copy_leaf_outputs
-from nfuser.rewrite.place_assignments import place_assignments
+from nfuser.rewrite.loops.bodies import with_bodies
+from nfuser.rewrite.loops.unread_of_loops import drop_unread_of_loops
 from nfuser.rewrite.share_derived_sums import share_derived_sums
-from nfuser.rewrite.split_complex import split_complex
-from nfuser.rewrite.unread_of_loops import drop_unread_of_loops
+from nfuser.rewrite.types.casts import simplify_casts
+from nfuser.rewrite.types.compute_types import widen_halves
+from nfuser.rewrite.types.split_complex import split_complex
 
 if TYPE_CHECKING:
     from nfuser.ir.fusion import Fusion

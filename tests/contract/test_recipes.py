@@ -62,7 +62,7 @@ def test_the_pass_of_the_recipe_runs_among_the_others(tmp_path: Path) -> None:
     (text,) = blocks_of(HOWTO / "add-a-pass.md")
     name = "drop_double_negations"
     edits = {
-        "rewrite/passes.py: from nfuser.rewrite.bodies": (
+        "rewrite/passes.py: from nfuser.rewrite.loops.bodies": (
             f"from nfuser.rewrite.{name} import {name}\n"
         ),
         "rewrite/passes.py:     drop_dead_code,\n    copy_leaf": f"    {name},\n",

@@ -12,8 +12,8 @@ from nfuser.dtypes import DType
 from nfuser.ir.expr import Constant
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.casts import simplify_casts
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.types.casts import simplify_casts
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:

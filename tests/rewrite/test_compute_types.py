@@ -15,8 +15,8 @@ from nfuser.ir.expr import Argument, ReduceOp
 from nfuser.ir.point_op import CAST
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.rewrite.types.compute_types import widen_halves
 from tests.hand_built import Hand, hand_softmax, settled
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from nfuser.dtypes import DType
 from nfuser.ir.expr import Assign, Slice
 from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import tensor
+from nfuser.rewrite.assignments.forward_assigned_parts import forward_assigned_parts
 from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.rewrite.forward_assigned_parts import forward_assigned_parts
 from tests.hand_built import Hand
 from tests.rewrite.beside_numpy import assert_as_numpy
 

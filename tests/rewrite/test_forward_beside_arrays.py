@@ -18,7 +18,7 @@ from nfuser.dtypes import DType
 from nfuser.ir.expr import Assign, Slice
 from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.tensor import tensor
-from nfuser.rewrite.forward_beside_arrays import forward_beside_arrays
+from nfuser.rewrite.assignments.forward_beside_arrays import forward_beside_arrays
 from tests.hand_built import Hand
 from tests.rewrite.beside_numpy import assert_as_numpy
 

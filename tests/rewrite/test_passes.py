@@ -17,9 +17,9 @@ from nfuser.ir.expr import Reduce
 from nfuser.ir.fusion import Fusion
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.casts import simplify_casts
-from nfuser.rewrite.compute_types import widen_halves
 from nfuser.rewrite.passes import PASSES, rewrite
+from nfuser.rewrite.types.casts import simplify_casts
+from nfuser.rewrite.types.compute_types import widen_halves
 from tests.fusions import CASES
 from tests.hand_built import hand_softmax, settle, traced
 

@@ -16,7 +16,7 @@ from nfuser.errors import VerifyError
 from nfuser.ir.expr import ReduceOp
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.split_complex import split_complex
+from nfuser.rewrite.types.split_complex import split_complex
 from tests.hand_built import Hand, hand_softmax, settled, sizes_of
 from tests.oracle.fusion_meaning import Evaluator
 

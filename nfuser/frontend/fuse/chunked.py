@@ -28,7 +28,7 @@ from nfuser.ir.expr import (
     Permute,
     Pointwise,
 )
-from nfuser.rewrite.compute_types import widen_halves
+from nfuser.rewrite.types.compute_types import widen_halves
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.stream import Stream

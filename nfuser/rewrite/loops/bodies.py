@@ -17,7 +17,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.ir.point_op import COPY
-from nfuser.rewrite.split_complex import split_complex
+from nfuser.rewrite.types.split_complex import split_complex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
