@@ -146,7 +146,7 @@ def _store(folder: str) -> dict[str, float]:
 
 def ragged() -> dict[str, float]:
     """A thousand chunk shapes: traces and kernels."""
-    from nfuser.chunks.built import built
+    from nfuser.chunks.tasks.built import built
 
     rows = tuple(int(n) for n in np.random.default_rng(0).permutation(1000) + 1)
     x = da.ones((sum(rows), 3), chunks=(rows, 3))

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from nfuser.chunks.block import Carry
-from nfuser.chunks.graph import Layers, add_carries, add_pick, add_result
+from nfuser.chunks.axes.places import label_of, letters_of
+from nfuser.chunks.dask.graph import Layers, add_carries, add_pick, add_result
+from nfuser.chunks.dask.trees import CombiningTree, add_tree, split_of
 from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.passes import fold_of
-from nfuser.chunks.places import label_of, letters_of
 from nfuser.chunks.steps import Step
-from nfuser.chunks.trees import CombiningTree, add_tree, split_of
+from nfuser.chunks.tasks.block import Carry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.chunks.chunkings import Chunks
+    from nfuser.chunks.axes.chunkings import Chunks
     from nfuser.chunks.layout import Layout
     from nfuser.ir.tensor import TensorView
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import nfuser.ops as ops
-from nfuser.chunks.patterns import JOINED_BY
+from nfuser.chunks.axes.patterns import JOINED_BY
 from nfuser.dtypes import DType
 from nfuser.ir.base import value
 from nfuser.ir.expr import ExpandDims, Reduce, ReduceOp, Scan, Scatter, Slice, Squeeze
@@ -29,7 +29,7 @@ from nfuser.ir.scalars.functions import product
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.chunks.chunkings import Chunks
+    from nfuser.chunks.axes.chunkings import Chunks
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.chunkings import Chunks, is_cut
+from nfuser.chunks.axes.chunkings import Chunks, is_cut
+from nfuser.chunks.axes.places import Along
 from nfuser.chunks.jobs import ScatterJob, Target, shape_of
-from nfuser.chunks.places import Along
 from nfuser.ir.expr import sources
 from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.chunks.graph import Layers
-    from nfuser.chunks.places import Place
-    from nfuser.chunks.spread import Spread
+    from nfuser.chunks.axes.places import Place
+    from nfuser.chunks.axes.spread import Spread
+    from nfuser.chunks.dask.graph import Layers
+    from nfuser.chunks.dask.trees import CombiningTree
     from nfuser.chunks.steps import Step
-    from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalars.scalar import Scalar
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
-from nfuser.chunks.block import Output
+from nfuser.chunks.axes.patterns import JOINED_BY
+from nfuser.chunks.axes.places import label_of
 from nfuser.chunks.folds import Fold, emit_part, emit_scattered
 from nfuser.chunks.jobs import FoldJob, ScanJob, ScatterJob, Target
-from nfuser.chunks.patterns import JOINED_BY
-from nfuser.chunks.places import label_of
 from nfuser.chunks.stage import Stage
+from nfuser.chunks.tasks.block import Output
 from nfuser.ir.base import node
 from nfuser.ir.expr import Argument, ReduceOp
 from nfuser.runtime.call import count_inputs
@@ -24,8 +24,8 @@ from nfuser.runtime.call import count_inputs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nfuser.chunks.axes.places import Place, Read
     from nfuser.chunks.layout import Layout
-    from nfuser.chunks.places import Place, Read
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.tensor import TensorView
     from nfuser.ops.builder import Builder

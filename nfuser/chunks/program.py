@@ -12,19 +12,19 @@ from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.block import Block, Tail
+from nfuser.chunks.axes.places import Along, label_of, letters_of
+from nfuser.chunks.axes.spread import Axes, Spread
+from nfuser.chunks.dask.graph import Layers, add_pass, add_result, da, read
+from nfuser.chunks.dask.in_memory import joined_to_data
+from nfuser.chunks.dask.moves import moved
+from nfuser.chunks.dask.stored import read_by_tasks
+from nfuser.chunks.dask.trees import add_tree, order_of_tail
 from nfuser.chunks.ends import Ends
-from nfuser.chunks.graph import Layers, add_pass, add_result, da, read
-from nfuser.chunks.in_memory import joined_to_data
 from nfuser.chunks.jobs import FoldJob, MoveJob, ScanJob, ScatterJob, Target
 from nfuser.chunks.layout import Layout
-from nfuser.chunks.moves import moved
 from nfuser.chunks.passes import laid, needs_places
-from nfuser.chunks.places import Along, label_of, letters_of
-from nfuser.chunks.spread import Axes, Spread
 from nfuser.chunks.steps import Step, step_of_move, step_of_pass, step_of_read
-from nfuser.chunks.stored import read_by_tasks
-from nfuser.chunks.trees import add_tree, order_of_tail
+from nfuser.chunks.tasks.block import Block, Tail
 from nfuser.errors import ArgumentError
 from nfuser.ir.expr import Expr, results, sources
 from nfuser.ir.tensor import TensorView
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.chunks import Rechunk
-    from nfuser.chunks.chunkings import Chunks
+    from nfuser.chunks.axes.chunkings import Chunks
+    from nfuser.chunks.axes.places import Place, Read
+    from nfuser.chunks.dask.trees import CombiningTree
     from nfuser.chunks.jobs import Job
     from nfuser.chunks.passes import Pass
-    from nfuser.chunks.places import Place, Read
-    from nfuser.chunks.trees import CombiningTree
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalars.scalar import Scalar
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ir.scalars.symbols as scalar_symbols
+from nfuser.chunks.axes.needs import required
+from nfuser.chunks.axes.patterns import JOINED_BY, flat_iota
+from nfuser.chunks.axes.places import NONE, Read
 from nfuser.chunks.folds import emit_carried, joined
-from nfuser.chunks.needs import required
-from nfuser.chunks.patterns import JOINED_BY, flat_iota
-from nfuser.chunks.places import NONE, Read
 from nfuser.dtypes import DType
 from nfuser.ir.expr import (
     Argument,
@@ -49,8 +49,8 @@ from nfuser.ops.builder import Builder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nfuser.chunks.places import Along, Margins, Need, Place
-    from nfuser.chunks.spread import Spread
+    from nfuser.chunks.axes.places import Along, Margins, Need, Place
+    from nfuser.chunks.axes.spread import Spread
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
 

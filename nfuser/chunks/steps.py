@@ -16,8 +16,8 @@ from nfuser.ir.expr import Expr, results
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.chunks.chunkings import Chunks
-    from nfuser.chunks.places import Read
+    from nfuser.chunks.axes.chunkings import Chunks
+    from nfuser.chunks.axes.places import Read
     from nfuser.ir.tensor import TensorView
 
 

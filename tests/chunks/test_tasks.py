@@ -16,7 +16,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.chunks.block import Block
+from nfuser.chunks.tasks.block import Block
 
 pytest.importorskip("dask.array")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.graph import da
+from nfuser.chunks.dask.graph import da
+from nfuser.chunks.dask.unknown import Unknown
 from nfuser.chunks.program import Program
-from nfuser.chunks.unknown import Unknown
 from nfuser.device.describe.descriptor import Library, library_of
 from nfuser.errors import ArgumentError, MutationError, UnsupportedError
 from nfuser.frontend.call.inputs.arguments import Arguments, is_chunked

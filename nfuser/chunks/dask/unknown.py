@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.chunkings import is_cut
-from nfuser.chunks.graph import da
+from nfuser.chunks.axes.chunkings import is_cut
+from nfuser.chunks.dask.graph import da
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.ir.expr import (
     Argument,

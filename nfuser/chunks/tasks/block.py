@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
-from nfuser.chunks.built import Built, built_for
 from nfuser.chunks.folds import Fold, carries, combined, ended
-from nfuser.chunks.threads import fit_threads
+from nfuser.chunks.tasks.built import Built, built_for
+from nfuser.chunks.tasks.threads import fit_threads
 from nfuser.errors import BackendError, UnsupportedError
 from nfuser.ir.base import node, value
 from nfuser.ir.expr import ReduceOp

@@ -11,19 +11,19 @@ from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from nfuser.chunks.block import Combine
-from nfuser.chunks.graph import Module, part_key
-from nfuser.chunks.places import NONE, Along
+from nfuser.chunks.axes.places import NONE, Along
+from nfuser.chunks.dask.graph import Module, part_key
+from nfuser.chunks.tasks.block import Combine
 from nfuser.ir.base import node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.chunks.block import Tail
-    from nfuser.chunks.chunkings import Chunks
+    from nfuser.chunks.axes.chunkings import Chunks
+    from nfuser.chunks.axes.places import Read
+    from nfuser.chunks.dask.graph import Layers
     from nfuser.chunks.folds import Fold
-    from nfuser.chunks.graph import Layers
-    from nfuser.chunks.places import Read
+    from nfuser.chunks.tasks.block import Tail
     from nfuser.ir.tensor import TensorView
 
 _spec: Any = Module("dask._task_spec")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.graph import Layers, Module, as_root, layer_of
+from nfuser.chunks.dask.graph import Layers, Module, as_root, layer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

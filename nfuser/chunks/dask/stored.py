@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.block import Block
-from nfuser.chunks.graph import Layers, Module, as_root, layer_of
+from nfuser.chunks.dask.graph import Layers, Module, as_root, layer_of
+from nfuser.chunks.tasks.block import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

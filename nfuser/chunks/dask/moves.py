@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.graph import da
-from nfuser.chunks.patterns import remapped_by_place
+from nfuser.chunks.axes.patterns import remapped_by_place
+from nfuser.chunks.dask.graph import da
 from nfuser.dtypes import DType
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (

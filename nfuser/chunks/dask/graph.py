@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.block import assemble, part_of, pick
-from nfuser.chunks.chunkings import boundaries
+from nfuser.chunks.axes.chunkings import boundaries
+from nfuser.chunks.tasks.block import assemble, part_of, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.chunks.block import Carry
-    from nfuser.chunks.chunkings import Chunks
-    from nfuser.chunks.places import Along, Read
+    from nfuser.chunks.axes.chunkings import Chunks
+    from nfuser.chunks.axes.places import Along, Read
+    from nfuser.chunks.tasks.block import Carry
 
 
 class Module:

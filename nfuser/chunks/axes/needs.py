@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.chunks.patterns import flat_iota
-from nfuser.chunks.places import NONE, WHOLE, Along, need, spread_out
+from nfuser.chunks.axes.patterns import flat_iota
+from nfuser.chunks.axes.places import NONE, WHOLE, Along, need, spread_out
 from nfuser.domains.reshape import analyze_reshape
 from nfuser.ir.expr import (
     Expand,
@@ -31,8 +31,8 @@ from nfuser.ir.scalars import scalar_walk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.chunks.places import Axis, Margins, Need, Place
-    from nfuser.chunks.spread import Spread
+    from nfuser.chunks.axes.places import Axis, Margins, Need, Place
+    from nfuser.chunks.axes.spread import Spread
     from nfuser.ir.tensor import TensorView
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.chunks.chunkings import Chunks, is_cut
+from nfuser.chunks.axes.chunkings import Chunks, is_cut
+from nfuser.chunks.axes.known import Axes, Known
+from nfuser.chunks.axes.moved_axes import moved_axes
+from nfuser.chunks.axes.patterns import JOINED_BY, shift_of
 from nfuser.chunks.folds import wide
 from nfuser.chunks.jobs import FoldJob, MoveJob, ScanJob, ScatterJob
-from nfuser.chunks.known import Axes, Known
-from nfuser.chunks.moved_axes import moved_axes
-from nfuser.chunks.patterns import JOINED_BY, shift_of
 from nfuser.errors import UnsupportedError
 from nfuser.ir.expr import (
     Argument,

@@ -6,14 +6,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from nfuser.chunks.chunkings import is_cut, scaled, shifted
-from nfuser.chunks.patterns import flat_iota, remapped_by_place
+from nfuser.chunks.axes.chunkings import is_cut, scaled, shifted
+from nfuser.chunks.axes.patterns import flat_iota, remapped_by_place
 from nfuser.domains.reshape import analyze_reshape
 from nfuser.ir.expr import Concatenate, Expr, Matmul, Pad, Remap, Reshape, Slice
 from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
-    from nfuser.chunks.known import Axes, Known
+    from nfuser.chunks.axes.known import Axes, Known
     from nfuser.ir.tensor import TensorView
 
 

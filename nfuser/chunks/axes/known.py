@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from nfuser.chunks.chunkings import Chunks, is_cut, met
+from nfuser.chunks.axes.chunkings import Chunks, is_cut, met
 from nfuser.chunks.jobs import Job, KeepJob
 from nfuser.ir.expr import Expr, results, sources
 
