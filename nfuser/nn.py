@@ -16,7 +16,10 @@ from nfuser.random.distributions.words import probability
 from nfuser.random.draw import draw
 from nfuser.trace import current_tracer
 from nfuser.trace.numpy.composed.dropouts import kept, require_floats
-from nfuser.trace.numpy.composed.segments import fold_segments, mean_of_segments
+from nfuser.trace.numpy.composed.statistics.segments import (
+    fold_segments,
+    mean_of_segments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ import numpy as np
 import nfuser.ops as ops
 import nfuser.trace.numpy.activations as activations
 import nfuser.trace.numpy.composed as composed
-import nfuser.trace.numpy.composed.masked as masked
+import nfuser.trace.numpy.composed.statistics.masked as masked
 import nfuser.trace.numpy.creation.filled as creation
 import nfuser.trace.numpy.dispatch.ufunc_methods as ufunc_methods
 import nfuser.trace.numpy.movement.fills as fills
@@ -30,7 +30,7 @@ from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.ops.verbs import elementwise_verbs
 from nfuser.trace.dialect import in_numpy
-from nfuser.trace.numpy.composed.products import outer_of
+from nfuser.trace.numpy.composed.linear.products import outer_of
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
 from nfuser.trace.numpy.without_axes import told
 from nfuser.trace.standins.sizes import shape_sizes

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfuser.trace.numpy.composed import (
-    averages,
-    choices,
-    convolutions,
-    counts,
+from nfuser.trace.numpy.composed import choices, grids, kinds
+from nfuser.trace.numpy.composed.linear import (
     diagonals,
-    differences,
     einsum,
-    grids,
-    histograms,
-    kinds,
     linear_algebra,
-    nan_reductions,
     norms,
-    orders,
-    places,
-    polynomials,
     products,
-    searches,
-    transforms,
+)
+from nfuser.trace.numpy.composed.ordering import orders, places, searches
+from nfuser.trace.numpy.composed.signals import (
+    convolutions,
+    differences,
+    fourier,
+    polynomials,
     windows,
+)
+from nfuser.trace.numpy.composed.statistics import (
+    averages,
+    counts,
+    histograms,
+    nan_reductions,
 )
 
 HANDLERS: dict[str, Any] = {
@@ -42,6 +42,7 @@ HANDLERS: dict[str, Any] = {
         diagonals,
         differences,
         einsum,
+        fourier,
         grids,
         histograms,
         kinds,
@@ -53,7 +54,6 @@ HANDLERS: dict[str, Any] = {
         polynomials,
         products,
         searches,
-        transforms,
         windows,
     )
     for name, handler in family.HANDLERS.items()

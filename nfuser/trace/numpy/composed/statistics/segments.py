@@ -16,8 +16,8 @@ import nfuser.ops as ops
 from nfuser.dtypes import DType
 from nfuser.errors import DTypeError, OptionError, ShapeError
 from nfuser.ir.expr import ScatterOp
-from nfuser.trace.numpy.composed.counts import counted
 from nfuser.trace.numpy.composed.parts import array
+from nfuser.trace.numpy.composed.statistics.counts import counted
 from nfuser.trace.standins.sizes import size
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.trace.numpy.composed.diagonals import diagonal
+from nfuser.trace.numpy.composed.linear.diagonals import diagonal
 from nfuser.trace.numpy.composed.parts import array
 from nfuser.trace.numpy.dispatch.keywords import given
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.ops as ops
-from nfuser.trace.numpy.composed.masked import taken
 from nfuser.trace.numpy.composed.parts import array
+from nfuser.trace.numpy.composed.statistics.masked import taken
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import numpy as np
 import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
 from nfuser.errors import DTypeError, OptionError, ShapeError, UnsupportedError
-from nfuser.trace.numpy.composed.counts import counted, weights_of
 from nfuser.trace.numpy.composed.parts import array
+from nfuser.trace.numpy.composed.statistics.counts import counted, weights_of
 from nfuser.trace.standins.sizes import is_sequence, size
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.standins.symbolic import SymbolicInt, integer

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neighbours and frequencies: windows, convolutions, Fourier transforms."""
