@@ -17,7 +17,7 @@ import numpy as np
 
 from nfuser.ir.base import value
 from nfuser.ir.tensor import SourceLine
-from nfuser.trace.loops.originals import originals
+from nfuser.trace.loops.rewriting.originals import originals
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType

@@ -41,7 +41,7 @@ from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.captures.stream import Stream
 from nfuser.trace.dialect import is_of_torch
-from nfuser.trace.loops.plain import Plain
+from nfuser.trace.loops.python.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.outputs import Outputs

@@ -31,7 +31,7 @@ from nfuser.trace.captures.bytecode import PathStep
 from nfuser.trace.captures.origin import Origin, Root
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import UnwatchedSources
-from nfuser.trace.loops.originals import originals
+from nfuser.trace.loops.rewriting.originals import originals
 from nfuser.trace.standins.asked import AnewError
 from nfuser.trace.standins.standin import Standin, inside_torch, shown_class
 

@@ -22,15 +22,17 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.ops.loops.loop as verb
+import nfuser.trace.loops.effects.writers as writers
 import nfuser.trace.loops.forms as forms
-import nfuser.trace.loops.writers as writers
 import nfuser.trace.standins.host_numbers as known
 import nfuser.trace.tree as tree
 from nfuser.errors import NfuserError, TraceError
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.ir.scalars.functions import less
 from nfuser.trace.captures.parts import is_users_file
-from nfuser.trace.loops.complaints import (
+from nfuser.trace.loops.effects.harmless import is_harmless
+from nfuser.trace.loops.effects.lasting import Lasting
+from nfuser.trace.loops.python.complaints import (
     ASSERTION,
     MOST_NESTED,
     RECURSION,
@@ -39,18 +41,16 @@ from nfuser.trace.loops.complaints import (
     refused,
     without_source,
 )
-from nfuser.trace.loops.counted import run_counted
-from nfuser.trace.loops.extremes import extreme
-from nfuser.trace.loops.harmless import is_harmless
-from nfuser.trace.loops.items import OpenItems, open_items, opening
-from nfuser.trace.loops.jumps import PREFIX
-from nfuser.trace.loops.lasting import Lasting
-from nfuser.trace.loops.originals import originals
-from nfuser.trace.loops.ranges import ComputedRange
-from nfuser.trace.loops.rewritten import RUNTIME, rewritten
-from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
-from nfuser.trace.loops.tables import length_of
-from nfuser.trace.loops.turns import Turning, run_one
+from nfuser.trace.loops.python.counted import run_counted
+from nfuser.trace.loops.python.extremes import extreme
+from nfuser.trace.loops.python.items import OpenItems, open_items, opening
+from nfuser.trace.loops.python.ranges import ComputedRange
+from nfuser.trace.loops.python.state import UNBOUND, State, Variables, is_array, is_same
+from nfuser.trace.loops.python.tables import length_of
+from nfuser.trace.loops.python.turns import Turning, run_one
+from nfuser.trace.loops.rewriting.jumps import PREFIX
+from nfuser.trace.loops.rewriting.originals import originals
+from nfuser.trace.loops.rewriting.rewritten import RUNTIME, rewritten
 from nfuser.trace.numpy.generators import method_of
 from nfuser.trace.standins.asked import AnewError, to_be_assigned
 from nfuser.trace.standins.standin import Standin

@@ -14,8 +14,8 @@ import nfuser.trace.tree as tree
 from nfuser.errors import ShapeError, TraceError
 from nfuser.ir.scalars.functions import equal
 from nfuser.trace.loops.carried import leaf
+from nfuser.trace.loops.python.state import UNBOUND, State, Variables, is_array, is_same
 from nfuser.trace.loops.record import IterationStep, run_loop
-from nfuser.trace.loops.state import UNBOUND, State, Variables, is_array, is_same
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from nfuser.trace.loops.jumps import PREFIX
+from nfuser.trace.loops.rewriting.jumps import PREFIX
 
 if TYPE_CHECKING:
-    from nfuser.trace.loops.live import Names
+    from nfuser.trace.loops.rewriting.live import Names
 
 RUNTIME = "_nf"
 
@@ -145,7 +145,7 @@ def _later(value: ast.expr) -> ast.expr:
 
 
 def runtime(what: str, *given: ast.expr) -> ast.expr:
-    """Return a call of a method of ``nfuser.trace.loops.plain.Plain``."""
+    """Return a call of a method of ``nfuser.trace.loops.python.plain.Plain``."""
     function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), what, ast.Load())
     return ast.Call(function, list(given), [])
 

@@ -2,8 +2,8 @@
 """A function of the user's, written anew so that its loops and branches can be traced.
 
 Each body becomes a function inside, and each loop a call that is given it; see
-``nfuser.trace.loops.plain`` for what those calls do. What is rewritten runs the same
-statements in the same order, in the same variables.
+``nfuser.trace.loops.python.plain`` for what those calls do. What is rewritten runs the
+same statements in the same order, in the same variables.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING
 
-import nfuser.trace.loops.live as live
-from nfuser.trace.loops.expressions import (
+import nfuser.trace.loops.rewriting.live as live
+from nfuser.trace.loops.rewriting.expressions import (
     RUNTIME,
     Expressions,
     names_as_tuple,
@@ -23,14 +23,14 @@ from nfuser.trace.loops.expressions import (
     range_of,
     runtime,
 )
-from nfuser.trace.loops.jumps import PREFIX, Jumps, UnwritableError
-from nfuser.trace.loops.originals import originals
-from nfuser.trace.loops.sources import source_of
+from nfuser.trace.loops.rewriting.jumps import PREFIX, Jumps, UnwritableError
+from nfuser.trace.loops.rewriting.originals import originals
+from nfuser.trace.loops.rewriting.sources import source_of
 from nfuser.trace.watch.unwatched import unseen
 
 if TYPE_CHECKING:
-    from nfuser.trace.loops.live import Names
-    from nfuser.trace.loops.sources import FunctionSource
+    from nfuser.trace.loops.rewriting.live import Names
+    from nfuser.trace.loops.rewriting.sources import FunctionSource
 
 _READS_FRAMES = {"locals", "vars", "dir", "eval", "exec", "globals"}
 _UNKNOWN = (

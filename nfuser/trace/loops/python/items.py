@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.ir.scalars.functions import equal, minimum
 from nfuser.ir.scalars.scalar import Const
-from nfuser.trace.loops.ranges import OpenRange, open_range, reverse
+from nfuser.trace.loops.python.ranges import OpenRange, open_range, reverse
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.dtypes import DType
-from nfuser.trace.loops.complaints import refused
-from nfuser.trace.loops.state import State, Variables
-from nfuser.trace.loops.turns import Turning
+from nfuser.trace.loops.python.complaints import refused
+from nfuser.trace.loops.python.state import State, Variables
+from nfuser.trace.loops.python.turns import Turning
 from nfuser.trace.standins.asked import AnewError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.trace.loops.ranges import ComputedRange
+    from nfuser.trace.loops.python.ranges import ComputedRange
     from nfuser.trace.tracer import Tracer
 
 _COUNTER = "_nf_counter"

@@ -14,8 +14,8 @@ import numpy as np
 
 from nfuser.errors import LastingEffectError, MutationError
 from nfuser.trace.captures.parts import is_silent
+from nfuser.trace.loops.python.tables import Table
 from nfuser.trace.loops.record import without_draws
-from nfuser.trace.loops.tables import Table
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.asked import ask_to_assign_outside, to_be_assigned
 from nfuser.trace.standins.standin import Standin
