@@ -18,7 +18,7 @@ import numpy as np
 import nfuser.config as config
 import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops as ops
-import nfuser.trace.captures.torch_seeds as seeds
+import nfuser.trace.captures.randomness.torch_seeds as seeds
 import nfuser.trace.numpy.names.namespace as namespace
 import nfuser.trace.numpy.names.refusals as refusals
 import nfuser.trace.tree as tree
@@ -37,9 +37,9 @@ from nfuser.trace.call import (
     TracedCall,
 )
 from nfuser.trace.captures.captured import Snapshot
-from nfuser.trace.captures.clocks import is_of_numpy
 from nfuser.trace.captures.parts import is_array, shows_memory
-from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.randomness.clocks import is_of_numpy
+from nfuser.trace.captures.randomness.stream import Stream
 from nfuser.trace.dialect import is_of_torch
 from nfuser.trace.loops.python.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting

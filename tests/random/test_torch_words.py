@@ -15,7 +15,7 @@ import pytest
 import nfuser
 from nfuser.errors import DTypeError, TraceError
 from nfuser.frontend.call import draws
-from nfuser.trace.captures import torch_seeds
+from nfuser.trace.captures.randomness import torch_seeds
 from tests.random.philox import words_of
 
 if TYPE_CHECKING:

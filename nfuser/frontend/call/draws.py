@@ -13,8 +13,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.errors import TraceError
-from nfuser.trace.captures.stream import Stream
-from nfuser.trace.captures.torch_seeds import (
+from nfuser.trace.captures.randomness.stream import Stream
+from nfuser.trace.captures.randomness.torch_seeds import (
     is_of_torch,
     key_of_torch,
     tensor_of_torch,
@@ -23,7 +23,7 @@ from nfuser.trace.captures.torch_seeds import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nfuser.trace.captures.streams import DrawnStream
+    from nfuser.trace.captures.randomness.streams import DrawnStream
 
 DrawCalls: TypeAlias = "tuple[int, tuple[Any, ...]]"
 """How often a call drew from a stream, and what it was given: a key, the first call."""

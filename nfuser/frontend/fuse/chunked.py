@@ -31,7 +31,7 @@ from nfuser.ir.expr import (
 from nfuser.rewrite.types.compute_types import widen_halves
 from nfuser.runtime.call import symbols_of
 from nfuser.trace import tree as trees
-from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.randomness.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

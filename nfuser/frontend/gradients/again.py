@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.errors import ArgumentError, MutationError
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import unrecorded
-from nfuser.trace.captures.clocks import is_of_numpy
+from nfuser.trace.captures.randomness.clocks import is_of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

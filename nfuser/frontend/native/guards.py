@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.device.native import layout as at
-from nfuser.trace.captures.bytecode import PathStep
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.bytecode import PathStep
+from nfuser.trace.captures.lookup.origin import Origin, Root
 from nfuser.trace.captures.parts import PLAIN
 
 if TYPE_CHECKING:

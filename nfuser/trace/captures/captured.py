@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.captures.randomness.clocks as clocks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node
-from nfuser.trace.captures.bytecode import PathStep
-from nfuser.trace.captures.draws import Draws
 from nfuser.trace.captures.elements import Elements
-from nfuser.trace.captures.finder import Finder
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.bytecode import PathStep
+from nfuser.trace.captures.lookup.finder import Finder
+from nfuser.trace.captures.lookup.origin import Origin, Root
+from nfuser.trace.captures.lookup.stores import may_write
 from nfuser.trace.captures.parts import PLAIN, is_array, is_silent, is_users_name
-from nfuser.trace.captures.stores import may_write
-from nfuser.trace.captures.streams import StreamDraws, Streams, is_drawn_from
-from nfuser.trace.captures.torch_seeds import key_origin, like_a_key
+from nfuser.trace.captures.randomness.draws import Draws
+from nfuser.trace.captures.randomness.streams import StreamDraws, Streams, is_drawn_from
+from nfuser.trace.captures.randomness.torch_seeds import key_origin, like_a_key
 from nfuser.trace.captures.unchanged import same, same_defaults
 from nfuser.trace.captures.versions import Versions
 from nfuser.trace.captures.windows import memory_of, sharing, window_of

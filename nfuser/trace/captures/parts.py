@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.captures.bytecode import REFERENT, PathStep
+from nfuser.trace.captures.lookup.bytecode import REFERENT, PathStep
 from nfuser.trace.source_line import is_users
 from nfuser.trace.standins.standin import Standin, is_ndarray
 

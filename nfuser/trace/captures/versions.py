@@ -23,7 +23,7 @@ from nfuser.trace.standins.standin import Standin, is_ndarray
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nfuser.trace.captures.origin import Origin
+    from nfuser.trace.captures.lookup.origin import Origin
 
 
 class Versions:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import UnsupportedError
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.origin import Origin, Root
 
 if TYPE_CHECKING:
     from nfuser.trace.tracer import Tracer

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.captures.randomness.clocks as clocks
 import nfuser.trace.watch.interruptions as interruptions
 import nfuser.trace.watch.standstill as standstill
 from nfuser.errors import NfuserError, TraceError
-from nfuser.trace.captures.bound_names import imported
-from nfuser.trace.captures.bytecode import PathStep
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.bound_names import imported
+from nfuser.trace.captures.lookup.bytecode import PathStep
+from nfuser.trace.captures.lookup.origin import Origin, Root
 from nfuser.trace.captures.parts import is_users_file, is_users_name
 from nfuser.trace.captures.sources import UnwatchedSources
 from nfuser.trace.loops.rewriting.originals import originals
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-    from nfuser.trace.captures.draws import Draws
     from nfuser.trace.captures.elements import Elements
-    from nfuser.trace.captures.finder import Finder
+    from nfuser.trace.captures.lookup.finder import Finder
+    from nfuser.trace.captures.randomness.draws import Draws
 
 _LOOK_UP = type(os.environ).__getitem__.__code__
 _LISTINGS = {getattr(type(os.environ), n).__code__ for n in ("__iter__", "__len__")}

@@ -29,7 +29,7 @@ from nfuser.runtime.place import common_place
 from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
 from nfuser.trace import tree as trees
 from nfuser.trace.captures.parts import shows_memory
-from nfuser.trace.captures.streams import is_drawn_from
+from nfuser.trace.captures.randomness.streams import is_drawn_from
 from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.trace.captures.lookup.stores import is_in_place
 from nfuser.trace.captures.parts import is_silent
-from nfuser.trace.captures.stores import is_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

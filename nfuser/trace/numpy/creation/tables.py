@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.trace.captures.clocks as clocks
-from nfuser.trace.captures.origin import Origin, Root
+import nfuser.trace.captures.randomness.clocks as clocks
+from nfuser.trace.captures.lookup.origin import Origin, Root
 from nfuser.trace.captures.parts import PLAIN, is_array
 from nfuser.trace.source_line import current_line
 

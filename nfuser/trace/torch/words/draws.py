@@ -18,7 +18,7 @@ from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError, OptionError
 from nfuser.ops.elementwise.random_numbers import normal_numbers, uniform_numbers
 from nfuser.ops.elementwise.random_words import random_words
-from nfuser.trace.captures.torch_seeds import default_origin
+from nfuser.trace.captures.randomness.torch_seeds import default_origin
 from nfuser.trace.numpy.composed.dropouts import kept, require_floats
 from nfuser.trace.speaking import speaking_numpy
 from nfuser.trace.torch.words.common import refuse_others

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.errors import TraceError
 from nfuser.ir.base import node
-from nfuser.trace.captures.clocks import is_of_numpy
-from nfuser.trace.captures.stream import Stream
-from nfuser.trace.captures.torch_seeds import is_of_torch
+from nfuser.trace.captures.randomness.clocks import is_of_numpy
+from nfuser.trace.captures.randomness.stream import Stream
+from nfuser.trace.captures.randomness.torch_seeds import is_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from nfuser.trace.captures.origin import Origin
+    from nfuser.trace.captures.lookup.origin import Origin
 
     Read = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.trace.captures.bytecode import paths
-from nfuser.trace.captures.clocks import drawn, is_generator
+from nfuser.trace.captures.lookup.bytecode import paths
+from nfuser.trace.captures.randomness.clocks import drawn, is_generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from types import CodeType, FrameType
 
-    from nfuser.trace.captures.bytecode import NamedPath
+    from nfuser.trace.captures.lookup.bytecode import NamedPath
 
 _OF_NUMPY = ("numpy.random", "numpy.random.mtrand")
 # What reads an attribute whose name code does not spell.

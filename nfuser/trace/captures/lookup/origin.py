@@ -14,7 +14,7 @@ from nfuser.ir.base import value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.trace.captures.bytecode import PathStep
+    from nfuser.trace.captures.lookup.bytecode import PathStep
 
 
 @value

@@ -18,7 +18,7 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.origin import Origin, Root
 
 _MOST = (1 << 63) - 1
 _OFFSETS = 4  # torch counts words on a GPU, in blocks

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-import nfuser.trace.captures.bytecode as bytecode
-import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.captures.lookup.bytecode as bytecode
+import nfuser.trace.captures.randomness.clocks as clocks
 from nfuser.errors import TraceError
-from nfuser.trace.captures.bound_names import AbsentError, begin
-from nfuser.trace.captures.bytecode import NamedPath, PathStep
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.bound_names import AbsentError, begin
+from nfuser.trace.captures.lookup.bytecode import NamedPath, PathStep
+from nfuser.trace.captures.lookup.origin import Origin, Root
 from nfuser.trace.captures.parts import (
     PLAIN,
     has_names,
@@ -39,12 +39,12 @@ from nfuser.trace.captures.parts import (
     parts_of,
     same_names,
 )
-from nfuser.trace.captures.stream import Stream
+from nfuser.trace.captures.randomness.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from nfuser.trace.captures.draws import Draws
+    from nfuser.trace.captures.randomness.draws import Draws
 
 # Parts of an array that are arrays themselves, and facts that its elements do not
 # change.

@@ -12,15 +12,15 @@ from importlib import import_module
 from importlib.util import find_spec, resolve_name
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.captures.clocks as clocks
+import nfuser.trace.captures.randomness.clocks as clocks
 from nfuser.errors import TraceError
-from nfuser.trace.captures.origin import Origin, Root
+from nfuser.trace.captures.lookup.origin import Origin, Root
 from nfuser.trace.captures.parts import is_users_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.trace.captures.bytecode import NamedPath
+    from nfuser.trace.captures.lookup.bytecode import NamedPath
 
 
 _UNFOLLOWED = {"globals", "eval", "exec", "input", "__import__"}
