@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+import nfuser.trace.call.tree as tree
 import nfuser.trace.loops.forms as forms
-import nfuser.trace.tree as tree
 from nfuser.errors import ArgumentError
 from nfuser.trace.tracer import current_tracer
 

@@ -15,7 +15,7 @@ from nfuser.dtypes.tensors import as_array
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.frontend.fuse.fused import Fused
 from nfuser.ir.base import value
-from nfuser.trace import tree
+from nfuser.trace.call import tree
 from nfuser.trace.torch.unfused import call_unfused
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nfuser.frontend.gradients.transform import (
     remembered,
 )
 from nfuser.trace import current_tracer
-from nfuser.trace.rows import run_rows
+from nfuser.trace.transforms.rows import run_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import is_number
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.randomness.stream import Stream
-from nfuser.trace.speaking import speaking_numpy
+from nfuser.trace.numpy.speaking import speaking_numpy
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:

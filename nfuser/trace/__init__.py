@@ -20,7 +20,7 @@ the function returned, and what a later call must satisfy to use it.
 
 from __future__ import annotations
 
-from nfuser.trace.call import (
+from nfuser.trace.call.call import (
     ArrayLeaf,
     Guard,
     OutputLeaf,

@@ -18,17 +18,17 @@ import numpy as np
 import nfuser.config as config
 import nfuser.ir.scalars.symbols as scalar_symbols
 import nfuser.ops as ops
+import nfuser.trace.call.tree as tree
 import nfuser.trace.captures.randomness.torch_seeds as seeds
 import nfuser.trace.numpy.names.namespace as namespace
 import nfuser.trace.numpy.names.refusals as refusals
-import nfuser.trace.tree as tree
 from nfuser.debug.dump import dump, wants
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, MutationError, NfuserError
 from nfuser.ir.base import value
 from nfuser.ir.text import text
 from nfuser.ir.verify import verify_fusion
-from nfuser.trace.call import (
+from nfuser.trace.call.call import (
     ArrayLeaf,
     Leaf,
     Raised,
@@ -36,19 +36,19 @@ from nfuser.trace.call import (
     Trace,
     TracedCall,
 )
+from nfuser.trace.call.outputs import Outputs
+from nfuser.trace.call.passed import Passed
 from nfuser.trace.captures.captured import Snapshot
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.captures.randomness.clocks import is_of_numpy
 from nfuser.trace.captures.randomness.stream import Stream
-from nfuser.trace.dialect import is_of_torch
 from nfuser.trace.loops.python.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS
-from nfuser.trace.outputs import Outputs
-from nfuser.trace.passed import Passed
 from nfuser.trace.source_line import current_line, line_of
 from nfuser.trace.standins.array import TracedArray, wrap
 from nfuser.trace.standins.asked import AnewError, ask_to_rewrite
+from nfuser.trace.standins.dialect import is_of_torch
 from nfuser.trace.standins.literals import array_of, made_while_tracing, warn_of_sizes
 from nfuser.trace.standins.symbolic import integer
 from nfuser.trace.torch.tensors import TORCH

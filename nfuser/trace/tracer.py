@@ -18,11 +18,11 @@ import nfuser.trace.standins.host_numbers as known
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.ir.scalars.scalar import Const, Scalar
 from nfuser.ir.tensor import TensorView
-from nfuser.trace.call import Guard, ValueGuard
-from nfuser.trace.dialect import NUMPY
+from nfuser.trace.call.call import Guard, ValueGuard
 from nfuser.trace.source_line import current_line
 from nfuser.trace.standins.arithmetic_guards import OutcomeGuard, outcome_guard
 from nfuser.trace.standins.containers import array_in
+from nfuser.trace.standins.dialect import NUMPY
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import TurnCounts
 

@@ -17,7 +17,7 @@ from nfuser.concretize import answer, concretize, questions
 from nfuser.dtypes import check_fits
 from nfuser.ir.scalars.scalar_walk import evaluate
 from nfuser.rewrite.passes import rewrite
-from nfuser.trace.call import StaticLeaf, Trace, call_of
+from nfuser.trace.call.call import StaticLeaf, Trace, call_of
 from nfuser.trace.trace_function import trace_function
 from tests.fuzz.arrays import is_array
 from tests.oracle.fusion_meaning import Evaluator

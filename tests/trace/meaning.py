@@ -31,8 +31,9 @@ from nfuser.ir.expr import (
 )
 from nfuser.ir.scalars.scalar_walk import evaluate
 from nfuser.ir.scalars.symbols import scalar_input, size
-from nfuser.trace import call_of, trace_function, tree
-from nfuser.trace.call import ScalarLeaf, StaticLeaf
+from nfuser.trace import call_of, trace_function
+from nfuser.trace.call import tree
+from nfuser.trace.call.call import ScalarLeaf, StaticLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.trace.call import call_of
+from nfuser.trace.call.call import call_of
 from nfuser.trace.captures.windows import memory_of, sharing
 from nfuser.trace.trace_function import trace_function
 

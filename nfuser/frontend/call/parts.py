@@ -35,7 +35,7 @@ from nfuser.runtime.call import is_integer
 from nfuser.runtime.place import check_backend, common_place, find_place
 from nfuser.runtime.planning.plan import symbol_values
 from nfuser.trace import current_tracer
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 from nfuser.trace.torch.unfused import call_unfused
 
 __all__ = [

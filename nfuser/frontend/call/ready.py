@@ -23,7 +23,7 @@ from nfuser.ir.base import node
 from nfuser.ir.scalars import scalar_walk
 from nfuser.ir.scalars.scalar import ScalarInput
 from nfuser.runtime.call import symbols_of
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.device.allocate import finish
-from nfuser.trace.passed import found_at
+from nfuser.trace.call.passed import found_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nfuser.device.describe.libraries import Library
-    from nfuser.trace.call import OutputLeaf
+    from nfuser.trace.call.call import OutputLeaf
 
 
 class Results:

@@ -14,7 +14,7 @@ from nfuser.frontend.call.inputs.argument_names import named_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.call.tree import Tree
 
     _Kind: TypeAlias = "object | None"
     _Parts = Mapping[str, tuple[Tree, _Kind]]

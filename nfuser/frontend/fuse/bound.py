@@ -20,7 +20,7 @@ from nfuser.frontend.call.shape import by_position
 from nfuser.frontend.fuse.dynamo import graph_break
 from nfuser.frontend.native.calls import make_record
 from nfuser.host.call.native_call import NativeCall
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -30,7 +30,7 @@ from nfuser.ir.expr import (
 )
 from nfuser.rewrite.types.compute_types import widen_halves
 from nfuser.runtime.call import symbols_of
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 from nfuser.trace.captures.randomness.stream import Stream
 
 if TYPE_CHECKING:

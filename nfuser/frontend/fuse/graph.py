@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from nfuser.device.cuda.graphs import CudaGraph, recording_library
 from nfuser.device.describe.libraries import library_of
 from nfuser.errors import ArgumentError
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from nfuser.device.describe.libraries import library_of
 from nfuser.errors import ArgumentError
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -33,15 +33,15 @@ from nfuser.frontend.gradients.keeping import (
     standin,
 )
 from nfuser.frontend.gradients.transform import remembered, way_back_like
-from nfuser.trace import tree as trees
-from nfuser.trace.derivatives import Run
+from nfuser.trace.call import tree as trees
+from nfuser.trace.transforms.derivatives import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.call.tree import Tree
 
 
 def call_recorded(

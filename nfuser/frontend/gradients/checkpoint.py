@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.errors import ArgumentError
 from nfuser.frontend.gradients.transform import check_function
 from nfuser.partition import Policy, told

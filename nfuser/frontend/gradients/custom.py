@@ -17,7 +17,7 @@ from nfuser.errors import ArgumentError
 from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.transform import check_function, places
 from nfuser.trace import current_tracer
-from nfuser.trace.custom_pull import with_pull
+from nfuser.trace.transforms.custom_pull import with_pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

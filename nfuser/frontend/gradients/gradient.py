@@ -16,7 +16,7 @@ from nfuser.frontend.gradients.transform import (
     places,
     remembered,
 )
-from nfuser.trace.derivatives import Run, one_like
+from nfuser.trace.transforms.derivatives import Run, one_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable

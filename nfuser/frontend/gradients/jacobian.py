@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.jacobians as jacobians
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
+import nfuser.trace.transforms.jacobians as jacobians
 from nfuser.frontend.gradients.transform import (
     check_function,
     fused_like,
@@ -18,7 +18,7 @@ from nfuser.frontend.gradients.transform import (
     remembered,
 )
 from nfuser.trace import current_tracer
-from nfuser.trace.derivatives import Run
+from nfuser.trace.transforms.derivatives import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -42,7 +42,7 @@ from nfuser.ops.customs import Custom
 from nfuser.partition import Choice, Saved, cut, sums_of_arrays
 from nfuser.trace import current_tracer
 from nfuser.trace.captures.parts import is_array
-from nfuser.trace.derivatives import Run
+from nfuser.trace.transforms.derivatives import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -30,13 +30,13 @@ from nfuser.frontend.gradients.transform import (
     way_back_like,
 )
 from nfuser.trace import current_tracer
-from nfuser.trace import tree as trees
-from nfuser.trace.derivatives import Run, stopped
+from nfuser.trace.call import tree as trees
+from nfuser.trace.transforms.derivatives import Run, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.call.tree import Tree
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

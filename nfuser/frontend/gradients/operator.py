@@ -27,14 +27,14 @@ from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.gradients.autograd import pulled
 from nfuser.ir.base import node
 from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.trace.call import Trace
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.call.call import Trace
+    from nfuser.trace.call.tree import Tree
 
 
 @node

@@ -14,7 +14,7 @@ from nfuser.errors import ArgumentError
 from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import Planner
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 from nfuser.trace.captures.parts import is_array
 
 if TYPE_CHECKING:

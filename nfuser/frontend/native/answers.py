@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.device.describe.descriptor import describe
 from nfuser.device.describe.numpy import numpy_pointer
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -43,7 +43,7 @@ from nfuser.host.call.native_record import READ, RecordWriter
 from nfuser.ir.scalars.scalar import Const, const
 from nfuser.ir.scalars.scalar_walk import substitute
 from nfuser.runtime.call import symbols_of
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -23,6 +23,7 @@ import nfuser.trace.captures.randomness.clocks as clocks
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node
+from nfuser.trace.call.tree import NODES
 from nfuser.trace.captures.elements import Elements
 from nfuser.trace.captures.lookup.bytecode import PathStep
 from nfuser.trace.captures.lookup.finder import Finder
@@ -43,7 +44,6 @@ from nfuser.trace.numpy.creation.tables import (
     warn_of_compared,
 )
 from nfuser.trace.standins.standin import Standin
-from nfuser.trace.tree import NODES
 from nfuser.trace.watch.observer import Observer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
 from nfuser.ir.base import node, value
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.ops.loops.loop as verb
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.dtypes import DType
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir.expr import FOLDING, Loop

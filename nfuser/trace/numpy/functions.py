@@ -29,10 +29,10 @@ import nfuser.trace.numpy.scans as scans
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError
 from nfuser.ops.verbs import elementwise_verbs
-from nfuser.trace.dialect import in_numpy
 from nfuser.trace.numpy.composed.linear.products import outer_of
 from nfuser.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
 from nfuser.trace.numpy.without_axes import told
+from nfuser.trace.standins.dialect import in_numpy
 from nfuser.trace.standins.sizes import shape_sizes
 from nfuser.trace.standins.symbolic import SymbolicInt
 from nfuser.trace.watch.unwatched import unwatched

@@ -23,7 +23,7 @@ from nfuser.ops.folds.draws import OperandAt, drawn
 from nfuser.ops.folds.products import stack_of
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.captures.randomness.clocks import is_of_numpy
-from nfuser.trace.speaking import speaking_numpy
+from nfuser.trace.numpy.speaking import speaking_numpy
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import MutationError, TraceError
 from nfuser.ir.scalars.functions import product
-from nfuser.trace.dialect import NUMPY
 from nfuser.trace.numpy.dispatch.methods import Methods
 from nfuser.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.trace.numpy.without_axes import mark
@@ -27,6 +26,7 @@ from nfuser.trace.standins.asked import (
     ask_to_convert,
     ask_to_rewrite,
 )
+from nfuser.trace.standins.dialect import NUMPY
 from nfuser.trace.standins.host_numbers import host_number
 from nfuser.trace.standins.symbolic import SymbolicCount, SymbolicInt, integer
 from nfuser.trace.watch.unwatched import unwatched

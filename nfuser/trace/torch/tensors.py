@@ -18,7 +18,7 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import DTypeError
 from nfuser.ir.tensor import TensorView
-from nfuser.trace.dialect import Dialect
+from nfuser.trace.standins.dialect import Dialect
 from nfuser.trace.standins.sizes import passed_integer
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.state import check_autocast, default_float

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.dtypes import DType, as_dtype
 from nfuser.dtypes.tensors import as_array, as_tensor
 from nfuser.trace.torch.methods import METHODS

@@ -26,8 +26,9 @@ from nfuser.errors import ArgumentError, ChunkedError
 from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.call.inputs.spec import Spec
 from nfuser.runtime.place import common_place
-from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall, labelled
-from nfuser.trace import tree as trees
+from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
+from nfuser.trace.call import labelled
+from nfuser.trace.call import tree as trees
 from nfuser.trace.captures.parts import shows_memory
 from nfuser.trace.captures.randomness.streams import is_drawn_from
 from nfuser.trace.standins.containers import array_in
@@ -35,7 +36,7 @@ from nfuser.trace.standins.containers import array_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from nfuser.trace.call import Leaf
+    from nfuser.trace.call.call import Leaf
     from nfuser.trace.captures.captured import Captured
 
 _NUMBERS = (int, float)

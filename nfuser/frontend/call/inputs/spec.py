@@ -12,7 +12,7 @@ from nfuser.device.phantom import Phantom
 from nfuser.dtypes import as_dtype
 from nfuser.errors import ArgumentError, BackendError
 from nfuser.ir.base import value
-from nfuser.trace import tree as trees
+from nfuser.trace.call import tree as trees
 
 
 @value

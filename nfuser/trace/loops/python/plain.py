@@ -22,10 +22,10 @@ import numpy as np
 
 import nfuser.ops as ops
 import nfuser.ops.loops.loop as verb
+import nfuser.trace.call.tree as tree
 import nfuser.trace.loops.effects.writers as writers
 import nfuser.trace.loops.forms as forms
 import nfuser.trace.standins.host_numbers as known
-import nfuser.trace.tree as tree
 from nfuser.errors import NfuserError, TraceError
 from nfuser.ir.expr import FOLDING, Loop
 from nfuser.ir.scalars.functions import less

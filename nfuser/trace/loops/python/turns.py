@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.errors import ShapeError, TraceError
 from nfuser.ir.scalars.functions import equal
 from nfuser.trace.loops.carried import leaf

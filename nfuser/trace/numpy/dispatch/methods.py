@@ -14,10 +14,10 @@ import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.dtypes import as_dtype
 from nfuser.dtypes.promotion import safe_cast
 from nfuser.errors import ShapeError
-from nfuser.trace.dialect import spoken
 from nfuser.trace.numpy.dispatch.operators import Operators
 from nfuser.trace.numpy.movement.moves import flatten, reshape_method
 from nfuser.trace.numpy.without_axes import mark
+from nfuser.trace.standins.dialect import spoken
 from nfuser.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:

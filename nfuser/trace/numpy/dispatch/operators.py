@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
 import nfuser.trace.numpy.names.refusals as refusals
-from nfuser.trace.dialect import NUMPY
+from nfuser.trace.standins.dialect import NUMPY
 from nfuser.trace.standins.standin import Standin, chosen_by_masks
 from nfuser.trace.watch.unwatched import unwatched
 

@@ -16,8 +16,8 @@ import nfuser.trace.numpy.movement.writes as writes
 import nfuser.trace.numpy.names.refusals as refusals
 from nfuser.errors import UnsupportedError
 from nfuser.ir.scalars.functions import equal
-from nfuser.trace.dialect import NUMPY
 from nfuser.trace.standins.chosen import Chosen, spread
+from nfuser.trace.standins.dialect import NUMPY
 from nfuser.trace.standins.literals import array_of
 from nfuser.trace.standins.sizes import is_sequence
 from nfuser.trace.standins.standin import Standin, is_ndarray

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import UnsupportedError
-from nfuser.trace.dialect import in_numpy
 from nfuser.trace.numpy.functions import HANDLERS
 from nfuser.trace.numpy.names.eager import FUNCTIONS
+from nfuser.trace.standins.dialect import in_numpy
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.torch.unfused import on_tensors
 from nfuser.trace.tracer import Tracer, current_tracer

@@ -20,7 +20,7 @@ from nfuser.ops.elementwise.random_numbers import normal_numbers, uniform_number
 from nfuser.ops.elementwise.random_words import random_words
 from nfuser.trace.captures.randomness.torch_seeds import default_origin
 from nfuser.trace.numpy.composed.dropouts import kept, require_floats
-from nfuser.trace.speaking import speaking_numpy
+from nfuser.trace.numpy.speaking import speaking_numpy
 from nfuser.trace.torch.words.common import refuse_others
 
 if TYPE_CHECKING:

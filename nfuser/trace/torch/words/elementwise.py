@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-from nfuser.trace.derivatives import stopped
 from nfuser.trace.torch.methods import METHODS
 from nfuser.trace.torch.words.common import (
     floating,
@@ -20,6 +19,7 @@ from nfuser.trace.torch.words.common import (
     met_as_floats,
     one_of,
 )
+from nfuser.trace.transforms.derivatives import stopped
 
 if TYPE_CHECKING:
     from nfuser.trace.torch.words.common import Word

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import nfuser.ops as ops
 from nfuser.dtypes import DType, as_dtype
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.trace.derivatives import stop
 from nfuser.trace.torch.words.common import sizes_of
 from nfuser.trace.torch.words.shapes import adjoint
+from nfuser.trace.transforms.derivatives import stop
 
 if TYPE_CHECKING:
     from nfuser.trace.torch.words.common import Word

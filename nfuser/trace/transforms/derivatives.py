@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.ir.scalars.functions as scalar_functions
 import nfuser.ops as ops
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.differentiate import pullback, pushforward
 from nfuser.errors import (
     ArgumentError,
@@ -21,8 +21,8 @@ from nfuser.errors import (
     TraceError,
 )
 from nfuser.ir.expr import SumTo, results, sources
+from nfuser.trace.call.passed import Passed
 from nfuser.trace.captures.parts import is_array
-from nfuser.trace.passed import Passed
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.tracer import Tracer, current_tracer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nfuser.dtypes import DType
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.call.tree import Tree
 
 
 class Variable:

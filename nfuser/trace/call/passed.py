@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.errors import MutationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
 from nfuser.ir.scalars.functions import equal
 from nfuser.ops.customs import Custom
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.ir.tensor import TensorView
+    from nfuser.trace.call.tree import Tree
     from nfuser.trace.tracer import Tracer
-    from nfuser.trace.tree import Tree
 
 
 def with_pull(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.ir.base import value
 from nfuser.trace.standins.standin import Standin
 

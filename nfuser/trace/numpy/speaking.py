@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nfuser.trace.dialect import NUMPY
+from nfuser.trace.standins.dialect import NUMPY
 
 if TYPE_CHECKING:
     from collections.abc import Generator

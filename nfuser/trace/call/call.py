@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.dtypes import DType, as_dtype
 from nfuser.ir.base import node, value
 from nfuser.trace.captures.captured import Captured
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import SourceLine
     from nfuser.ops import ScalarFits
+    from nfuser.trace.call.tree import Tree
     from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
-    from nfuser.trace.tree import Tree
 
 
 @value

@@ -11,14 +11,14 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 import nfuser.ops as ops
-import nfuser.trace.tree as tree
+import nfuser.trace.call.tree as tree
 from nfuser.batch import BatchRows
 from nfuser.errors import ArgumentError, AxisError, MutationError, ShapeError
 from nfuser.ir.scalars import scalar as sc
 from nfuser.ir.scalars.functions import equal
+from nfuser.trace.call.passed import Passed
 from nfuser.trace.captures.parts import is_array
 from nfuser.trace.loops.record import Effects, without_draws
-from nfuser.trace.passed import Passed
 from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
+    from nfuser.trace.call.tree import Tree
     from nfuser.trace.tracer import Tracer
-    from nfuser.trace.tree import Tree
 
 _SHARED = "all rows share it, and each would write"
 _OWN = (

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.trace.call.tree as tree
 import nfuser.trace.numpy.names.refusals as refusals
-import nfuser.trace.tree as tree
 from nfuser.dtypes import DType
 from nfuser.errors import NfuserError
 from nfuser.ir.expr import Argument, Assign, Loop, View, results
-from nfuser.trace.call import Changed, OutputLeaf
+from nfuser.trace.call.call import Changed, OutputLeaf
+from nfuser.trace.call.labelled import learn_all
 from nfuser.trace.captures.parts import is_array
-from nfuser.trace.labelled import learn_all
 from nfuser.trace.standins.array import TracedArray
 from nfuser.trace.standins.chosen import Chosen
 from nfuser.trace.standins.standin import Standin
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Expr
     from nfuser.ir.tensor import TensorView
-    from nfuser.trace.passed import Passed
+    from nfuser.trace.call.passed import Passed
     from nfuser.trace.tracer import Tracer
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from nfuser.ir.tensor import TensorView
     from nfuser.ops import Builder
-    from nfuser.trace.derivatives import Run
+    from nfuser.trace.call.tree import Tree
     from nfuser.trace.tracer import Tracer
-    from nfuser.trace.tree import Tree
+    from nfuser.trace.transforms.derivatives import Run
 
     Nested = tuple[Tree, list[tuple[Any, ...]]]
 
