@@ -112,7 +112,7 @@ class _Builder:
 
     def kernel(self) -> Kernel:
         if self.fusion.scans:
-            lower_scans(self.values, self.out.store)
+            lower_scans(self.values, self.out)
         elif self.scheduled.turns is not None:
             lower_turns(self.values, self.scheduled.turns, self.out.store)
         elif not self.out.has_rows:

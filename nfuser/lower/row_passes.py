@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from nfuser.ir.base import node
 from nfuser.lower.cpu.extreme_position import finds_apart, fold_place, place_along
-from nfuser.lower.cuda.combine import Combiner
-from nfuser.lower.elements.output_stores import Stores
 from nfuser.lower.elements.row_steps import (
     Chunk,
     chunk_of,
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
 
     from nfuser.ir.expr import Reduce
     from nfuser.ir.tensor import TensorView
+    from nfuser.lower.cuda.combine import Combiner
+    from nfuser.lower.elements.output_stores import Stores
     from nfuser.lower.elements.value_scopes import Key
     from nfuser.lower.elements.values import Values
     from nfuser.lower.folds.across import Across
@@ -74,9 +74,8 @@ class RowSteps:
             return None
         values = self.values.beside(rest)
         values.keep_placed(1)
-        combiner, out = Combiner(values), self.out
-        beside = Stores(values, out.buffers, out.passes, combiner, out.stager)
-        return RowSteps(values, combiner, beside, self.across, is_rest=True)
+        beside = self.out.beside(values)
+        return RowSteps(values, beside.combiner, beside, self.across, is_rest=True)
 
     @property
     def _rows(self) -> RowFolding:

@@ -152,6 +152,13 @@ class Nest:
     reduced_bounds: tuple[LoopBound, ...]
     rest: Nest | None = None
     """Elements of the same rows, one a thread, that no whole tile holds."""
+    before: Nest | None = None
+    """Elements before all whole tiles, where rows are gone through in turn.
+
+    Every few threads of a row have all of them.
+    """
+    behind: Nest | None = None
+    """Elements behind all whole tiles, likewise."""
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -176,6 +183,7 @@ class NestBuilder:
         self._index: dict[LoopAxis, Scalar] = {}
         self._from_last: set[LoopAxis] = set()
         self._rest: tuple[Align, LoopAxis] | None = None
+        self._ends: tuple[Align, LoopAxis] | None = None
 
     def axis(self, loop: LoopIndex) -> LoopAxis:
         """Return the axis that stands for ``loop`` of the space."""
@@ -216,8 +224,18 @@ class NestBuilder:
 
     def bind_rest(self, whole: LoopAxis, by: LoopAxis) -> None:
         """Let ``by`` take what lies before and behind the tiles ``whole`` of a row."""
+        self._rest = self._aligned(whole), by
+
+    def bind_ends(self, whole: LoopAxis, by: LoopAxis) -> None:
+        """Let ``by`` take what lies before the tiles ``whole``, and what behind.
+
+        A tile's elements are enough for each; threads that follow have them again.
+        """
+        self._ends = self._aligned(whole), by
+
+    def _aligned(self, whole: LoopAxis) -> Align:
         tiles = (t for t in self._transforms if isinstance(t, Align))
-        self._rest = next(t for t in tiles if t.outer is whole), by
+        return next(t for t in tiles if t.outer is whole)
 
     def merge(self, axes: Sequence[LoopAxis]) -> LoopAxis:
         """Join ``axes`` (outermost first) into one that runs through all of them."""
@@ -320,6 +338,11 @@ class NestBuilder:
             tuple(b for axis, b in bounds.items() if axis not in folding),
             tuple(b for axis, b in bounds.items() if axis in folding),
         )
+        if self._ends is not None:
+            before, behind = self._ends_of(nest, index, *self._ends)
+            before = before and _of_rows(before, rows)
+            made = _of_rows(nest, rows)
+            return replace(made, before=before, behind=_of_rows(behind, rows))
         if self._rest is None:
             return nest
         rest = self._rest_of(nest, index, *self._rest)
@@ -331,7 +354,31 @@ class NestBuilder:
         """Return the nest of what lies before and behind whole tiles, taken ``by``."""
         at, whole = index[by], tile.outer.stop * tile.factor
         place = at + (1 - less(at, tile.start)) * whole
-        found = {tile.source: place}
+        bound = LoopBound(at, tile.source.extent - whole)
+        return self._beside(nest, tile.source, place, bound)
+
+    def _ends_of(
+        self, nest: Nest, index: dict[LoopAxis, Scalar], tile: Align, by: LoopAxis
+    ) -> tuple[Nest | None, Nest]:
+        """Return the nests of what lies before whole tiles, and behind, taken ``by``.
+
+        Where no element is left, a thread has one that a tile holds.
+        """
+        length, start = tile.source.extent, tile.start
+        end = start + tile.outer.stop * tile.factor
+        at = index[by] % tile.factor
+        bound = LoopBound(at, start, is_clamped=True)
+        before = self._beside(nest, tile.source, at, bound)
+        bound = LoopBound(at, length - end, is_clamped=True)
+        place = minimum(end + at, length - 1)
+        behind = self._beside(nest, tile.source, place, bound)
+        return None if start is sc.const(0) else before, behind
+
+    def _beside(
+        self, nest: Nest, source: LoopAxis, place: Scalar, bound: LoopBound
+    ) -> Nest:
+        """Return the nest of one element a thread: of ``source``, at ``place``."""
+        found = {source: place}
         for transform in reversed(self._transforms):
             match transform:
                 case Merge(outer, inner, result) if result in found:
@@ -346,7 +393,7 @@ class NestBuilder:
             lane=None,
             lane_reduces=False,
             index_of={**nest.index_of, **along},
-            reduced_bounds=(LoopBound(at, tile.source.extent - whole),),
+            reduced_bounds=(bound,),
         )
 
     def _descendants(self, roots: Iterable[LoopAxis]) -> set[LoopAxis]:

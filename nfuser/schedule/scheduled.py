@@ -211,13 +211,24 @@ class Scheduled:
         """
         if self.nest.rest is None or self.rows is None:
             return None
+        rows = replace(self.rows, room=1, back=False, unguarded=None)
+        return replace(self._beside(self.nest.rest), rows=rows)
+
+    @property
+    def before(self) -> Scheduled | None:
+        """The elements before all packets of a scanned row, if there are any."""
+        return self.nest.before and self._beside(self.nest.before)
+
+    @property
+    def behind(self) -> Scheduled | None:
+        """The elements behind all packets of a scanned row, if there are any."""
+        return self.nest.behind and self._beside(self.nest.behind)
+
+    def _beside(self, nest: Nest) -> Scheduled:
+        """Return what takes elements of the same rows, one a thread, by ``nest``."""
         kept = (key for key, placement in self.placements.items() if placement.is_kept)
-        return replace(
-            self,
-            nest=self.nest.rest,
-            rows=replace(self.rows, room=1, back=False, unguarded=None),
-            placements=dict.fromkeys(kept, Placement(Where.REGISTERS)),
-        )
+        placements = dict.fromkeys(kept, Placement(Where.REGISTERS))
+        return replace(self, nest=nest, placements=placements)
 
     def varying(self) -> Varying:
         """Return what the values vary with."""

@@ -58,6 +58,11 @@ class Stores:
         self.has_rows = bool(passes.folds or values.fusion.partial_sums)
         self.ends: tuple[LoopBound, ...] = ()  # bounds of rows that only stores check
 
+    def beside(self, values: Values) -> Stores:
+        """Return the same stores for other elements of the same rows."""
+        combiner = type(self.combiner)(values)
+        return Stores(values, self.buffers, self.passes, combiner, self.stager)
+
     def store_rows(self) -> None:
         """Store the outputs that have one element a row (all, without reductions)."""
         outputs = [
@@ -130,7 +135,8 @@ class Stores:
             and values.is_packet(output, point, address)
         )
         is_unrolled = self.nest.leaf(Binding.UNROLLED) is not None
-        full = values.tile is not None if self.has_rows else is_unrolled
+        in_rows = self.has_rows or bool(self.fusion.scans)
+        full = values.tile is not None if in_rows else is_unrolled
         if not is_packet:
             store: tuple[Stmt, ...] = (Store(buffer, address, value),)
             for end in self.ends:

@@ -4,12 +4,14 @@
 A CPU thread goes along a row, or along a tile of columns side by side. On a GPU the
 threads of a block take a piece of the row each, step by step: they scan their pieces in
 registers, learn what lies before these through shuffles and shared memory, and carry
-the whole on to the next step. All orders are fixed: so are the results.
+the whole on to the next step. What lies before the packets of a row is a step before
+the first, and what lies behind them one after the last; each warp takes these alone.
+All orders are fixed: so are the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -44,18 +46,20 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.lower.elements.output_stores import Stores
     from nfuser.lower.elements.value_scopes import Key, RowPass
     from nfuser.lower.elements.values import Values
+    from nfuser.schedule.scheduled import Scheduled
 
 StoreOutput: TypeAlias = Callable[[TensorView, list[Stmt]], None]
 
 
-def lower_scans(values: Values, store: StoreOutput) -> None:
-    """Add the loops of a fusion with scans to the row; ``store`` stores an output."""
+def lower_scans(values: Values, out: Stores) -> None:
+    """Add the loops of a fusion with scans to the row; ``out`` stores its outputs."""
     if values.scheduled.target.has_blocks:
-        _Steps(values, store).add()
+        _Steps(values, out.store).add(out)
     else:
-        _Sequence(values, store).add()
+        _Sequence(values, out.store).add()
 
 
 def _neutral(scan: Scan) -> Number:
@@ -134,10 +138,16 @@ class _Sequence(_Scans):
 
 
 class _Steps(_Scans):
-    """The threads of a block share a row."""
+    """The threads of a block share a row; what ``carries`` hold lies before a step."""
 
-    def __init__(self, values: Values, store: StoreOutput) -> None:
+    def __init__(
+        self,
+        values: Values,
+        store: StoreOutput,
+        carries: Mapping[Scan, Array] | None = None,
+    ) -> None:
         super().__init__(values, store)
+        self._stages = scan_stages(self.fusion)
         together = next(x for x in self.nest.reduced if x.binding.is_bound)
         self._inner = together.binding is Binding.THREAD_X
         self._items = self._extent(Binding.UNROLLED)
@@ -157,7 +167,9 @@ class _Steps(_Scans):
         self._groups = fold // self._warp  # that meet in shared memory
         self._across = 1 if self._inner else self._extent(Binding.THREAD_X)
         self._held: dict[Scan, Array] = {}
-        self._carries = {scan: self._carry(scan) for scan in self.fusion.scans}
+        self.carries = carries or {
+            scan: self._carry(scan) for scan in self.fusion.scans
+        }
 
     def _extent(self, binding: Binding) -> int:
         leaf = self.nest.leaf(binding)
@@ -173,24 +185,43 @@ class _Steps(_Scans):
             self._set(carry, lane, _neutral(scan))
         return carry
 
-    def add(self) -> None:
-        """Add the loops to the row."""
-        values, stages = self.values, scan_stages(self.fusion)
-        ahead = read_early(values.scheduled, values.varying, stages[0])
-        values.keep_placed(self._items * values.lane_size)
-        body: list[Stmt] = []
-        for number, scans in enumerate(stages):
-            body += self._gather(scans, ahead if number == 0 else [])
-            with values.block() as combined:
-                for scan in scans:
-                    self._scan(scan)
-            body += combined
-        body += self._consume()
+    def add(self, out: Stores) -> None:
+        """Add the loops to the row, and a step at either end of rows that have them.
+
+        What the ends load is on its way with the packets of the first step: these come
+        before it is waited for.
+        """
+        scheduled = self.values.scheduled
+        before = scheduled.before and _End(self, scheduled.before, out)
+        behind = scheduled.behind and _End(self, scheduled.behind, out)
+        gathered = self._gather_first()
+        is_first = equal(self._index[Binding.SERIAL], 0)
+        begun = guarded(is_first, before.whole()) if before else ()
+        body = (*gathered, *begun, *self.go_on())
         step = self.nest.leaf(Binding.SERIAL)
         assert step is not None
         is_loop = step.extent is not sc.const(1)
-        whole = (For(step.index, step.stop, tuple(body)),) if is_loop else tuple(body)
-        values.row.stmts.extend(whole)
+        whole = (For(step.index, step.stop, body),) if is_loop else body
+        self.values.row.stmts.extend(whole)
+        self.values.row.stmts.extend(behind.whole() if behind else ())
+
+    def _gather_first(self) -> tuple[Stmt, ...]:
+        """Put what is scanned first into registers, and what is read for later only."""
+        values = self.values
+        values.keep_placed(self._items * values.lane_size)
+        ahead = read_early(values.scheduled, values.varying, self._stages[0])
+        return self._gather(self._stages[0], ahead)
+
+    def go_on(self) -> tuple[Stmt, ...]:
+        """Scan what is gathered, then what waits for it, and store the outputs."""
+        body: list[Stmt] = []
+        for number, scans in enumerate(self._stages):
+            body += self._gather(scans, []) if number else ()
+            with self.values.block() as combined:
+                for scan in scans:
+                    self._scan(scan)
+            body += combined
+        return (*body, *self._consume())
 
     # -- passes --------------------------------------------------------------
 
@@ -357,7 +388,7 @@ class _Steps(_Scans):
         self, scan: Scan, base: Array, lane: Scalar, before: Value | None, whole: Value
     ) -> None:
         """Set what lies before a group of threads, and what all carry on."""
-        carry = Element(self._carries[scan], lane)
+        carry = Element(self.carries[scan], lane)
         lead = carry if before is None else self.joined(scan, carry, before)
         self._set(base, lane, lead)
         self._set(carry.array, lane, self.joined(scan, carry, whole))
@@ -376,3 +407,24 @@ class _Steps(_Scans):
                     scan, lead or Element(base, lane), Element(held, at)
                 )
                 self._set(held, at, joined)
+
+
+class _End(_Steps):
+    """A step at an end of a row: each few threads of all have the same elements."""
+
+    def __init__(self, steps: _Steps, end: Scheduled, out: Stores) -> None:
+        values = steps.values.beside(end)
+        super().__init__(values, out.beside(values).store, steps.carries)
+        self._warp, self._groups = steps.values.lane_size, 1
+        values.early = []
+        self._gathered = self._gather_first()
+        values.emit_all(tuple(values.early))
+        values.early = None
+
+    def whole(self) -> tuple[Stmt, ...]:
+        """Return the step, but for the loads that it begins with."""
+        return (*self._gathered, *self.go_on())
+
+    def _consume(self) -> tuple[Stmt, ...]:
+        """Store the outputs, once."""
+        return guarded(less(self._thread, self._warp), super()._consume())

@@ -7,11 +7,16 @@ import math
 from typing import TYPE_CHECKING
 
 from nfuser.ir.fusion import remembered
+from nfuser.ir.scalars import scalar as sc
+from nfuser.ir.scalars import scalar_walk
+from nfuser.schedule.facts.facts import address
 from nfuser.schedule.facts.layout import StrideStep, pattern, strides_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.maps import Point
+    from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.ir.tensor import TensorView
@@ -71,6 +76,21 @@ def strides(
     """Return the strides of every memory tensor as scalars."""
     pairs = zip(memory_tensors(fusion), found, strict=True)
     return {t: strides_of(t, k, steps) for k, (t, steps) in enumerate(pairs)}
+
+
+def row_begin(
+    fusion: Fusion,
+    space: Space,
+    leader: tuple[int, Point] | None,
+    strides: Mapping[TensorView, tuple[Scalar, ...]],
+) -> Scalar | None:
+    """Return where the rows begin that packets are counted by, if some are."""
+    if leader is None:
+        return None
+    number, point = leader
+    where = address(point, strides[memory_tensors(fusion)[number]])
+    zeros: dict[Scalar, Scalar] = dict.fromkeys(space.reduced, sc.const(0))
+    return scalar_walk.substitute([where], zeros)[0]
 
 
 def elements(tensor: TensorView, facts: Facts) -> int:

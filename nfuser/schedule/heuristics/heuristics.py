@@ -20,6 +20,7 @@ from nfuser.schedule.heuristics.cuda import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.domains.maps import Point
     from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.facts.layout import Groups, Packed, Patterns
 
@@ -31,6 +32,9 @@ class ScanHeuristic:
     ``inner``: the scanned loops run along memory. ``fold`` threads share one row and
     ``keep`` rows (or packets of columns) share one block; at each step along a row a
     thread takes ``items`` packets of it. A CPU thread takes a whole row.
+
+    Where rows begin anywhere between two packets, these are counted from the first
+    boundary of those of one access, the ``leader``.
     """
 
     kept: Groups
@@ -43,6 +47,7 @@ class ScanHeuristic:
     items: int
     wide_index: bool
     packed: Packed = frozenset()
+    leader: tuple[int, Point] | None = None
     blocks: ClassVar[int] = 0
     knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
@@ -53,8 +58,9 @@ class ScanHeuristic:
 
     def __str__(self) -> str:
         way = "inner" if self.inner else "outer"
+        width = f"{self.width} between ends" if self.leader else str(self.width)
         return (
-            f"scan({way}, width={self.width}, threads={self.fold}x{self.keep}, "
+            f"scan({way}, width={width}, threads={self.fold}x{self.keep}, "
             f"items={self.items})"
         )
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from nfuser.domains.space import Mismatch, find_space, reads, space_of
 from nfuser.ir.fusion import remembered
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
 from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
-from nfuser.schedule.facts.facts import accesses, address
-from nfuser.schedule.facts.memory import memory_tensors, patterns, strides
+from nfuser.schedule.facts.facts import accesses
+from nfuser.schedule.facts.memory import patterns, row_begin, strides
 from nfuser.schedule.heuristics.cuda import CudaReduction
 from nfuser.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.schedule.reduction.both_ways import cpu_both_ways, cuda_both_ways
@@ -34,10 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nfuser.domains.maps import Read
-    from nfuser.domains.space import Space
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
     from nfuser.schedule.facts.facts import Facts
     from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
@@ -99,7 +95,7 @@ class Reduction:
         space = space_of(fusion)
         found = strides(fusion, heuristic.patterns)
         if isinstance(heuristic, CudaReduction):
-            begin = _begin(fusion, space, heuristic, found)
+            begin = row_begin(fusion, space, heuristic.leader, found)
             nest, walk = cuda_nest(space, heuristic, share_of(fusion), begin), Walk()
             rows = cuda_rows(space, nest, heuristic)
         else:
@@ -108,21 +104,6 @@ class Reduction:
             rows = cpu_rows(space, heuristic)
         made = Scheduled(fusion, space, nest, found, heuristic, target, walk=walk)
         return place_rows(made, rows, heuristic)
-
-
-def _begin(
-    fusion: Fusion,
-    space: Space,
-    heuristic: CudaReduction,
-    strides: Mapping[TensorView, tuple[Scalar, ...]],
-) -> Scalar | None:
-    """Return where the rows begin that packets are counted by, if some are."""
-    if heuristic.leader is None:
-        return None
-    number, point = heuristic.leader
-    where = address(point, strides[memory_tensors(fusion)[number]])
-    zeros: dict[Scalar, Scalar] = dict.fromkeys(space.reduced, sc.const(0))
-    return scalar_walk.substitute([where], zeros)[0]
 
 
 def share_of(fusion: Fusion) -> Scalar | None:

@@ -14,13 +14,19 @@ from nfuser.schedule.nest import Binding, LastTile, LoopAxis, Nest, NestBuilder
 
 if TYPE_CHECKING:
     from nfuser.domains.space import Space
+    from nfuser.ir.scalars.scalar import Scalar
     from nfuser.schedule.heuristics.heuristics import ScanHeuristic
 
 CPU_TILE = 256  # columns that a CPU thread scans side by side
 
 
-def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
+def cuda_nest(
+    space: Space, heuristic: ScanHeuristic, begin: Scalar | None = None
+) -> Nest:
     """Rows over blocks, one row over threads, in steps; packets along memory.
+
+    Where rows ``begin`` anywhere between two packets, these are counted from the first
+    boundary on.
 
     Where memory runs along the row, a warp takes neighbours of the row, item after
     item; the warps of a block come one after another. Across memory a thread takes
@@ -30,12 +36,16 @@ def cuda_nest(space: Space, heuristic: ScanHeuristic) -> Nest:
     kept = builder.merged(heuristic.kept)
     along = builder.merged(heuristic.reduced)
     packet = None
-    if heuristic.width > 1:
-        lanes = along if heuristic.inner else kept
-        lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)
+    lanes, width = along if heuristic.inner else kept, heuristic.width
+    if begin is not None:
+        lanes[-1], packet = builder.align(lanes[-1], width, begin, spare=False)
+    elif width > 1:
+        lanes[-1], packet = builder.split(lanes[-1], width, LastTile.EXACT)
     _bind_rows(builder, kept, heuristic)
     bind_steps = _bind_row if heuristic.inner else _bind_column
-    bind_steps(builder, builder.merge(along), heuristic)
+    threads = bind_steps(builder, builder.merge(along), heuristic)
+    if begin is not None:
+        builder.bind_ends(lanes[-1], threads)
     if packet is not None:
         builder.bind(packet, Binding.PACKET)
     return builder.freeze()
@@ -54,7 +64,9 @@ def _bind_rows(
     builder.bind(thread, across)
 
 
-def _bind_row(builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic) -> None:
+def _bind_row(
+    builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic
+) -> LoopAxis:
     lanes = min(heuristic.fold, WARP)
     # What lies beyond the end is read again and counts for nothing: no branch keeps
     # the loads of several packets from being under way at once.
@@ -64,17 +76,20 @@ def _bind_row(builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic) -
     item, lane = builder.split(part, lanes, LastTile.EXACT)
     builder.bind(step, Binding.SERIAL)
     builder.bind(item, Binding.UNROLLED)
-    builder.bind(builder.merge([warp, lane]), Binding.THREAD_X)
+    thread = builder.merge([warp, lane])
+    builder.bind(thread, Binding.THREAD_X)
+    return thread
 
 
 def _bind_column(
     builder: NestBuilder, along: LoopAxis, heuristic: ScanHeuristic
-) -> None:
+) -> LoopAxis:
     step, part = builder.split(along, heuristic.fold * heuristic.items, LastTile.CLAMP)
     thread, item = builder.split(part, heuristic.items, LastTile.EXACT)
     builder.bind(step, Binding.SERIAL)
     builder.bind(item, Binding.UNROLLED)
     builder.bind(thread, Binding.THREAD_Y)
+    return thread
 
 
 def cpu_nest(space: Space, heuristic: ScanHeuristic) -> Nest:

@@ -10,6 +10,7 @@ from nfuser.domains.space import Mismatch, Space, find_space, space_of
 from nfuser.schedule.facts.facts import accesses
 from nfuser.schedule.facts.layout import (
     grouped,
+    leader_of,
     ordered,
     packed,
     packet_width,
@@ -20,6 +21,7 @@ from nfuser.schedule.facts.memory import (
     memory_tensors,
     needs_wide_index,
     patterns,
+    row_begin,
     strides,
 )
 from nfuser.schedule.facts.target import WARP
@@ -33,10 +35,12 @@ from nfuser.segment import Rejection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.domains.maps import Point
     from nfuser.dtypes import DType
     from nfuser.ir.fusion import Fusion
     from nfuser.ir.scalars.scalar import LoopIndex
     from nfuser.schedule.facts.facts import Access, Facts
+    from nfuser.schedule.facts.layout import Packed
     from nfuser.schedule.facts.target import Target
     from nfuser.schedule.heuristics.heuristics import Heuristic
 
@@ -81,8 +85,10 @@ class Scans:
         found = accesses(fusion, facts, strides(fusion, patterns(fusion, facts)))
         kept = ordered(space.kept, found, facts)
         inner = runs_inside(kept, space.reduced, found, facts)
-        lanes = grouped(space.reduced if inner else kept, found, facts)[-1]
-        shape = _Shape(fusion, facts, found, space, [space.loops[k] for k in lanes])
+        groups = grouped(space.reduced if inner else kept, found, facts)
+        lanes = [space.loops[k] for k in groups[-1]]
+        is_one = inner and len(groups) == 1
+        shape = _Shape(fusion, facts, found, space, lanes, is_one=is_one)
         is_alone = not facts.target.has_blocks
         if is_alone:
             width, fold, keep, items = 1, 1, 1, 1
@@ -98,18 +104,21 @@ class Scans:
             keep,
             items,
             is_alone or needs_wide_index(fusion, facts),
-            packed(shape.lanes, found, width, facts, memory_tensors(fusion)),
+            *shape.packed(width),
         )
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Build the nest."""
         assert isinstance(heuristic, ScanHeuristic)
         space = space_of(fusion)
-        build = cuda_nest if target.has_blocks else cpu_nest
-        nest = build(space, heuristic)
         found = strides(fusion, heuristic.patterns)
+        if not target.has_blocks:
+            nest = cpu_nest(space, heuristic)
+            return Scheduled(fusion, space, nest, found, heuristic, target)
+        begin = row_begin(fusion, space, heuristic.leader, found)
+        nest = cuda_nest(space, heuristic, begin)
         made = Scheduled(fusion, space, nest, found, heuristic, target)
-        return place_pieces(made) if target.has_blocks else made
+        return place_pieces(made)
 
 
 class _Shape:
@@ -122,9 +131,12 @@ class _Shape:
         found: list[Access],
         space: Space,
         lanes: list[LoopIndex],
+        *,
+        is_one: bool,
     ) -> None:
-        self.lanes = lanes
+        self._lanes, self._is_one = lanes, is_one  # one group, of memory's rows
         self._fusion, self._facts, self._found = fusion, facts, found
+        self._leader: Access | None = None
         self._length = self._count(space.reduced)
         self._rows = self._count(space.kept)
         # A thread holds a piece of what is scanned, and of what is read beside it.
@@ -139,12 +151,27 @@ class _Shape:
         return total
 
     def _width(self) -> int:
-        width = packet_width(self.lanes, self._found, self._facts)
+        width = packet_width(self._lanes, self._found, self._facts)
         return limited(width, self._fusion)
+
+    def _led_width(self) -> int:
+        """Return the width of packets that begin in rows, wherever these do."""
+        width = packet_width(self._lanes, self._found, self._facts)
+        led = leader_of(self._lanes, self._found, width, self._facts)
+        if not self._is_one or led is None or limited(led[1], self._fusion) < led[1]:
+            return self._width()
+        self._leader, wide = led
+        return wide
+
+    def packed(self, width: int) -> tuple[Packed, tuple[int, Point] | None]:
+        """Return what goes in packets of ``width``, and whose these are counted by."""
+        tensors, led = memory_tensors(self._fusion), self._leader
+        found = packed(self._lanes, self._found, width, self._facts, tensors, led)
+        return found, led and (tensors.index(led.tensor), led.point)
 
     def rows(self) -> tuple[int, int, int, int]:
         """Return the packet, the threads of a row, the rows of a block, the items."""
-        width = self._width()
+        width = self._led_width()
         packets = max(self._length // width, 1)
         crowded = self._rows >= 2 * self._facts.target.multiprocessors
         most = ROW_THREADS if crowded else MOST_THREADS
