@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nfuser.host.ir.rules import Form
     from nfuser.host.ir.statements import Event, HostStream, Operand, Statement
     from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import SourceLine
 
 
 class HostIrContainer:
@@ -203,14 +202,14 @@ class HostIrContainer:
             message = f"launch: expected {len(forms)} outputs, found {len(outs)}"
             raise ArgumentError(message)
         pairs = zip(forms, outs or [None] * len(forms), strict=True)
-        made = tuple(_result("launch", form, o, line) for form, o in pairs)
+        made = tuple(rules.result("launch", form, o, line) for form, o in pairs)
         self._add(st.Launch(function, given, made, line))
         return made[0] if len(made) == 1 else made
 
     def set(self, source: TensorView, out: TensorView | None = None) -> TensorView:
         """Copy."""
         line = current_line()
-        made = _result("set", (source.shape, source.dtype), out, line)
+        made = rules.result("set", (source.shape, source.dtype), out, line)
         return self._add(st.Set(source, made, line))
 
     def unary(
@@ -218,7 +217,7 @@ class HostIrContainer:
     ) -> TensorView:
         """Apply NumPy's function ``name`` to a tensor."""
         line = current_line()
-        made = _result(name, rules.pointwise(name, [source]), out, line)
+        made = rules.result(name, rules.pointwise(name, [source]), out, line)
         return self._add(st.UnaryOp(name, source, made, line))
 
     def binary(
@@ -230,7 +229,7 @@ class HostIrContainer:
             if isinstance(x, np.generic):  # its dtype would count in NumPy
                 message = f"{name}: expected a tensor or Python's number, found {x!r}"
                 raise ArgumentError(message)
-        made = _result(name, rules.pointwise(name, [lhs, rhs]), out, line)
+        made = rules.result(name, rules.pointwise(name, [lhs, rhs]), out, line)
         return self._add(st.BinaryOp(name, lhs, rhs, made, line))
 
     def reduce(
@@ -243,7 +242,7 @@ class HostIrContainer:
         """Fold ``axes`` with sum, prod, max, min, any or all."""
         line = current_line()
         listed = (axes,) if isinstance(axes, int) else tuple(axes)
-        made = _result(name, rules.reduce(name, source, listed), out, line)
+        made = rules.result(name, rules.reduce(name, source, listed), out, line)
         gone = tuple(rules.axis_of(a, source.ndim, name) for a in listed)
         return self._add(st.ReductionOp(name, source, gone, made, line))
 
@@ -252,7 +251,7 @@ class HostIrContainer:
     ) -> TensorView:
         """Multiply matrices as NumPy does."""
         line = current_line()
-        made = _result("matmul", rules.matmul(lhs, rhs), out, line)
+        made = rules.result("matmul", rules.matmul(lhs, rhs), out, line)
         return self._add(st.MatmulOp(lhs, rhs, made, line))
 
     # -- views ---------------------------------------------------------------
@@ -266,7 +265,7 @@ class HostIrContainer:
     ) -> TensorView:
         """Take the elements at ``index`` along ``axis``."""
         line = current_line()
-        made = _result("select", rules.select(source, axis), out, line)
+        made = rules.result("select", rules.select(source, axis), out, line)
         axis = rules.axis_of(axis, source.ndim, "select")
         return self._add(st.SelectOp(source, axis, sc.as_scalar(index), made, line))
 
@@ -275,7 +274,7 @@ class HostIrContainer:
     ) -> TensorView:
         """Return the memory at ``index`` along ``axis``, to be read or written."""
         line = current_line()
-        made = _result("alias_select", rules.select(source, axis), None, line)
+        made = rules.result("alias_select", rules.select(source, axis), None, line)
         axis = rules.axis_of(axis, source.ndim, "alias_select")
         return self._add(st.AliasSelect(source, axis, sc.as_scalar(index), made, line))
 
@@ -296,7 +295,9 @@ class HostIrContainer:
         first = tuple(sc.as_scalar(x) for x in starts)
         last = tuple(sc.as_scalar(x) for x in stops)
         jumps = tuple(steps or [1] * source.ndim)
-        made = _result("slice", rules.slices(source, first, last, jumps), out, line)
+        made = rules.result(
+            "slice", rules.slices(source, first, last, jumps), out, line
+        )
         return self._add(st.SliceOp(source, first, last, jumps, made, line))
 
     def permute(
@@ -304,7 +305,7 @@ class HostIrContainer:
     ) -> TensorView:
         """Reorder the axes."""
         line = current_line()
-        made = _result("permute", rules.permute(source, order), out, line)
+        made = rules.result("permute", rules.permute(source, order), out, line)
         return self._add(st.PermuteOp(source, tuple(order), made, line))
 
     def reshape(
@@ -319,7 +320,7 @@ class HostIrContainer:
         if any(isinstance(n, sc.Const) and n.value < 0 for n in extents):
             message = "reshape: sizes are 0 or more; a -1 has to be spelled out"
             raise ShapeError(message)
-        made = _result("reshape", (extents, source.dtype), out, line)
+        made = rules.result("reshape", (extents, source.dtype), out, line)
         return self._add(st.ReshapeOp(source, made, line))
 
     # -- control -------------------------------------------------------------
@@ -432,19 +433,3 @@ def _check_tensor(given: object) -> None:
     if not isinstance(given, TensorView):
         message = f"pass tensors of this program: found {type(given).__name__}"
         raise ArgumentError(message)
-
-
-def _result(
-    name: str, form: Form, out: TensorView | None, line: SourceLine | None
-) -> TensorView:
-    """Return ``out``, which must have this form, or a new tensor."""
-    shape, dtype = form
-    if out is None:
-        return tensor(shape, dtype, line)
-    if out.dtype is not dtype:
-        message = f"{name}: expected an output of {dtype}, found {out.dtype}"
-        raise DTypeError(message)
-    if not rules.fits(shape, out.shape):
-        message = f"{name}: the output has another shape than the result"
-        raise ShapeError(message)
-    return out

@@ -38,10 +38,10 @@ from nfuser.trace.call.call import (
 )
 from nfuser.trace.call.outputs import Outputs
 from nfuser.trace.call.passed import Passed
-from nfuser.trace.captures.captured import Snapshot
 from nfuser.trace.captures.parts import is_array, shows_memory
 from nfuser.trace.captures.randomness.clocks import is_of_numpy
 from nfuser.trace.captures.randomness.stream import Stream
+from nfuser.trace.captures.snapshot import Snapshot
 from nfuser.trace.loops.python.plain import Plain
 from nfuser.trace.numpy.creation.conversions import converting
 from nfuser.trace.numpy.functions import HANDLERS

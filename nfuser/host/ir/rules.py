@@ -17,13 +17,14 @@ from nfuser.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from nfuser.ir.scalars.functions import maximum
 from nfuser.ir.scalars.scalar import Const, as_scalar, floor_divide
 from nfuser.ir.scalars.symbols import knob
-from nfuser.ir.tensor import TensorView
+from nfuser.ir.tensor import TensorView, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nfuser.host.ir.statements import Operand
     from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.ir.tensor import SourceLine
 
 Shape: TypeAlias = "tuple[Scalar, ...]"
 Form: TypeAlias = "tuple[Shape, DType]"
@@ -242,6 +243,22 @@ def parts(extent: Scalar, ranks: int, name: str) -> Scalar:
         message = f"{name}: size {extent.value} has no {ranks} equal parts"
         raise ShapeError(message)
     return floor_divide(extent, ranks)
+
+
+def result(
+    name: str, form: Form, out: TensorView | None, line: SourceLine | None
+) -> TensorView:
+    """Return ``out``, which must have this form, or a new tensor."""
+    shape, dtype = form
+    if out is None:
+        return tensor(shape, dtype, line)
+    if out.dtype is not dtype:
+        message = f"{name}: expected an output of {dtype}, found {out.dtype}"
+        raise DTypeError(message)
+    if not fits(shape, out.shape):
+        message = f"{name}: the output has another shape than the result"
+        raise ShapeError(message)
+    return out
 
 
 def fits(shape: Sequence[Scalar], other: Sequence[Scalar]) -> bool:

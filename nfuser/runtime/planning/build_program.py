@@ -222,9 +222,8 @@ class _Program:
 
     def _slot(self, tensor: TensorView) -> Slot:
         self.temporaries += 1
-        shape = tuple(self.facts.size(x) for x in tensor.shape)
         strides = self.facts.layouts[tensor].strides
-        return Slot(f"t{self.temporaries}", shape, strides, tensor.dtype)
+        return Slot(f"t{self.temporaries}", self._shape(tensor), strides, tensor.dtype)
 
     def _allocated(self, piece: Segment) -> list[HostStmt]:
         """Make what ``piece`` stores."""

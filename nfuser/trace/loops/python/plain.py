@@ -45,6 +45,7 @@ from nfuser.trace.loops.python.counted import run_counted
 from nfuser.trace.loops.python.extremes import extreme
 from nfuser.trace.loops.python.items import OpenItems, open_items, opening
 from nfuser.trace.loops.python.ranges import ComputedRange
+from nfuser.trace.loops.python.shared import mark_shared
 from nfuser.trace.loops.python.state import UNBOUND, State, Variables, is_array, is_same
 from nfuser.trace.loops.python.tables import length_of
 from nfuser.trace.loops.python.turns import Turning, run_one
@@ -52,7 +53,7 @@ from nfuser.trace.loops.rewriting.jumps import PREFIX
 from nfuser.trace.loops.rewriting.originals import originals
 from nfuser.trace.loops.rewriting.rewritten import RUNTIME, rewritten
 from nfuser.trace.numpy.generators import method_of
-from nfuser.trace.standins.asked import AnewError, to_be_assigned
+from nfuser.trace.standins.asked import AnewError
 from nfuser.trace.standins.standin import Standin
 from nfuser.trace.watch.unrolled import MOST_UNROLLED
 
@@ -280,8 +281,8 @@ class Plain(Lasting):
         others = {key: [a for a, _ in arrays] for key, (_, arrays) in chosen.items()}
         for name, given in merged.items():
             sides = ours[name], theirs[name]
-            variables[name] = _shared(t, given, before, sides, others)
-        found = _shared(t, found, before, (one, two), others)
+            variables[name] = mark_shared(t, given, before, sides, others)
+        found = mark_shared(t, found, before, (one, two), others)
         for x, arrays in chosen.values():
             x._chosen_of = arrays
         return found
@@ -424,27 +425,3 @@ class Plain(Lasting):
             return False
         finally:
             before.restore()
-
-
-def _shared(
-    t: Tracer, found: Any, before: State, sides: tuple[Any, Any], others: dict[int, Any]
-) -> Any:
-    """Mark what was chosen, if one side is an array that another name may have.
-
-    A side that was itself chosen may be one of ``others``. What is written into one
-    that may be an array of plain NumPy's would not be seen there, nor the other way.
-    """
-    if found is sides[0]:
-        return found
-    leaves = tree.flatten(sides)[0]
-    ends = [x for x in leaves if isinstance(x, Standin)]
-    arrays = [x for x in ends if not before.is_own(x)]
-    arrays += [a for x in ends for a in others.get(id(x), ())]
-    is_plain = any(type(x) is np.ndarray for x in leaves)
-    if is_plain and not t.makes:
-        raise to_be_assigned()
-    for x in filter(is_array, tree.flatten(found)[0]):
-        if arrays:
-            x._choose(filter(is_array, arrays))
-        x._is_shared |= is_plain
-    return found
